@@ -1,0 +1,45 @@
+# Two commands do all the set-up on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+SINGLE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+.PHONY: env demo test lint bench docs lock clean
+
+env: $(STAMP)
+
+$(STAMP): pyproject.toml requirements-dev.lock
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet --require-hashes -r requirements-dev.lock
+	$(BIN)/pip install --quiet --no-deps --editable .
+	touch $@
+
+demo: env
+	$(BIN)/resight demo --out demo
+
+test: env lint
+	$(BIN)/python scripts/system_packages.py
+	$(SINGLE) $(BIN)/pytest
+
+lint: env
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: env
+	$(SINGLE) $(BIN)/python -m benchmarks
+
+docs: env
+	$(BIN)/python scripts/docs.py
+
+lock:
+	$(PYTHON) -m venv build/lock
+	build/lock/bin/pip install --quiet uv
+	build/lock/bin/uv pip compile pyproject.toml --all-extras --group dev --universal \
+		--python-version 3.10 --no-emit-index-url --generate-hashes --no-annotate --no-header \
+		--quiet --output-file requirements-dev.lock
+
+clean:
+	rm -rf $(VENV) build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,99 @@
+"""Writing files so that a killed process leaves either the old or the new, never a half."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+
+@contextmanager
+def atomic_write(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
+    """Open a temporary file beside `path`; on success flush it to disk and rename it over `path`.
+
+    On any error the temporary file is removed and `path` stays as it was.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    part = Path(name)
+    try:
+        with os.fdopen(handle, mode, encoding=None if "b" in mode else "utf-8") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        part.chmod(0o666 & ~_umask())
+        part.replace(path)
+        sync_folder(path.parent)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder beside `path` that replaces `path` as a whole on success."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
+    try:
+        yield part
+        for file in part.rglob("*"):
+            if file.is_file():
+                with file.open("rb") as stream:
+                    os.fsync(stream.fileno())
+        part.chmod(0o777 & ~_umask())
+        if path.exists():
+            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".old", dir=path.parent))
+            path.replace(old / path.name)
+            part.replace(path)
+            shutil.rmtree(old)
+        else:
+            part.replace(path)
+        sync_folder(path.parent)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames inside `folder` durable (a no-op where folders cannot be opened)."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_json(path: Path, document: Any) -> None:
+    """Write `document` as readable JSON, atomically."""
+    with atomic_write(path, "w") as stream:
+        json.dump(document, stream, indent=1, sort_keys=True, allow_nan=False)
+        stream.write("\n")
+
+
+def digest_of(*parts: bytes | str) -> str:
+    """Short, stable fingerprint of some bytes and texts (BLAKE2b, 128 bits, hexadecimal)."""
+    state = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        state.update(len(data).to_bytes(8, "little"))  # so that ("ab", "c") differs from ("a", "bc")
+        state.update(data)
+    return state.hexdigest()
+
+
+def digest_of_file(path: Path) -> str:
+    """Fingerprint of a file's contents, equal to ``digest_of(path.read_bytes())``."""
+    return digest_of(path.read_bytes())
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

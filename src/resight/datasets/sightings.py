@@ -1,0 +1,88 @@
+"""A table of sightings: the one form in which all data enters resight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.errors import InputError
+
+ROLES = ("", "train", "query", "gallery", "distractor", "junk")
+UNKNOWN_PERSON = ""
+
+
+@dataclass(frozen=True)
+class Sightings:
+    """Image crops with who and where: one row each, never changed after construction.
+
+    Attributes
+    ----------
+    paths : array of str
+        Image files, absolute or relative to `root`.
+    persons : array of str
+        Identity labels; the empty string means unknown.
+    cameras : array of str
+        Which camera saw the person.
+    times : array of float64, seconds since the epoch or since the start; NaN = unknown.
+    sequences, roles, sites : arrays of str; empty = not given.
+    boxes : int array (n, 4) with x, y, w, h, or None when files are crops already.
+    """
+
+    paths: NDArray[np.str_]
+    persons: NDArray[np.str_]
+    cameras: NDArray[np.str_]
+    times: NDArray[np.float64] = field(default=None)  # type: ignore[assignment]
+    sequences: NDArray[np.str_] = field(default=None)  # type: ignore[assignment]
+    roles: NDArray[np.str_] = field(default=None)  # type: ignore[assignment]
+    sites: NDArray[np.str_] = field(default=None)  # type: ignore[assignment]
+    boxes: NDArray[np.int64] | None = None
+    root: Path = Path(".")
+    name: str = "sightings"
+
+    def __post_init__(self) -> None:
+        n = len(self.paths)
+        texts = ("paths", "persons", "cameras", "sequences", "roles", "sites")
+        for column in texts:
+            values = getattr(self, column)
+            self._freeze(column, np.full(n, "") if values is None else np.asarray(values, str))
+        self._freeze(
+            "times", np.full(n, np.nan) if self.times is None else np.asarray(self.times, float)
+        )
+        if self.boxes is not None:
+            self._freeze("boxes", np.asarray(self.boxes, np.int64).reshape(-1, 4))
+        for column in (*texts, "times", "boxes"):
+            values = getattr(self, column)
+            if values is not None and len(values) != n:
+                raise InputError(
+                    f"{n} paths but {len(values)} {column}; every column needs one value a sighting"
+                )
+        unknown = sorted(set(self.roles.tolist()) - set(ROLES))
+        if unknown:
+            raise InputError(
+                f"unknown role {unknown[0]!r}; allowed: {', '.join(filter(None, ROLES))} or empty"
+            )
+
+    def _freeze(self, column: str, values: NDArray[Any]) -> None:
+        values = values.copy()
+        values.flags.writeable = False
+        object.__setattr__(self, column, values)
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def files(self) -> list[Path]:
+        """Absolute paths of the images, in row order."""
+        return [self.root / path for path in self.paths.tolist()]
+
+    def select(self, rows: Sequence[int] | NDArray[Any]) -> Sightings:
+        """Return some rows (indices or a mask), in the order asked for."""
+        chosen = np.asarray(rows)
+        columns = ("paths", "persons", "cameras", "times", "sequences", "roles", "sites")
+        parts: dict[str, Any] = {column: getattr(self, column)[chosen] for column in columns}
+        parts["boxes"] = None if self.boxes is None else self.boxes[chosen]
+        return replace(self, **parts)

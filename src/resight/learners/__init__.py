@@ -1,0 +1,1 @@
+"""Metric learners: vectors + persons + cameras -> a distance. One published method per file."""

@@ -1,0 +1,160 @@
+"""What a metric learner is: the contract that every learner of this package fulfils."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from resight.errors import InputError
+from resight.kernels import Kernel
+from resight.learners._scoring import cross_camera_rank1
+from resight.modelfiles import SavableMixin
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+
+class MetricLearner(
+    SavableMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC
+):
+    """Learn a distance between sightings from persons and cameras.
+
+    A learner implements `_fit`, which stores its learned attributes, and either `_embed` (the
+    metric is the squared Euclidean distance of embeddings) or `_distances`.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {}
+
+    def fit(self, X: ArrayLike, y: ArrayLike, cameras: ArrayLike | None = None) -> MetricLearner:
+        """Learn from labelled sightings.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_sightings, n_features)
+            Descriptors; for ``kernel="precomputed"`` the square kernel matrix.
+        y : array-like of shape (n_sightings,)
+            Persons: any labels that can be compared.
+        cameras : array-like of shape (n_sightings,), optional
+            The camera of each sighting. Without it every sighting counts as its own camera.
+        """
+        self._validate_params()
+        fresh = _without_learned_attributes(self)
+        X, y = validate_data(fresh, X, y, dtype=np.float64, ensure_min_samples=2)
+        fresh.persons_, codes = np.unique(np.asarray(y), return_inverse=True)
+        fresh._fit(X, codes, encode_cameras(cameras, len(codes)))
+        # Only a fit that came to its end changes this object.
+        self.__dict__ = fresh.__dict__
+        return self
+
+    def transform(self, X: ArrayLike) -> Floats:
+        """Embed sightings: their learned distance is plain squared Euclidean there."""
+        return self._embed(self._checked(X))
+
+    def distances(self, Q: ArrayLike, G: ArrayLike) -> Floats:
+        """Return the learned squared distances, shape (n_queries, n_gallery)."""
+        return self._distances(self._checked(Q), self._checked(G))
+
+    def score(self, X: ArrayLike, y: ArrayLike, cameras: ArrayLike | None = None) -> float:
+        """Rank 1 across cameras, mean of both directions (a fraction)."""
+        persons = np.asarray(y)
+        return cross_camera_rank1(
+            self.distances(X, X), persons, encode_cameras(cameras, len(persons))
+        )
+
+    def _checked(self, X: ArrayLike) -> Floats:
+        check_is_fitted(self)
+        checked: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        return checked
+
+    @abstractmethod
+    def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
+        """Learn from validated data; persons and cameras are codes 0, 1, 2, ..."""
+
+    def _embed(self, X: Floats) -> Floats:
+        raise NotImplementedError
+
+    def _distances(self, Q: Floats, G: Floats) -> Floats:
+        return squared_euclidean(self._embed(Q), self._embed(G))
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_components_)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+class KernelMetricLearner(MetricLearner):
+    """A learner that sees sightings only through a kernel.
+
+    It implements `_fit_kernel`, which stores ``coef_`` (n_train, n_components): the embedding of
+    a sighting is its kernel row against the training set times ``coef_``.
+    """
+
+    kernel: Any
+    gamma: Any
+    width: float
+    degree: int
+    coef0: float
+
+    def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
+        self.kernel_ = Kernel(
+            self.kernel, gamma=self.gamma, width=self.width, degree=self.degree, coef0=self.coef0
+        ).fit(X)
+        self._fit_kernel(self.kernel_.train_matrix(X), persons, cameras)
+        self.X_fit_ = None if self.kernel == "precomputed" else X
+
+    @abstractmethod
+    def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
+        """Learn ``coef_`` and ``n_components_`` from the training kernel matrix."""
+
+    def _rows(self, X: Floats) -> Floats:
+        return self.kernel_.rows(X, self.X_fit_)
+
+    def _embed(self, X: Floats) -> Floats:
+        embedding: Floats = self._rows(X) @ self.coef_
+        return embedding
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.positive_only = self.kernel in ("chi2", "chi2-rbf")
+        return tags
+
+
+def encode_cameras(cameras: ArrayLike | None, n_sightings: int) -> Codes | None:
+    """Check cameras against the number of sightings and code them 0, 1, 2, ..."""
+    if cameras is None:
+        return None
+    given = np.asarray(cameras)
+    if given.shape != (n_sightings,):
+        raise InputError(
+            f"cameras has shape {given.shape}, but there are {n_sightings} sightings; "
+            "give one camera for each row"
+        )
+    codes: Codes = np.unique(given, return_inverse=True)[1]
+    return codes
+
+
+def squared_euclidean(A: Floats, B: Floats) -> Floats:
+    """Squared Euclidean distances between rows, never negative, shape (len(A), len(B))."""
+    squares = (A * A).sum(axis=1)[:, None] + (B * B).sum(axis=1)[None, :]
+    squares -= 2.0 * (A @ B.T)
+    return np.maximum(squares, 0.0, out=squares)
+
+
+def _without_learned_attributes(learner: MetricLearner) -> MetricLearner:
+    fresh = copy.copy(learner)
+    fresh.__dict__ = {
+        name: value for name, value in learner.__dict__.items() if not name.endswith("_")
+    }
+    return fresh
