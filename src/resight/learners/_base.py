@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from resight._files import digest_of
 from resight.errors import InputError
 from resight.kernels import Kernel
 from resight.learners._scoring import cross_camera_rank1
@@ -46,9 +47,11 @@ class MetricLearner(
         """
         self._validate_params()
         fresh = _without_learned_attributes(self)
-        X, y = validate_data(fresh, X, y, dtype=np.float64, ensure_min_samples=2)
+        X, y = validate_data(fresh, X, y, dtype=(np.float64, np.float32), ensure_min_samples=2)
         fresh.persons_, codes = np.unique(np.asarray(y), return_inverse=True)
-        fresh._fit(X, codes, encode_cameras(cameras, len(codes)))
+        camera_codes = encode_cameras(cameras, len(codes))
+        fresh.training_fingerprint_ = _fingerprint(X, codes, camera_codes)
+        fresh._fit(X, codes, camera_codes)
         # Only a fit that came to its end changes this object.
         self.__dict__ = fresh.__dict__
         return self
@@ -70,7 +73,7 @@ class MetricLearner(
 
     def _checked(self, X: ArrayLike) -> Floats:
         check_is_fitted(self)
-        checked: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        checked: Floats = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
         return checked
 
     @abstractmethod
@@ -102,15 +105,21 @@ class KernelMetricLearner(MetricLearner):
 
     kernel: Any
     gamma: Any
+    precision: str = "float64"  # of inner products; a parameter where it matters
     width: float
     degree: int
     coef0: float
 
     def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
         self.kernel_ = Kernel(
-            self.kernel, gamma=self.gamma, width=self.width, degree=self.degree, coef0=self.coef0
-        ).fit(X)
-        self._fit_kernel(self.kernel_.train_matrix(X), persons, cameras)
+            self.kernel,
+            gamma=self.gamma,
+            width=self.width,
+            degree=self.degree,
+            coef0=self.coef0,
+            precision=self.precision,
+        )
+        self._fit_kernel(self.kernel_.fit_matrix(X), persons, cameras)
         self.X_fit_ = None if self.kernel == "precomputed" else X
 
     @abstractmethod
@@ -150,6 +159,13 @@ def squared_euclidean(A: Floats, B: Floats) -> Floats:
     squares = (A * A).sum(axis=1)[:, None] + (B * B).sum(axis=1)[None, :]
     squares -= 2.0 * (A @ B.T)
     return np.maximum(squares, 0.0, out=squares)
+
+
+def _fingerprint(X: Floats, persons: Codes, cameras: Codes | None) -> str:
+    """Tell training sets apart at the cost of one pass: shape, labels and the rows' sums."""
+    sums = np.einsum("ij->i", X, dtype=np.float64)
+    seen_by = b"" if cameras is None else cameras.tobytes()
+    return digest_of(repr(X.shape), sums.tobytes(), persons.tobytes(), seen_by)
 
 
 def _without_learned_attributes(learner: MetricLearner) -> MetricLearner:

@@ -1,0 +1,232 @@
+"""Kernels between sightings: the only place that knows kernel formulas and bandwidth rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.errors import InputError, unknown_name
+
+Floats = NDArray[np.float64]
+Rows = NDArray[Any]  # float32 or float64 descriptors, one sighting a row
+
+KERNELS = ("linear", "rbf", "poly", "chi2", "chi2-rbf", "exp", "precomputed")
+OF_PRODUCTS = ("linear", "rbf", "poly", "exp")  # functions of inner products alone
+NON_NEGATIVE = ("chi2", "chi2-rbf")
+_FEATURES_AT_ONCE = 2048  # columns converted together: bounds the copy that a product needs
+_CHI2_FLOOR = 1e-10  # of the published chi-square code: keeps 0/0 at 0
+
+
+class Kernel:
+    """A kernel function with its bandwidth learned from the training rows.
+
+    Parameters
+    ----------
+    kernel : str or callable
+        One of `KERNELS`, or a function of two arrays that returns the matrix between their rows.
+    gamma : "mean" or float
+        "mean" is the rule published for each kernel: ``rbf`` 1 / mean squared distance of all
+        training pairs, the zero diagonal included; ``chi2-rbf`` 1 / (2 mean chi-square distance
+        of distinct pairs); ``exp`` 1 / (2 s^2), s the 25th percentile of the distances of
+        distinct pairs; ``poly`` 1.
+    width : float
+        Multiplies the squared bandwidth, so divides gamma.
+    degree, coef0 : of ``poly``, which is (gamma x.z + coef0)^degree.
+    precision : "float64" or "float32"
+        Arithmetic of the inner products; everything after them is float64.
+
+    Notes
+    -----
+    With x.z the inner product, e the Euclidean and c the chi-square distance
+    sum (x-z)^2/(x+z): linear x.z; rbf exp(-gamma e^2); poly (gamma x.z + coef0)^degree;
+    chi2 2 sum xz/(x+z); chi2-rbf exp(-gamma c); exp exp(-gamma e).
+    """
+
+    def __init__(
+        self,
+        kernel: str | Callable[[Rows, Rows], Floats] = "rbf",
+        *,
+        gamma: float | str = "mean",
+        width: float = 1.0,
+        degree: int = 2,
+        coef0: float = 1.0,
+        precision: str = "float64",
+    ) -> None:
+        if isinstance(kernel, str) and kernel not in KERNELS:
+            raise unknown_name("kernel", kernel, KERNELS)
+        self.kernel = kernel
+        self.gamma = gamma
+        self.width = width
+        self.degree = degree
+        self.coef0 = coef0
+        self.precision = precision
+        self.gamma_: float | None = None
+
+    def fit_matrix(self, X: Rows) -> Floats:
+        """Learn the bandwidth from the training rows and return their matrix, (N, N)."""
+        if self.kernel == "precomputed":
+            return _checked_square(X)
+        if callable(self.kernel):
+            return _checked_callable(self.kernel(X, X), len(X), len(X))
+        if self.kernel in OF_PRODUCTS:
+            return self.fit_products(inner_products(X, X, self.precision))
+        matrix = self._chi2_matrix(X, X)
+        if self.kernel == "chi2":
+            return matrix
+        self.gamma_ = self._bandwidth(lambda: 0.5 / _mean_of_distinct_pairs(matrix))
+        return _exp_of(matrix, self.gamma_)
+
+    def fit_products(self, products: Floats) -> Floats:
+        """Do as `fit_matrix` from the inner products of the training rows, which are overwritten.
+
+        For the kernels `OF_PRODUCTS` only: a Gram matrix computed once serves them all.
+        """
+        squares = products.diagonal().copy()  # (N,)
+        if self.kernel == "rbf":
+            self.gamma_ = self._bandwidth(lambda: 1.0 / _mean_squared_distance(products))
+        elif self.kernel == "exp":
+            distances = np.sqrt(_squared_distances(products, squares, squares))
+            self.gamma_ = self._bandwidth(lambda: 0.5 / _first_quartile(distances) ** 2)
+            return _exp_of(distances, self.gamma_)
+        elif self.kernel == "poly":
+            self.gamma_ = self._bandwidth(lambda: 1.0)
+        matrix = self.of_products(products, squares, squares)
+        if self.kernel == "rbf":
+            np.fill_diagonal(matrix, 1.0)
+        return matrix
+
+    def rows(self, X: Rows, X_fit: Rows | None) -> Floats:
+        """Return kernel values of new sightings against the training ones, (n, N)."""
+        if self.kernel == "precomputed" or X_fit is None:
+            return np.asarray(X, dtype=np.float64)
+        if callable(self.kernel):
+            return _checked_callable(self.kernel(X, X_fit), len(X), len(X_fit))
+        if self.kernel in OF_PRODUCTS:
+            products = inner_products(X, X_fit, self.precision)
+            return self.of_products(products, row_squares(X), row_squares(X_fit))
+        matrix = self._chi2_matrix(X, X_fit)
+        return matrix if self.kernel == "chi2" else _exp_of(matrix, self._fitted_gamma())
+
+    def of_products(self, products: Floats, squares_a: Floats, squares_b: Floats) -> Floats:
+        """Turn inner products (and the rows' squared norms) into kernel values, in place."""
+        if self.kernel == "linear":
+            return products
+        gamma = self._fitted_gamma()
+        if self.kernel == "poly":
+            products *= gamma
+            products += self.coef0
+            return np.power(products, self.degree, out=products)
+        distances = _squared_distances(products, squares_a, squares_b)
+        if self.kernel == "exp":
+            np.sqrt(distances, out=distances)
+        return _exp_of(distances, gamma)
+
+    def _bandwidth(self, rule: Callable[[], float]) -> float:
+        """Apply `width` to the given or the published gamma; the rule must be finite."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gamma = rule() if isinstance(self.gamma, str) else float(self.gamma)
+        if not np.isfinite(gamma) or gamma <= 0:
+            raise InputError(
+                f"the {self.kernel} kernel found no bandwidth: all training rows are equal or "
+                "nearly so (constant features?). Give descriptors that differ, or gamma=a number"
+            )
+        return float(gamma / self.width)
+
+    def _fitted_gamma(self) -> float:
+        if self.gamma_ is None:
+            raise InputError("this kernel has no bandwidth yet: call fit_matrix on training rows")
+        return self.gamma_
+
+    def _chi2_matrix(self, A: Rows, B: Rows) -> Floats:
+        for rows in (A, B):
+            if rows.size and rows.min() < 0:
+                raise InputError(
+                    f"the {self.kernel} kernel needs non-negative features, but the smallest given "
+                    f"is {rows.min():.4g}. Use raw histograms (not after BlockNormalizer) or "
+                    "kernel='rbf'"
+                )
+        of_pair = _chi2_similarity if self.kernel == "chi2" else _chi2_distance
+        matrix = np.empty((len(A), len(B)))
+        other = np.asarray(B, dtype=np.float64)
+        for i, row in enumerate(A):
+            matrix[i] = of_pair(np.asarray(row, dtype=np.float64), other)
+        return matrix
+
+
+def inner_products(A: Rows, B: Rows, precision: str = "float64") -> Floats:
+    """Inner products of rows, (len(A), len(B)), without a second copy of either matrix.
+
+    Features are taken some columns at a time and the partial sums are float64; with
+    ``precision="float32"`` the products of each group of columns are float32.
+    """
+    total = np.zeros((len(A), len(B)))
+    same = A is B
+    for start in range(0, A.shape[1], _FEATURES_AT_ONCE):
+        columns = slice(start, start + _FEATURES_AT_ONCE)
+        left = A[:, columns].astype(precision, copy=False)
+        right = left if same else B[:, columns].astype(precision, copy=False)
+        total += left @ right.T  # NumPy takes the symmetric rank-k update when right is left
+    return total
+
+
+def row_squares(X: Rows) -> Floats:
+    """Squared norms of rows in float64, (n,)."""
+    squares: Floats = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    return squares
+
+
+def _squared_distances(products: Floats, squares_a: Floats, squares_b: Floats) -> Floats:
+    products *= -2.0
+    products += squares_a[:, None]
+    products += squares_b[None, :]
+    return np.maximum(products, 0.0, out=products)
+
+
+def _mean_squared_distance(products: Floats) -> float:
+    # mean |x_i - x_j|^2 over all N^2 pairs, without forming them
+    return float(2.0 * products.diagonal().mean() - 2.0 * products.mean())
+
+
+def _exp_of(distances: Floats, gamma: float) -> Floats:
+    distances *= -gamma
+    return np.exp(distances, out=distances)
+
+
+def _mean_of_distinct_pairs(distances: Floats) -> float:
+    n = len(distances)
+    return float(distances.sum() / (n * (n - 1)))  # the diagonal is zero
+
+
+def _first_quartile(distances: Floats) -> float:
+    upper = distances[np.triu_indices(len(distances), k=1)]
+    rank = int(np.ceil(0.25 * len(upper))) - 1
+    return float(np.partition(upper, rank)[rank])
+
+
+def _chi2_similarity(row: Floats, others: Floats) -> Floats:
+    return 2.0 * (row * others / (row + others + _CHI2_FLOOR)).sum(axis=1)
+
+
+def _chi2_distance(row: Floats, others: Floats) -> Floats:
+    return ((row - others) ** 2 / (row + others + _CHI2_FLOOR)).sum(axis=1)
+
+
+def _checked_square(K: Rows) -> Floats:
+    if K.shape[0] != K.shape[1]:
+        raise InputError(
+            f"a precomputed kernel must be square (n_train, n_train) at fit; given {K.shape}"
+        )
+    return np.array(K, dtype=np.float64)
+
+
+def _checked_callable(matrix: Any, n_rows: int, n_columns: int) -> Floats:
+    checked = np.array(matrix, dtype=np.float64)
+    if checked.shape != (n_rows, n_columns):
+        raise InputError(
+            f"the kernel function returned shape {checked.shape}, expected ({n_rows}, {n_columns}): "
+            "it gets two arrays and must return the matrix between their rows"
+        )
+    return checked
