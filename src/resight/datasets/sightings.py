@@ -36,10 +36,10 @@ class Sightings:
     paths: NDArray[np.str_]
     persons: NDArray[np.str_]
     cameras: NDArray[np.str_]
-    times: NDArray[np.float64] = field(default=None)  # type: ignore[assignment]
-    sequences: NDArray[np.str_] = field(default=None)  # type: ignore[assignment]
-    roles: NDArray[np.str_] = field(default=None)  # type: ignore[assignment]
-    sites: NDArray[np.str_] = field(default=None)  # type: ignore[assignment]
+    times: NDArray[np.float64] = field(default=None)  # type: ignore[arg-type]
+    sequences: NDArray[np.str_] = field(default=None)  # type: ignore[arg-type]
+    roles: NDArray[np.str_] = field(default=None)  # type: ignore[arg-type]
+    sites: NDArray[np.str_] = field(default=None)  # type: ignore[arg-type]
     boxes: NDArray[np.int64] | None = None
     root: Path = Path(".")
     name: str = "sightings"

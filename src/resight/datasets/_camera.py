@@ -1,0 +1,142 @@
+"""Drawn cameras: the place a camera looks at, how people pass it, and how it renders colours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Camera:
+    """One camera: everything that is the same in all its pictures.
+
+    Attributes
+    ----------
+    name : str
+    colour : float32 array (3, 3)
+        Linear response: white balance times the mixing of the channels.
+    exposure, gamma, haze : float
+        Brightness, tone curve, and the veil that lifts the blacks.
+    blur, noise : float
+        In pixels and in grey levels of 255.
+    quality : int
+        JPEG quality.
+    detail : float
+        Share of the resolution that the sensor really delivers.
+    yaw : float
+        In which direction most people walk here, radians.
+    elevation : float
+        How far the camera looks down, radians.
+    occlusion : float
+        How often something stands in front of a person.
+    backdrop : float32 array (h, w, 3)
+        The scene without people, larger than one crop.
+    """
+
+    name: str
+    colour: Floats
+    exposure: float
+    gamma: float
+    haze: float
+    blur: float
+    noise: float
+    quality: int
+    detail: float
+    yaw: float
+    elevation: float
+    occlusion: float
+    backdrop: Floats = field(repr=False)
+
+    def background(self, rng: np.random.Generator, height: int, width: int) -> Floats:
+        """Cut a random piece of the scene; the horizon stays roughly where it is."""
+        rows, columns = self.backdrop.shape[:2]
+        left = int(rng.integers(0, columns - 128))
+        top = int(rng.integers(0, rows - 256))
+        piece = self.backdrop[top : top + 256, left : left + 128]
+        lit = piece * np.float32(rng.uniform(0.85, 1.1))
+        if (height, width) == (256, 128):
+            return lit
+        return np.asarray(cv2.resize(lit, (width, height)), np.float32)
+
+    def develop(self, scene: Floats, rng: np.random.Generator) -> NDArray[np.uint8]:
+        """Turn the scene in front of the lens into the picture this camera stores."""
+        width = scene.shape[1]
+        light = self.exposure * np.exp(rng.normal(0, 0.16))
+        slope = rng.normal(0, 0.16)  # light falls from one side
+        across = np.linspace(-1, 1, width, dtype=np.float32)[None, :, None]
+        linear = np.square(scene) * (light * (1 + slope * across))
+        tint = np.exp(rng.normal(0, 0.03, 3)).astype(np.float32)  # white balance drifts
+        linear = cv2.transform(
+            np.ascontiguousarray(linear, np.float32), self.colour * tint[:, None]
+        )
+        picture = np.clip(linear, 0, 4) ** np.float32(self.gamma / 2)
+        picture = self.haze + (1 - self.haze) * picture / (1 + 0.15 * picture)
+        picture = self._soften(picture, rng)
+        picture = 255 * picture + rng.standard_normal(picture.shape, np.float32) * self.noise
+        stored = np.clip(picture, 0, 255).astype(np.uint8)
+        _, coded = cv2.imencode(".jpg", stored, [cv2.IMWRITE_JPEG_QUALITY, self.quality])
+        return np.asarray(cv2.imdecode(coded, cv2.IMREAD_COLOR), np.uint8)
+
+    def _soften(self, picture: Floats, rng: np.random.Generator) -> Floats:
+        height, width = picture.shape[:2]
+        if self.detail < 1:
+            small = (max(1, round(width * self.detail)), max(1, round(height * self.detail)))
+            coarse = cv2.resize(picture, small, interpolation=cv2.INTER_AREA)
+            picture = np.asarray(cv2.resize(coarse, (width, height)), np.float32)
+        sigma = self.blur * rng.uniform(0.6, 1.4) * height / 128
+        return np.asarray(cv2.GaussianBlur(picture, (0, 0), sigma), np.float32)
+
+
+def camera(rng: np.random.Generator, name: str) -> Camera:
+    """Install one camera at random."""
+    mixing = np.eye(3) + rng.uniform(-0.12, 0.12, (3, 3)) * (1 - np.eye(3))
+    balance = np.exp(rng.normal(0, 0.20, 3))
+    balance /= balance.mean()
+    return Camera(
+        name=name,
+        colour=(balance[:, None] * mixing / mixing.sum(1, keepdims=True)).astype(np.float32),
+        exposure=float(np.exp(rng.normal(0.05, 0.30))),
+        gamma=float(rng.uniform(0.75, 1.25)),
+        haze=float(rng.uniform(0.0, 0.12)),
+        blur=float(rng.uniform(0.3, 0.8)),
+        noise=float(rng.uniform(2, 7)),
+        quality=int(rng.integers(60, 95)),
+        detail=float(rng.uniform(0.6, 1.0)),
+        yaw=float(rng.uniform(0, 2 * np.pi)),
+        elevation=float(rng.uniform(0.02, 0.4)),
+        occlusion=float(rng.uniform(0.05, 0.15)),
+        backdrop=_scene(rng),
+    )
+
+
+def _scene(rng: np.random.Generator, height: int = 320, width: int = 640) -> Floats:
+    """Paint a wall, a floor with tiles or grass, posts and patches of light."""
+    horizon = int(rng.uniform(0.2, 0.6) * height)
+    wall, floor = _surface_colour(rng), _surface_colour(rng)
+    scene = np.empty((height, width, 3), np.float32)
+    scene[:horizon], scene[horizon:] = wall, floor
+    rows = np.arange(height)[:, None]
+    columns = np.arange(width)[None, :]
+    tile, joint = int(rng.integers(18, 60)), rng.uniform(0.75, 0.95)
+    lines = (rows > horizon) & (((rows - horizon) % tile < 2) | ((columns + rows // 2) % tile < 2))
+    scene[lines] *= joint
+    for _ in range(int(rng.integers(4, 12))):  # doors, windows, posts, cars
+        x, w = int(rng.integers(0, width)), int(rng.integers(6, 70))
+        low = int(horizon + rng.integers(-10, 30))
+        high = int(rng.integers(0, max(1, low - 10)))
+        scene[high:low, x : x + w] = _surface_colour(rng)
+    coarse = rng.standard_normal((height // 16, width // 16), np.float32)
+    cloud = np.asarray(cv2.resize(coarse, (width, height), interpolation=cv2.INTER_CUBIC))
+    grain = rng.standard_normal((height, width), np.float32)
+    scene *= (1 + 0.06 * cloud + 0.03 * grain)[..., None]
+    return np.asarray(np.clip(cv2.GaussianBlur(scene, (0, 0), 1.5), 0, 1), np.float32)
+
+
+def _surface_colour(rng: np.random.Generator) -> Floats:
+    grey = rng.uniform(0.25, 0.8)
+    return np.clip(grey + rng.normal(0, 0.03, 3), 0.05, 0.95).astype(np.float32)

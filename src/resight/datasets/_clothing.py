@@ -1,0 +1,153 @@
+"""What a drawn person wears: colours, patterns, bags, hair; decided once for every camera."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+Colour = tuple[float, float, float]
+Floats = NDArray[np.float32]
+
+# Hue in degrees, saturation and value of common cloth, and how often it is worn (upper, lower).
+# Neutral tones dominate, as in any street: they make different people alike.
+_CLOTH: dict[str, tuple[float, float, float, float, float]] = {
+    "black": (230, 0.15, 0.13, 5.0, 7.0),
+    "charcoal": (220, 0.10, 0.28, 3.0, 3.0),
+    "grey": (210, 0.06, 0.52, 3.0, 2.5),
+    "white": (50, 0.04, 0.90, 3.0, 0.6),
+    "navy": (225, 0.60, 0.27, 3.0, 3.5),
+    "denim": (212, 0.48, 0.45, 1.5, 7.0),
+    "sky": (205, 0.42, 0.78, 1.5, 0.8),
+    "beige": (38, 0.32, 0.72, 1.5, 2.0),
+    "brown": (25, 0.52, 0.36, 1.5, 1.5),
+    "red": (2, 0.78, 0.66, 1.8, 0.4),
+    "maroon": (350, 0.62, 0.34, 1.0, 0.4),
+    "orange": (24, 0.78, 0.84, 0.7, 0.1),
+    "yellow": (50, 0.68, 0.84, 0.7, 0.1),
+    "olive": (75, 0.45, 0.36, 1.0, 0.8),
+    "green": (135, 0.55, 0.45, 1.2, 0.2),
+    "teal": (182, 0.58, 0.48, 0.8, 0.2),
+    "purple": (280, 0.45, 0.46, 0.8, 0.2),
+    "pink": (338, 0.40, 0.82, 1.0, 0.2),
+}
+_PATTERNS = ("plain", "bands", "pinstripes", "checks", "logo", "two-tone")
+_SKIN = ((0.94, 0.78, 0.67), (0.87, 0.68, 0.54), (0.74, 0.54, 0.40), (0.52, 0.36, 0.26))
+_HAIR = ((0.09, 0.08, 0.08), (0.20, 0.14, 0.10), (0.38, 0.26, 0.16), (0.66, 0.53, 0.34), (0.6,) * 3)
+
+
+@dataclass(frozen=True)
+class Cloth:
+    """One piece of cloth: a colour, a second colour and the pattern that mixes them.
+
+    Positions are in units of the person's height: `u` to the right of the body's axis, `v` above
+    the ground.
+    """
+
+    colour: Colour
+    second: Colour
+    pattern: str
+    period: float
+    offset: float
+
+    def paint(self, u: Floats, v: Floats) -> Floats:
+        """Colours at the given positions, (..., 3); a plain cloth broadcasts."""
+        first = np.array(self.colour, np.float32)
+        if self.pattern in ("plain", "logo"):  # a logo is a part of its own, see `_drawing`
+            return first
+        mix = self._mix(u, v)[..., None]
+        return first + mix * (np.array(self.second, np.float32) - first)
+
+    def _mix(self, u: Floats, v: Floats) -> Floats:
+        down = np.float32((v / self.period + self.offset) % 1 < 0.5)
+        across = np.float32((u / self.period + self.offset) % 1 < 0.5)
+        if self.pattern == "bands":
+            return down
+        if self.pattern == "pinstripes":
+            return across
+        if self.pattern == "checks":
+            return (down + across) / 2
+        return np.float32(v > 0.62 + 0.16 * self.offset)  # two-tone: a yoke of the second colour
+
+
+@dataclass(frozen=True)
+class Appearance:
+    """Everything about a drawn person that stays the same from camera to camera."""
+
+    height: float
+    girth: float
+    skin: Colour
+    hair: Colour
+    hair_length: float
+    hat: Cloth | None
+    upper: Cloth
+    upper_length: float
+    sleeves: float
+    open_front: Colour | None
+    lower: Cloth
+    lower_kind: str
+    lower_length: float
+    shoes: Colour
+    bag: str
+    bag_cloth: Cloth
+    bag_side: float
+
+
+def appearance(rng: np.random.Generator) -> Appearance:
+    """Dress one person at random."""
+    upper, lower = _cloth(rng, 3), _cloth(rng, 4)
+    kind = str(rng.choice(["trousers", "shorts", "skirt"], p=[0.78, 0.08, 0.14]))
+    length = {"trousers": 1.0, "shorts": 0.42, "skirt": rng.uniform(0.4, 0.9)}[kind]
+    return Appearance(
+        height=rng.uniform(0.92, 1.0),
+        girth=float(np.clip(rng.normal(1.0, 0.11), 0.8, 1.35)),
+        skin=_shift(_SKIN[rng.integers(len(_SKIN))], rng, 0.03),
+        hair=_shift(_HAIR[rng.choice(len(_HAIR), p=[0.4, 0.28, 0.14, 0.1, 0.08])], rng, 0.03),
+        hair_length=float(rng.choice([0.0, 0.3, 1.0, 1.6], p=[0.08, 0.5, 0.27, 0.15])),
+        hat=_cloth(rng, 3) if rng.random() < 0.12 else None,
+        upper=upper,
+        upper_length=float(rng.choice([0.0, 0.04, 0.16], p=[0.45, 0.4, 0.15])),
+        sleeves=float(rng.choice([0.45, 1.0], p=[0.3, 0.7])),
+        open_front=_cloth(rng, 3).colour if rng.random() < 0.28 else None,
+        lower=_plainer(lower, rng),
+        lower_kind=kind,
+        lower_length=float(length),
+        shoes=_cloth(rng, 4).colour,
+        bag=str(rng.choice(["none", "backpack", "shoulder", "hand"], p=[0.45, 0.25, 0.2, 0.1])),
+        bag_cloth=_cloth(rng, 3),
+        bag_side=float(rng.choice([-1.0, 1.0])),
+    )
+
+
+def _cloth(rng: np.random.Generator, popularity: int) -> Cloth:
+    """Choose colours (`popularity`: column of the table, 3 upper and 4 lower) and a pattern."""
+    pattern = _PATTERNS[rng.choice(len(_PATTERNS), p=[0.52, 0.11, 0.06, 0.09, 0.12, 0.10])]
+    colour, second = (_cloth_colour(rng, popularity) for _ in range(2))
+    period = rng.uniform(0.03, 0.09)
+    return Cloth(colour, second, pattern, float(period), float(rng.random()))
+
+
+def _plainer(cloth: Cloth, rng: np.random.Generator) -> Cloth:
+    """Trousers and skirts carry a pattern only now and then."""
+    patterned = cloth.pattern in ("checks", "pinstripes") and rng.random() < 0.5
+    pattern = cloth.pattern if patterned else "plain"
+    return Cloth(cloth.colour, cloth.second, pattern, cloth.period, cloth.offset)
+
+
+def _cloth_colour(rng: np.random.Generator, popularity: int) -> Colour:
+    rows = list(_CLOTH.values())
+    weights = np.array([row[popularity] for row in rows])
+    hue, saturation, value = rows[rng.choice(len(rows), p=weights / weights.sum())][:3]
+    hue += rng.normal(0, 7)
+    saturation = np.clip(saturation + rng.normal(0, 0.07), 0, 1)
+    value = np.clip(value * np.exp(rng.normal(0, 0.14)), 0.05, 0.95)
+    pixel = np.array([[[hue % 360, saturation, value]]], np.float32)
+    red, green, blue = cv2.cvtColor(pixel, cv2.COLOR_HSV2RGB)[0, 0].tolist()
+    return (red, green, blue)
+
+
+def _shift(colour: Colour, rng: np.random.Generator, spread: float) -> Colour:
+    red, green, blue = np.clip(np.asarray(colour) + rng.normal(0, spread, 3), 0, 1).tolist()
+    return (red, green, blue)

@@ -1,0 +1,68 @@
+"""The drawn town: seeded, the same person everywhere, cameras that differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from resight.datasets.synthetic import draw_cameras, draw_person, render
+from resight.errors import InputError
+
+
+def test_a_picture_depends_on_its_own_numbers_only() -> None:
+    alone = draw_person(5, 1, shot=2, seed=3)
+    for person in range(4):
+        draw_person(person, 0, seed=3)
+    assert alone.dtype == np.uint8
+    assert alone.shape == (128, 64, 3)
+    np.testing.assert_array_equal(alone, draw_person(5, 1, shot=2, seed=3))
+    others = [(6, 1, 2, 3), (5, 0, 2, 3), (5, 1, 1, 3), (5, 1, 2, 4)]
+    for person, camera, shot, seed in others:
+        assert not np.array_equal(alone, draw_person(person, camera, shot=shot, seed=seed))
+
+
+@pytest.mark.parametrize("size", [(128, 48), (160, 60), (256, 128), (16, 16)])
+def test_any_size_can_be_drawn(size: tuple[int, int]) -> None:
+    assert draw_person(1, size=size).shape == (*size, 3)
+
+
+def test_more_people_and_cameras_leave_the_others_alone() -> None:
+    few = {(d.person, d.camera, d.shot): d.image for d in render(2, 2, 1)}
+    many = {(d.person, d.camera, d.shot): d.image for d in render(4, 3, 2)}
+    for key, image in few.items():
+        np.testing.assert_array_equal(image, many[key])
+
+
+def test_written_files_are_the_drawn_pictures(tmp_path: Path) -> None:
+    import cv2
+
+    sightings = draw_cameras(tmp_path, 3, 2, images_per_camera=2, seed=1, distractors=2)
+    drawings = list(render(3, 2, 2, seed=1, distractors=2))
+    assert len(sightings) == len(drawings) == 3 * 2 * 2 + 2 * 2
+    assert sightings.persons.tolist() == [d.person for d in drawings]
+    assert sightings.cameras.tolist() == [d.camera for d in drawings]
+    assert sightings.roles.tolist().count("distractor") == 4
+    for file, drawing in zip(sightings.files(), drawings, strict=True):
+        np.testing.assert_array_equal(cv2.imread(str(file))[..., ::-1], drawing.image)
+
+
+def test_distractors_are_seen_by_the_last_camera_only() -> None:
+    drawings = list(render(2, 3, distractors=2))
+    assert {d.camera for d in drawings if d.role == "distractor"} == {"camera-3"}
+    assert {d.person for d in drawings if d.role == "distractor"} == {"0003", "0004"}
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"n_people": 0}, {"n_cameras": 0}, {"images_per_camera": 0}, {"seed": -1}]
+)
+def test_impossible_numbers_are_refused(wrong: dict[str, int]) -> None:
+    numbers = {"n_people": 2, "n_cameras": 2, "images_per_camera": 1} | wrong
+    with pytest.raises(InputError, match=next(iter(wrong))):
+        render(**numbers)
+
+
+def test_a_tiny_picture_is_refused() -> None:
+    with pytest.raises(InputError, match="at least 16"):
+        draw_person(0, size=(8, 8))
