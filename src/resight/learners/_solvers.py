@@ -1,0 +1,78 @@
+"""Leading eigenvectors of a symmetric pencil, with LAPACK's steps taken one by one.
+
+scipy.linalg.eigh on a pencil either computes all eigenvectors or finds the wanted ones by
+bisection and inverse iteration. Here only the wanted ones are computed, by the MRRR routine, and
+transformed back: about a third of the work when a quarter of them is wanted.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, lapack, solve_triangular
+from scipy.linalg.blas import dsyrk
+
+Floats = NDArray[np.float64]
+
+
+def leading_pencil(A: Floats, B: Floats, n_leading: int) -> tuple[Floats, Floats]:
+    """Solve A v = mu B v for the largest mu; both matrices are overwritten.
+
+    Parameters
+    ----------
+    A, B : arrays (N, N), Fortran order, lower triangles used, B positive definite.
+    n_leading : how many eigenpairs.
+
+    Returns
+    -------
+    mu : (n_leading,), largest first.
+    V : (N, n_leading), V^T B V = I.
+
+    Raises
+    ------
+    scipy.linalg.LinAlgError
+        If B is not positive definite to working precision.
+    """
+    L, info = lapack.dpotrf(B, lower=1, overwrite_a=1, clean=0)
+    if info != 0:
+        raise LinAlgError("the regularised within matrix is not positive definite")
+    C, _ = lapack.dsygst(A, L, itype=1, lower=1, overwrite_a=1)  # L^-1 A L^-T
+    mu, V = leading_eigenpairs(C, n_leading)
+    return mu, solve_triangular(L, V, lower=True, trans="T", overwrite_b=True, check_finite=False)
+
+
+def leading_eigenpairs(C: Floats, n_leading: int) -> tuple[Floats, Floats]:
+    """Return the largest eigenvalues, first first, and their vectors; C is overwritten.
+
+    Householder reduction to tridiagonal form, MRRR for the wanted vectors, back-transformation.
+    """
+    n = len(C)
+    if n == 1:
+        return C[0].copy(), np.ones((1, 1))
+    work = int(lapack.dsytrd_lwork(n, lower=1)[0])
+    reflectors, d, e, tau, _ = lapack.dsytrd(C, lower=1, lwork=work, overwrite_a=1)
+    first = n - n_leading + 1
+    padded = np.append(e, 0.0)  # dstemr wants room for n off-diagonal values
+    lwork, liwork, _ = lapack.dstemr_lwork(d, padded, 2, 0.0, 1.0, first, n, compute_v=1)
+    found, mu, V, info = lapack.dstemr(
+        d, padded, 2, 0.0, 1.0, first, n, compute_v=1, lwork=lwork, liwork=liwork
+    )
+    if info != 0 or found != n_leading:
+        raise LinAlgError("the tridiagonal eigenproblem did not converge")
+    V = np.asfortranarray(V[:, :n_leading])
+    # With lower=1 the reflectors act on rows 1..n-1 as those of a QR factorisation do.
+    tail = np.asfortranarray(reflectors[1:, :-1])
+    size = int(lapack.dormqr("L", "N", tail, tau, V[1:], -1)[1][0])
+    V[1:] = lapack.dormqr("L", "N", tail, tau, V[1:], size)[0]
+    return mu[:n_leading][::-1].copy(), V[:, ::-1]
+
+
+def gram(P: Floats, scale: float = 1.0, into: Floats | None = None) -> Floats:
+    """Return ``into + scale P P^T`` (lower triangle, Fortran order) by one symmetric update."""
+    # BLAS wants Fortran order; of the two equal statements take the one that copies nothing.
+    factor, trans = (P, 0) if P.flags.f_contiguous else (P.T, 1)
+    if into is None:
+        updated: Floats = dsyrk(scale, factor, trans=trans, lower=1)
+    else:
+        updated = dsyrk(scale, factor, beta=1.0, c=into, trans=trans, lower=1, overwrite_c=1)
+    return updated
