@@ -1,0 +1,162 @@
+"""From distances to ranks: who is a right answer, what is ignored, what a tie costs."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from resight.errors import InputError
+
+UNKNOWN_PERSON = ""
+_BLOCK_ELEMENTS = 4_000_000  # distances sorted at once: bounds the memory of large galleries
+
+
+class Ranks(NamedTuple):
+    """Where the right answers of each query stand, and the head of each ranked list.
+
+    Attributes
+    ----------
+    hits : int array of shape (n_hits,)
+        Ranks (from 1) of all right gallery sightings, query after query, ascending in each.
+    offsets : int array of shape (n_queries + 1,)
+        The hits of query i are ``hits[offsets[i]:offsets[i + 1]]``.
+    n_candidates : int array of shape (n_queries,)
+        How many gallery sightings were ranked for each query (ignored ones left out).
+    top : int array of shape (n_queries, depth)
+        Gallery rows in ranked order; -1 where fewer candidates than `depth`.
+    """
+
+    hits: NDArray[np.intp]
+    offsets: NDArray[np.intp]
+    n_candidates: NDArray[np.intp]
+    top: NDArray[np.intp]
+
+
+class Answers(NamedTuple):
+    """Validated labels: they say which gallery sightings are right and which are ignored."""
+
+    query_persons: NDArray[Any]
+    gallery_persons: NDArray[Any]
+    query_cameras: NDArray[Any] | None
+    gallery_cameras: NDArray[Any] | None
+    junk: NDArray[np.bool_]
+
+    def masks(self, rows: slice) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return (right, ignored), each of shape (len(rows), n_gallery), for some queries."""
+        same = self.query_persons[rows, None] == self.gallery_persons[None, :]
+        ignored = np.broadcast_to(self.junk, same.shape).copy()
+        if self.query_cameras is not None and self.gallery_cameras is not None:
+            # Market-1501's rule: finding the query's own camera again is no achievement.
+            ignored |= same & (self.query_cameras[rows, None] == self.gallery_cameras[None, :])
+        return same & ~ignored, ignored
+
+
+def answers(
+    query_persons: ArrayLike,
+    gallery_persons: ArrayLike,
+    query_cameras: ArrayLike | None = None,
+    gallery_cameras: ArrayLike | None = None,
+    junk: ArrayLike | None = None,
+) -> Answers:
+    """Check labels and say what is given and what is needed when they do not fit."""
+    queries, gallery = np.asarray(query_persons), np.asarray(gallery_persons)
+    if queries.ndim != 1 or gallery.ndim != 1 or not len(queries) or not len(gallery):
+        raise InputError(
+            f"query persons of shape {queries.shape} and gallery persons of shape "
+            f"{gallery.shape}; give one label for each of at least one query and one gallery row"
+        )
+    if (queries.dtype.kind in "US") != (gallery.dtype.kind in "US"):
+        raise InputError(
+            f"query persons are {queries.dtype}, gallery persons {gallery.dtype}; texts and "
+            "numbers never match: use the same kind of label on both sides"
+        )
+    if queries.dtype.kind == "U" and np.any(queries == UNKNOWN_PERSON):
+        raise InputError(
+            f"{np.sum(queries == UNKNOWN_PERSON)} queries have no person; "
+            "a query can only be judged when it is known who it shows"
+        )
+    if (query_cameras is None) != (gallery_cameras is None):
+        raise InputError("cameras are given for one side only; give both or neither")
+    ignored = np.zeros(len(gallery), bool) if junk is None else np.asarray(junk)
+    if ignored.dtype != bool:
+        raise InputError(
+            f"junk has dtype {ignored.dtype}; give one True or False for each gallery row"
+        )
+    parts = Answers(
+        queries,
+        gallery,
+        None if query_cameras is None else np.asarray(query_cameras),
+        None if gallery_cameras is None else np.asarray(gallery_cameras),
+        ignored,
+    )
+    _same_length("query cameras", parts.query_cameras, len(queries))
+    _same_length("gallery cameras", parts.gallery_cameras, len(gallery))
+    _same_length("junk", parts.junk, len(gallery))
+    return parts
+
+
+def rank(distances: ArrayLike, labels: Answers, depth: int = 0) -> Ranks:
+    """Rank the gallery for every query; among equal distances a right answer comes last.
+
+    Parameters
+    ----------
+    distances : array-like of shape (n_queries, n_gallery)
+        Smaller is more alike.
+    labels : Answers
+        See `answers`.
+    depth : int
+        How much of each ranked list to keep in ``top``.
+
+    Raises
+    ------
+    InputError
+        When shapes disagree, a distance is not finite, or a query has nothing to find.
+    """
+    D = np.asarray(distances)
+    n_queries, n_gallery = len(labels.query_persons), len(labels.gallery_persons)
+    if D.shape != (n_queries, n_gallery):
+        raise InputError(
+            f"distances of shape {D.shape} for {n_queries} queries and {n_gallery} gallery rows; "
+            f"the shape must be ({n_queries}, {n_gallery})"
+        )
+    step = max(1, _BLOCK_ELEMENTS // n_gallery)
+    blocks = [
+        _rank_block(D[start : start + step], *labels.masks(slice(start, start + step)), depth)
+        for start in range(0, n_queries, step)
+    ]
+    hits, n_hits, n_candidates, top = map(np.concatenate, zip(*blocks, strict=True))
+    _require_hits(labels.query_persons, n_hits)
+    return Ranks(hits, np.concatenate([[0], np.cumsum(n_hits)]), n_candidates, top)
+
+
+def _rank_block(
+    D: NDArray[Any], right: NDArray[np.bool_], ignored: NDArray[np.bool_], depth: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    if not np.isfinite(D).all():
+        raise InputError("distances hold NaN or infinite values; a ranking needs finite numbers")
+    # Last key first: ignored sightings go to the end, then by distance, then wrong before right.
+    order = np.lexsort((right, D, ignored), axis=-1)  # (n_block, n_gallery)
+    rows, columns = np.nonzero(np.take_along_axis(right, order, axis=1))
+    n_hits = np.bincount(rows, minlength=len(D))
+    n_candidates = D.shape[1] - ignored.sum(axis=1)
+    top = order[:, :depth].copy()
+    top[np.arange(top.shape[1])[None, :] >= n_candidates[:, None]] = -1
+    return columns + 1, n_hits, n_candidates, top
+
+
+def _require_hits(query_persons: NDArray[Any], n_hits: NDArray[np.intp]) -> None:
+    if np.all(n_hits > 0):
+        return
+    missing = [str(person) for person in np.unique(query_persons[n_hits == 0])]
+    shown = ", ".join(missing[:10]) + (", ..." if len(missing) > 10 else "")
+    raise InputError(
+        f"{len(missing)} query people have no right answer in the gallery: {shown}; "
+        "add sightings of them by another camera to the gallery or leave these queries out"
+    )
+
+
+def _same_length(what: str, values: NDArray[Any] | None, n: int) -> None:
+    if values is not None and values.shape != (n,):
+        raise InputError(f"{what} has shape {values.shape}, expected ({n},); give one for each row")

@@ -1,0 +1,116 @@
+"""Statements about several trials: mean, spread, interval, and which of two learners is better."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtr, stdtrit
+
+from resight.errors import InputError
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Mean over trials; the spread is None for a single trial, of which nothing can be said."""
+
+    mean: float
+    sd: float | None
+    ci95: tuple[float, float] | None
+    n: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Paired difference a - b over the same splits, with the corrected resampled t test."""
+
+    mean_difference: float
+    t: float
+    p_value: float
+    ci95: tuple[float, float]
+    n: int
+
+
+def summarise(values: ArrayLike) -> Summary:
+    """Mean, standard deviation (ddof=1) and 95 % t interval of the mean over trials.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_trials,)
+        One measurement for each trial.
+
+    Notes
+    -----
+    The interval treats trials as independent. Splits of one dataset overlap, so it describes
+    the spread over splits of this dataset, not the uncertainty about new people; to compare two
+    learners use `compare_paired`.
+
+    Examples
+    --------
+    >>> summary = summarise([1.0, 2.0, 3.0])
+    >>> summary.mean, summary.sd, [round(end, 3) for end in summary.ci95]
+    (2.0, 1.0, [-0.484, 4.484])
+    """
+    x = _trials(values, "values")
+    if len(x) == 1:
+        return Summary(float(x[0]), None, None, 1)
+    mean, sd = float(x.mean()), float(x.std(ddof=1))
+    half = float(stdtrit(len(x) - 1, 0.975) * sd / np.sqrt(len(x)))
+    return Summary(mean, sd, (mean - half, mean + half), len(x))
+
+
+def compare_paired(a: ArrayLike, b: ArrayLike, test_fraction: float) -> Comparison:
+    """Corrected resampled t test for two learners measured on the same random splits.
+
+    Parameters
+    ----------
+    a, b : array-like of shape (n_trials,)
+        Measurements of the two learners; entry i of both comes from split i.
+    test_fraction : float
+        Part of the people that is tested in a split, between 0 and 1 (half/half: 0.5).
+
+    Returns
+    -------
+    Comparison
+        Positive `mean_difference` means that `a` is larger; `p_value` is two-sided.
+
+    Notes
+    -----
+    Random splits share people, so trials are dependent and the plain paired t test finds
+    differences that are not there. The variance of the mean difference is taken as
+    (1/n + n_test/n_train) s^2 instead of s^2/n [1]_.
+
+    References
+    ----------
+    .. [1] Nadeau and Bengio, "Inference for the generalization error", Machine Learning 2003.
+    """
+    x, y = _trials(a, "a"), _trials(b, "b")
+    if len(x) != len(y) or len(x) < 2:
+        raise InputError(
+            f"{len(x)} and {len(y)} trials; a paired comparison needs the same number, at least 2"
+        )
+    if not 0.0 < test_fraction < 1.0:
+        raise InputError(
+            f"test_fraction is {test_fraction}; it must lie between 0 and 1, 0.5 for half/half"
+        )
+    n, difference = len(x), x - y
+    mean = float(difference.mean())
+    ratio = test_fraction / (1.0 - test_fraction)
+    error = float(np.sqrt((1.0 / n + ratio) * difference.var(ddof=1)))
+    # All differences equal: there is no doubt at all, or no difference at all.
+    certain = float(np.copysign(np.inf, mean)) if mean else 0.0
+    t = mean / error if error > 0.0 else certain
+    p_value = float(2.0 * stdtr(n - 1, -abs(t)))
+    half = float(stdtrit(n - 1, 0.975)) * error
+    return Comparison(mean, t, p_value, (mean - half, mean + half), n)
+
+
+def _trials(values: ArrayLike, what: str) -> NDArray[np.float64]:
+    x = np.asarray(values, float)
+    if x.ndim != 1 or not len(x) or not np.isfinite(x).all():
+        raise InputError(
+            f"{what} has shape {x.shape} or holds values that are not finite; "
+            "give one finite number for each trial"
+        )
+    return x
