@@ -27,6 +27,7 @@ _HOME = {
     "MLAPG": "resight.learners.mlapg",
     "NFST": "resight.learners.nfst",
     "XQDA": "resight.learners.xqda",
+    "cluster": "resight.experiments.executors",
     "load": "resight.modelfiles",
 }
 
@@ -44,6 +45,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
+    from resight.experiments.executors import cluster as cluster
     from resight.learners.kxqda import KXQDA as KXQDA
     from resight.learners.normalizer import BlockNormalizer as BlockNormalizer
     from resight.learners.xqda import XQDA as XQDA

@@ -1,0 +1,193 @@
+"""A Dask cluster as an executor: connecting, checking its workers, surviving a lost scheduler."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, CancelledError, Future
+from pathlib import Path
+from typing import Any, TypeVar
+
+from resight._version import __version__
+from resight.errors import InputError, ResightError
+from resight.experiments.executors import Executor
+
+Value = TypeVar("Value")
+
+
+class ClusterError(ResightError):
+    """The cluster cannot do the work: not reachable, no workers, or workers that differ."""
+
+
+class ClusterExecutor(Executor):
+    """Workers of a Dask cluster; see `resight.cluster` for the parameters."""
+
+    def __init__(self, address: str, *, send_files: bool, timeout: float, patience: float) -> None:
+        _check_address(address)
+        self.address = address
+        self.send_files = send_files
+        self.timeout = timeout
+        self.patience = patience
+        self._slots = (0.0, 1)  # when it was asked, how many
+        self._lonely_since: float | None = None
+        self._client: Any = self._connect(timeout)
+        try:
+            self._await_workers(timeout)
+            self._check_versions()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def slots(self) -> int:
+        """Threads of all workers now, asked at most once a second."""
+        asked, count = self._slots
+        if time.monotonic() - asked > 1.0:
+            count = max(1, sum(self._threads().values()))
+            self._slots = (time.monotonic(), count)
+        return count
+
+    def submit(self, function: Callable[..., Value], *arguments: Any) -> Future[Value]:
+        """Send one call to the scheduler."""
+        try:
+            future: Future[Value] = self._client.get_executor(pure=False).submit(
+                function, *arguments
+            )
+        except Exception as error:
+            if self._client.status == "running":
+                raise
+            raise BrokenExecutor(f"lost the scheduler at {self.address}") from error
+        return future
+
+    def worker_died(self, error: BaseException) -> bool:
+        """Dask gives a task up after it lost several workers in a row."""
+        from distributed import KilledWorker
+
+        return isinstance(error, (KilledWorker, BrokenExecutor))
+
+    def recover(self) -> None:
+        """Connect anew if the scheduler went away, and look at the workers it has now."""
+        if self._client.status != "running":
+            self._close_client()
+            self._client = self._connect(self.patience)
+        self._await_workers(self.patience)
+        self._check_versions()
+
+    def watch(self) -> None:
+        """Give up when there has been no worker for longer than our patience."""
+        if self._client.status != "running" or self._threads():
+            self._lonely_since = None
+            return
+        now = time.monotonic()
+        self._lonely_since = self._lonely_since or now
+        if now - self._lonely_since > self.patience:
+            raise ClusterError(self._no_workers(self.patience))
+
+    def check_shared_folder(self, folder: Path) -> None:
+        """Refuse to start when some worker does not see `folder`, which it shall write to."""
+        if self.send_files:
+            return
+        path = str(folder)
+
+        def sees() -> bool:
+            import os
+
+            return os.path.isdir(path) and os.access(path, os.W_OK)
+
+        blind = [worker for worker, fine in self._client.run(sees).items() if not fine]
+        if blind:
+            raise ClusterError(
+                f"worker {blind[0]} cannot write to {path}. Mount that folder there under the "
+                "same path, or send file contents instead (--send-files)"
+            )
+
+    def close(self) -> None:
+        """Close our connection; the cluster itself is not ours and stays."""
+        self._close_client()
+
+    def _connect(self, seconds: float) -> Any:
+        from distributed import Client
+
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # we report it ourselves
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                return Client(
+                    self.address,
+                    timeout=max(0.5, min(self.timeout, deadline - time.monotonic())),
+                    set_as_default=False,
+                    name="resight",
+                )
+            except (OSError, TimeoutError, CancelledError, ValueError) as error:
+                if time.monotonic() >= deadline:
+                    raise ClusterError(
+                        f"no Dask scheduler answers at {self.address} within {seconds:g} s. Check "
+                        "the address, or start one with `dask scheduler` and workers with `dask "
+                        "worker ADDRESS`. What is finished is kept; the same command goes on"
+                    ) from error
+                time.sleep(0.2)
+
+    def _await_workers(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while not self._threads():
+            if time.monotonic() > deadline:
+                raise ClusterError(self._no_workers(seconds))
+            time.sleep(0.1)
+
+    def _check_versions(self) -> None:
+        def version() -> str | None:  # local, so that it travels by value
+            try:
+                import resight
+            except ImportError:
+                return None
+            return resight.__version__
+
+        for worker, theirs in self._client.run(version).items():
+            refuse_other_version(theirs, worker)
+
+    def _threads(self) -> dict[str, int]:
+        try:
+            threads: dict[str, int] = self._client.nthreads()
+        except Exception:  # a connection that breaks right now is noticed by the tasks' futures
+            return {}
+        return threads
+
+    def _no_workers(self, seconds: float) -> str:
+        return (
+            f"the scheduler at {self.address} has had no worker for {seconds:g} s. Start some with "
+            f"`dask worker {self.address}`. What is finished is kept; the same command goes on"
+        )
+
+    def _close_client(self) -> None:
+        try:
+            self._client.close(timeout=2)
+        except Exception:  # a connection that is gone cannot be closed better
+            logging.getLogger(__name__).debug("closing the client failed", exc_info=True)
+
+
+def refuse_other_version(theirs: str | None, worker: str, ours: str = __version__) -> None:
+    """Raise when a worker runs another resight, or none: its features could differ from ours."""
+    if theirs == ours:
+        return
+    found = f"resight {theirs}" if theirs else "no resight"
+    raise ClusterError(
+        f"worker {worker} has {found}, this is resight {ours}. Install resight {ours} on every "
+        "worker and restart it"
+    )
+
+
+def _check_address(address: str) -> None:
+    scheme, separator, rest = address.partition("://")
+    host, colon, port = rest.rpartition(":")
+    if not (scheme and separator and host and colon and port.isdigit()):
+        raise InputError(
+            f"{address!r} is not the address of a Dask scheduler; expected tcp://HOST:PORT "
+            "(tls:// and ws:// work too), as `dask scheduler` prints it"
+        )
+    try:
+        import distributed  # noqa: F401
+    except ImportError as error:
+        raise InputError(
+            "a cluster needs Dask.distributed; install it with: pip install 'resight[cluster]'"
+        ) from error

@@ -1,0 +1,318 @@
+"""Where work is done: this process, local processes or a Dask cluster, by one code path.
+
+An executor hands one task to one worker and returns a future; `run` does everything else the same
+way for all of them: it keeps every worker busy, tries a failing task again, finds the task that
+kills its worker, and goes on with the rest.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from resight.errors import InputError, ResightError
+
+if TYPE_CHECKING:
+    from resight.experiments._cluster import ClusterExecutor
+
+RETRIES = 2  # a failing task is tried 1 + RETRIES times before it is given up
+_IN_FLIGHT = 2  # tasks handed out per worker: one runs, one waits, so that no worker idles
+_POLL_SECONDS = 1.0
+_SINGLE_THREAD = {
+    name: "1"
+    for name in (
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "VECLIB_MAXIMUM_THREADS",
+        "NUMBA_NUM_THREADS",
+    )
+}
+
+Item = TypeVar("Item")
+Value = TypeVar("Value")
+
+
+class Executor(ABC):
+    """What `run` needs to know about a place where work is done."""
+
+    send_files: bool = False
+    """Whether workers see other paths than we do, so that contents travel with the task."""
+
+    @property
+    @abstractmethod
+    def slots(self) -> int:
+        """How many tasks run at the same time (at least 1); may change while running."""
+
+    @abstractmethod
+    def submit(self, function: Callable[..., Value], *arguments: Any) -> Future[Value]:
+        """Start one call on some worker."""
+
+    def worker_died(self, error: BaseException) -> bool:
+        """Tell whether a task failed because its worker did."""
+        return isinstance(error, BrokenExecutor)
+
+    def recover(self) -> None:  # noqa: B027
+        """Make the executor usable again after workers or the connection were lost."""
+
+    def check_shared_folder(self, folder: Path) -> None:  # noqa: B027
+        """Refuse to start when workers cannot write to `folder`."""
+
+    def watch(self) -> None:  # noqa: B027
+        """Look after the workers while nothing finishes; called about once a second."""
+
+    def close(self) -> None:  # noqa: B027
+        """Stop the workers we started; tasks that still run are abandoned."""
+
+    def __enter__(self) -> Executor:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class InProcess(Executor):
+    """Every task runs at once in this process: no start-up cost, one core."""
+
+    slots = 1
+
+    def submit(self, function: Callable[..., Value], *arguments: Any) -> Future[Value]:
+        """Run the call and return its finished future."""
+        future: Future[Value] = Future()
+        try:
+            future.set_result(function(*arguments))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+class LocalProcesses(Executor):
+    """Worker processes on this machine (loky), each with single-threaded BLAS.
+
+    Parameters
+    ----------
+    jobs : int
+        Number of processes.
+    """
+
+    slots = 1
+
+    def __init__(self, jobs: int) -> None:
+        self.slots = jobs
+        self._pool: Any = None
+
+    def submit(self, function: Callable[..., Value], *arguments: Any) -> Future[Value]:
+        """Start one call in a process of the pool, which is made on first use."""
+        if self._pool is None:
+            from joblib.externals.loky import ProcessPoolExecutor
+
+            self._pool = ProcessPoolExecutor(
+                self.slots, initializer=_leave_interrupts_to_parent, env=_SINGLE_THREAD
+            )
+        future: Future[Value] = self._pool.submit(function, *arguments)
+        return future
+
+    def recover(self) -> None:
+        """Give up the broken pool; the next task gets a new one."""
+        self.close()
+
+    def close(self) -> None:
+        """End the processes without waiting for what they are doing."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(wait=True, kill_workers=True)
+
+
+def local(jobs: int | None = None) -> Executor:
+    """Work on this machine with `jobs` processes (None: one per core we may use).
+
+    >>> local(1).slots
+    1
+    """
+    if jobs is not None and jobs < 1:
+        raise InputError(f"jobs={jobs}: give at least 1, or nothing for one process per core")
+    count = jobs or _usable_cores()
+    return InProcess() if count == 1 else LocalProcesses(count)
+
+
+def cluster(
+    address: str, *, send_files: bool = False, timeout: float = 10.0, patience: float = 60.0
+) -> ClusterExecutor:
+    """Work on the Dask cluster whose scheduler listens at `address`.
+
+    Parameters
+    ----------
+    address : str
+        Such as ``tcp://host:8786``.
+    send_files : bool
+        Send file contents to the workers and results back, for workers that do not share our
+        file system. By default both travel by shared path.
+    timeout : float
+        Seconds to wait for the scheduler and its first worker.
+    patience : float
+        Seconds to wait for a scheduler, or for any worker, that was lost while working.
+
+    Returns
+    -------
+    executor, also a context manager that closes the connection
+
+    Examples
+    --------
+    >>> with resight.cluster("tcp://10.0.0.7:8786") as workers:  # doctest: +SKIP
+    ...     FeatureStore("features").ensure(sightings, "gog", executor=workers)
+    """
+    from resight.experiments._cluster import ClusterExecutor
+
+    return ClusterExecutor(address, send_files=send_files, timeout=timeout, patience=patience)
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[Item, Value]):
+    """How one item ended: with a value, skipped (neither) or with the error of its last try."""
+
+    item: Item
+    value: Value | None = None
+    error: BaseException | None = None
+    attempts: int = 1
+
+
+def run(
+    executor: Executor,
+    function: Callable[..., Value],
+    items: Sequence[Item],
+    prepare: Callable[[Item], tuple[Any, ...] | None],
+    retries: int = RETRIES,
+) -> Iterator[Outcome[Item, Value]]:
+    """Call `function` once for every item and yield outcomes as they come, in any order.
+
+    Parameters
+    ----------
+    prepare : callable
+        Item -> arguments of the call, made just before it starts (so large arguments do not
+        queue up), or None when the item no longer needs work.
+    retries : int
+        How often an item whose call raised, or whose worker died, is tried again.
+
+    Raises
+    ------
+    ResightError
+        A task raised one: no other task can do better (full disk, wrong version), so all stops.
+    """
+    state = _Run(executor, function, prepare, retries, deque((item, 1) for item in items))
+    try:
+        while state.busy:
+            yield from state.step()
+    finally:
+        for future in state.running:
+            future.cancel()
+
+
+@dataclass
+class _Run(Generic[Item, Value]):
+    executor: Executor
+    function: Callable[..., Value]
+    prepare: Callable[[Item], tuple[Any, ...] | None]
+    retries: int
+    waiting: deque[tuple[Item, int]]
+
+    def __post_init__(self) -> None:
+        self.running: dict[Future[Value], tuple[Item, int]] = {}
+        # Tasks in flight when a worker died. One of them may be the killer, so each is tried
+        # alone: whoever dies alone is guilty.
+        self.suspects: deque[tuple[Item, int]] = deque()
+        self.alone = False
+        self.broken = False
+
+    @property
+    def busy(self) -> bool:
+        return bool(self.waiting or self.suspects or self.running)
+
+    def step(self) -> Iterator[Outcome[Item, Value]]:
+        if not self.running:
+            self.alone = False
+            if self.broken:
+                self.executor.recover()
+                self.broken = False
+        yield from self._fill()
+        done, _ = wait(self.running, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
+        for future in done:
+            yield from self._settle(future, *self.running.pop(future))
+        if not done and self.running:
+            self.executor.watch()
+
+    def _fill(self) -> Iterator[Outcome[Item, Value]]:
+        if self.broken or self.alone:
+            return
+        if self.suspects:
+            if not self.running:
+                self.alone = True
+                yield from self._start(*self.suspects.popleft())
+            return
+        while self.waiting and len(self.running) < _IN_FLIGHT * self.executor.slots:
+            yield from self._start(*self.waiting.popleft())
+
+    def _start(self, item: Item, attempt: int) -> Iterator[Outcome[Item, Value]]:
+        arguments = self.prepare(item)
+        if arguments is None:
+            yield Outcome(item)
+            return
+        try:
+            future = self.executor.submit(self.function, *arguments)
+        except BrokenExecutor:  # it broke after the last result and before this task
+            self.broken = True
+            self.waiting.appendleft((item, attempt))
+            return
+        self.running[future] = (item, attempt)
+
+    def _settle(
+        self, future: Future[Value], item: Item, attempt: int
+    ) -> Iterator[Outcome[Item, Value]]:
+        if future.cancelled():  # the connection was lost: nobody's fault, so no attempt counts
+            self.broken = True
+            self.waiting.appendleft((item, attempt))
+            return
+        error = future.exception()
+        if error is None:
+            yield Outcome(item, future.result(), attempts=attempt)
+        elif isinstance(error, ResightError):
+            raise error
+        elif self.executor.worker_died(error) and not self.alone:
+            self.broken = True
+            self.suspects.append((item, attempt))
+        else:
+            self.broken = self.broken or self.executor.worker_died(error)
+            yield from self._again(item, attempt, error)
+
+    def _again(
+        self, item: Item, attempt: int, error: BaseException
+    ) -> Iterator[Outcome[Item, Value]]:
+        if attempt > self.retries:
+            yield Outcome(item, error=error, attempts=attempt)
+        elif self.executor.worker_died(error):
+            self.suspects.append((item, attempt + 1))
+        else:
+            self.waiting.append((item, attempt + 1))
+
+
+def _usable_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _leave_interrupts_to_parent() -> None:
+    # Ctrl-C reaches the whole process group; the parent ends us after keeping what is finished.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
