@@ -1,1 +1,77 @@
 """Where sightings come from: published datasets, own folders and tables, drawn cameras."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from resight.datasets import cuhk01, grid, market1501, prid450s, prid2011, viper
+from resight.datasets._dataset import Dataset
+from resight.datasets._walk import images_below, require_folder
+from resight.datasets.fingerprint import fingerprint
+from resight.datasets.folders import TABLE, read_folder
+from resight.datasets.sightings import Sightings
+from resight.datasets.table import read_table, write_table
+from resight.errors import InputError, unknown_name
+
+DATASETS: dict[str, Dataset] = {
+    module.DATASET.name: module.DATASET
+    for module in (cuhk01, grid, market1501, prid450s, prid2011, viper)
+}
+
+__all__ = [
+    "DATASETS",
+    "Dataset",
+    "Sightings",
+    "fingerprint",
+    "load",
+    "read_folder",
+    "read_table",
+    "write_table",
+]
+
+
+def load(name_or_path: str | Path, root: str | Path | None = None) -> Sightings:
+    """Read sightings: a published dataset by name, or one's own folder or CSV table by path.
+
+    Parameters
+    ----------
+    name_or_path : str or path
+        A name in `DATASETS` (then `root` tells where it lies), a folder, or a CSV file.
+    root : str or path, optional
+        For a name: the dataset's folder or the folder above it. For a CSV file: where its relative
+        paths start.
+
+    Returns
+    -------
+    Sightings
+        Rows in natural order of their paths (CSV: in the order of the file), whatever the disk's.
+
+    Examples
+    --------
+    >>> load("grid", root="data")  # doctest: +SKIP
+    >>> load("my/cameras")  # doctest: +SKIP
+    """
+    name, path = str(name_or_path), Path(name_or_path)
+    if name in DATASETS and (root is not None or not path.exists()):
+        if root is None:
+            raise InputError(f"where is {name!r}? Give root= (--root), the folder that holds it")
+        require_folder(Path(root))
+        return DATASETS[name].load(Path(root))
+    if path.is_dir():
+        return _load_folder(path)
+    if path.is_file():
+        if path.suffix.lower() not in (".csv", ".tsv"):
+            raise InputError(f"{name!r} is no table; give a .csv file or a folder of images")
+        return read_table(path, root)
+    raise InputError(
+        f"{unknown_name('dataset', name, DATASETS)}; and there is no folder or file of that name"
+    )
+
+
+def _load_folder(folder: Path) -> Sightings:
+    if not (folder / TABLE).is_file():
+        images = images_below(folder)
+        for dataset in DATASETS.values():
+            if dataset.recognises(images):
+                return dataset.load(folder)
+    return read_folder(folder)

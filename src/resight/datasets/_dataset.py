@@ -1,0 +1,111 @@
+"""What is known about a published dataset, and how its file names become sightings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+import numpy as np
+
+from resight.datasets._walk import images_below
+from resight.datasets.sightings import Sightings
+from resight.errors import InputError
+
+
+class Row(NamedTuple):
+    """What a file name tells."""
+
+    person: str
+    camera: str
+    role: str = ""
+    site: str = ""
+    sequence: str = ""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A published dataset: facts to show and the rule that reads its file names.
+
+    Attributes
+    ----------
+    name, title, summary, licence, citation : str
+    people : int
+        People seen by at least two cameras.
+    images : int
+        Pictures that the loader returns for a complete copy.
+    homes : tuple of str
+        Folder names under which the dataset may lie below a common data folder.
+    layouts : dict of str to str
+        For each layout a description and the pattern that its paths match, relative to the folder.
+    row : callable
+        From a match of such a pattern to a `Row`.
+    """
+
+    name: str
+    title: str
+    summary: str
+    licence: str
+    citation: str
+    people: int
+    images: int
+    homes: tuple[str, ...]
+    layouts: dict[str, str]
+    row: Callable[[re.Match[str]], Row]
+
+    def load(self, root: Path) -> Sightings:
+        """Read the dataset from its folder, or from a data folder that holds it.
+
+        Raises
+        ------
+        InputError
+            If none of the layouts is found, or two of them in one folder.
+        """
+        for folder in (root, *(root / home for home in self.homes)):
+            if folder.is_dir():
+                rows = self._rows(folder)
+                if rows:
+                    return self._table(folder, rows)
+        raise InputError(
+            f"no {self.title} images below {str(root)!r}; expected {' or '.join(self.layouts)}: "
+            "give the folder of the dataset or the folder above it"
+        )
+
+    def recognises(self, images: list[PurePosixPath]) -> bool:
+        """Whether these files are mostly there and named as this dataset's are."""
+        patterns = [re.compile(pattern) for pattern in self.layouts.values()]
+        names = [str(path) for path in images]
+        most = max(sum(bool(p.fullmatch(name)) for name in names) for p in patterns)
+        return 2 * most >= self.images
+
+    def _rows(self, folder: Path) -> dict[str, Row]:
+        names = [str(path) for path in images_below(folder)]
+        found: dict[str, dict[str, Row]] = {}
+        for layout, pattern in self.layouts.items():
+            matches = ((name, re.fullmatch(pattern, name)) for name in names)
+            rows = {name: self.row(match) for name, match in matches if match}
+            if rows:
+                found[layout] = rows
+        if len(found) > 1:
+            raise InputError(
+                f"{str(folder)!r} holds {self.title} in two layouts, {' and '.join(found)}; "
+                "keep one copy or give the folder of one"
+            )
+        return next(iter(found.values()), {})
+
+    def _table(self, folder: Path, rows: dict[str, Row]) -> Sightings:
+        persons, cameras, roles, sites, sequences = (
+            np.array(column) for column in zip(*rows.values(), strict=True)
+        )
+        return Sightings(
+            np.array(list(rows)),
+            persons,
+            cameras,
+            sequences=sequences,
+            roles=roles,
+            sites=sites,
+            root=folder,
+            name=self.name,
+        )

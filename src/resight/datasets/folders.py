@@ -1,0 +1,116 @@
+"""People's own data: a folder of pictures whose names or subfolders tell camera and person.
+
+| layout | person | camera |
+|---|---|---|
+| ``<camera>/<person>/*`` | folder | folder |
+| ``<camera>/*`` | unknown | folder |
+| ``PPPP_cCsS_*`` (Market-1501's names), also below ``train/ query/ gallery/`` | name | name |
+| a file ``sightings.csv`` in the folder | column | column |
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+
+from resight.datasets._dataset import Row
+from resight.datasets._walk import folders_without_images, images_below, require_folder
+from resight.datasets.sightings import Sightings
+from resight.datasets.table import read_table
+from resight.errors import InputError
+
+TABLE = "sightings.csv"
+LAYOUTS = (
+    "<camera>/<person>/* (labelled), <camera>/* (people unknown), "
+    f"names such as 0001_c1s1_000151.jpg, or a CSV table ({TABLE} in the folder)"
+)
+_NAME = re.compile(r"(-1|[0-9A-Za-z]+)_c([0-9]+)(?:s([0-9]+))?(?:_.*)?\.\w+")
+_ROLE_FOLDERS = {
+    "train": "train",
+    "bounding_box_train": "train",
+    "query": "query",
+    "gallery": "gallery",
+    "bounding_box_test": "gallery",
+}
+
+
+def read_folder(folder: str | Path) -> Sightings:
+    """Read a folder of one's own in any of the layouts above.
+
+    Hidden files and files that are no images by their suffix are ignored; see `resight data check`.
+
+    Raises
+    ------
+    InputError
+        For a folder without images, mixed layouts, empty camera or person folders.
+    """
+    root = Path(folder)
+    require_folder(root)
+    if (root / TABLE).is_file():
+        return read_table(root / TABLE)
+    images = images_below(root)
+    if not images:
+        raise InputError(f"no images in {str(root)!r}; expected {LAYOUTS}")
+    empty = folders_without_images(root, images)
+    if empty:
+        more = f" and {len(empty) - 1} more" if len(empty) > 1 else ""
+        raise InputError(
+            f"the folder {empty[0]!r}{more} in {str(root)!r} holds no images; fill or remove it"
+        )
+    rows = _rows(root, images)
+    persons, cameras, roles, _, sequences = (np.array(c) for c in zip(*rows, strict=True))
+    paths = np.array([str(path) for path in images])
+    return Sightings(
+        paths, persons, cameras, roles=roles, sequences=sequences, root=root, name=_name(root)
+    )
+
+
+def _rows(root: Path, images: list[PurePosixPath]) -> list[Row]:
+    by_depth: dict[int, PurePosixPath] = {}
+    for path in images:
+        by_depth.setdefault(len(path.parts), path)
+    if len(by_depth) > 1:
+        examples = " and ".join(repr(str(path)) for _, path in sorted(by_depth.items()))
+        raise InputError(f"mixed layouts in {str(root)!r}: {examples}; use one of {LAYOUTS}")
+    depth = next(iter(by_depth))
+    if _named_as_market(images, depth):
+        return [_market_row(path) for path in images]
+    if depth == 2:
+        return [Row("", camera=path.parts[0]) for path in images]
+    if depth == 3:
+        return [Row(path.parts[1], camera=path.parts[0]) for path in images]
+    trouble = "no camera folders" if depth == 1 else "too many levels of folders"
+    raise InputError(f"{trouble} in {str(root)!r}, as in {str(images[0])!r}; expected {LAYOUTS}")
+
+
+def _named_as_market(images: list[PurePosixPath], depth: int) -> bool:
+    """Whether all names follow Market-1501; some that do beside some that do not are refused."""
+    if depth > 2:
+        return False
+    named = [path for path in images if _NAME.fullmatch(path.name)]
+    in_roles = [path for path in images if depth == 1 or path.parts[0].lower() in _ROLE_FOLDERS]
+    if not named or (depth == 2 and not in_roles):
+        return False
+    for wrong in (set(images) - set(named), set(images) - set(in_roles)):
+        if wrong:
+            raise InputError(
+                f"{str(named[0])!r} is named as in Market-1501 but {str(min(wrong))!r} is not; "
+                f"name all files like that, below {', '.join(_ROLE_FOLDERS)} or in one folder"
+            )
+    return True
+
+
+def _market_row(path: PurePosixPath) -> Row:
+    match = _NAME.fullmatch(path.name)
+    if match is None:
+        raise InputError(f"{str(path)!r} is not named as in Market-1501")
+    person, camera, sequence = match.groups()
+    role = _ROLE_FOLDERS[path.parts[0].lower()] if len(path.parts) == 2 else ""
+    role = {"-1": "junk", "0000": "distractor"}.get(person, role)
+    return Row(person, f"c{camera}", role, sequence=f"s{sequence}" if sequence else "")
+
+
+def _name(root: Path) -> str:
+    return root.resolve().name or "sightings"

@@ -1,0 +1,139 @@
+"""Look at a table of sightings before using it: counts from the rows, troubles from the files."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from resight._files import digest_of_file
+from resight._progress import progress
+from resight.datasets._walk import natural
+from resight.datasets.sightings import Sightings
+
+
+@dataclass(frozen=True)
+class CameraCount:
+    """What one camera saw."""
+
+    images: int
+    people: int
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Counts of a table of sightings.
+
+    Attributes
+    ----------
+    images : int
+    people : int
+        Known people, without distractors and junk.
+    unknown, distractors, junk : int
+        Images without a person, of people nobody asks for, and to be ignored.
+    cameras : dict of str to CameraCount
+    per_person_and_camera : (int, float, int)
+        Fewest, median and most images of a known person in a camera that saw them.
+    one_camera_only : tuple of str
+        Known people whom only one camera saw, in natural order.
+    """
+
+    images: int
+    people: int
+    unknown: int
+    distractors: int
+    junk: int
+    cameras: dict[str, CameraCount]
+    per_person_and_camera: tuple[int, float, int]
+    one_camera_only: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FileTroubles:
+    """What reading every file brought to light.
+
+    Attributes
+    ----------
+    unreadable : dict of str to str
+        Path and reason.
+    duplicates : tuple of tuples of str
+        Groups of paths with the same contents.
+    conflicts : tuple of tuples of str
+        Those duplicates that are labelled as different people.
+    """
+
+    unreadable: dict[str, str]
+    duplicates: tuple[tuple[str, ...], ...]
+    conflicts: tuple[tuple[str, ...], ...]
+
+
+def overview(sightings: Sightings) -> Overview:
+    """Count people, cameras and images."""
+    persons, cameras, roles = (
+        column.tolist() for column in (sightings.persons, sightings.cameras, sightings.roles)
+    )
+    known = [
+        (person, camera)
+        for person, camera, role in zip(persons, cameras, roles, strict=True)
+        if person and role not in ("distractor", "junk")
+    ]
+    seen_by: dict[str, set[str]] = defaultdict(set)
+    for person, camera in known:
+        seen_by[person].add(camera)
+    pair_counts = list(Counter(known).values()) or [0]
+    alone = [person for person, views in seen_by.items() if len(views) == 1]
+    return Overview(
+        images=len(sightings),
+        people=len(seen_by),
+        unknown=persons.count(""),
+        distractors=roles.count("distractor"),
+        junk=roles.count("junk"),
+        cameras={
+            camera: CameraCount(count, len({p for p, c in known if c == camera}))
+            for camera, count in sorted(Counter(cameras).items(), key=lambda item: natural(item[0]))
+        },
+        per_person_and_camera=(min(pair_counts), median(pair_counts), max(pair_counts)),
+        one_camera_only=tuple(sorted(alone, key=natural)),
+    )
+
+
+def check_files(sightings: Sightings) -> FileTroubles:
+    """Decode every file once and compare contents."""
+    unreadable: dict[str, str] = {}
+    copies: dict[str, list[int]] = defaultdict(list)
+    files = sightings.files()
+    first = np.unique(sightings.paths, return_index=True)[1]  # frames with boxes: each file once
+    with progress("reading", len(first)) as advance:
+        for row in np.sort(first).tolist():
+            trouble = _trouble(files[row])
+            if trouble:
+                unreadable[str(sightings.paths[row])] = trouble
+            else:
+                copies[digest_of_file(files[row])].append(row)
+            advance(1)
+    groups = [rows for rows in copies.values() if len(rows) > 1]
+    conflicts = [rows for rows in groups if len(set(sightings.persons[rows].tolist())) > 1]
+    return FileTroubles(unreadable, _paths(sightings, groups), _paths(sightings, conflicts))
+
+
+def _paths(sightings: Sightings, groups: list[list[int]]) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(sightings.paths[rows].tolist()) for rows in groups)
+
+
+def _trouble(file: Path) -> str | None:
+    """Why a file cannot be used, or None."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(file) as image:
+            image.load()
+    except FileNotFoundError:
+        return "no such file"
+    except UnidentifiedImageError:
+        return "empty file" if file.stat().st_size == 0 else "not an image"
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        return str(error)
+    return None

@@ -1,0 +1,182 @@
+"""Sightings in a CSV file: ``path, person, camera[, time, sequence, role, site, x, y, w, h]``."""
+
+from __future__ import annotations
+
+import csv
+import math
+from datetime import datetime, timezone
+from pathlib import Path
+
+import numpy as np
+
+from resight._files import atomic_write
+from resight.datasets.sightings import ROLES, Sightings
+from resight.errors import InputError, unknown_name
+
+REQUIRED = ("path", "person", "camera")
+BOX = ("x", "y", "w", "h")
+OPTIONAL = ("time", "sequence", "role", "site", *BOX)
+
+
+def read_table(file: str | Path, root: str | Path | None = None) -> Sightings:
+    """Read a CSV table of sightings.
+
+    Parameters
+    ----------
+    file : path
+        UTF-8, first line the column names, separated by comma, semicolon or tab. `person` may be
+        empty (unknown). `time` is in seconds or ISO 8601 (without a zone: UTC). `x, y, w, h` is the
+        person's box in a larger picture: all four columns or none.
+    root : path, optional
+        Where relative paths start; the folder of `file` unless given.
+
+    Raises
+    ------
+    InputError
+        For missing or unknown columns, and for a bad value with its line number.
+    """
+    file = Path(file)
+    lines = _read_lines(file)
+    rows = [(number, row) for number, row in lines if any(row.values())]
+    if not rows:
+        raise InputError(f"{file.name} has no rows; add one line for each sighting")
+    _refuse_repeated(file, rows)
+    columns = rows[0][1].keys()
+    return Sightings(
+        np.array([_required(file, n, row, "path") for n, row in rows]),
+        np.array([row["person"] for _, row in rows]),
+        np.array([_required(file, n, row, "camera") for n, row in rows]),
+        times=np.array([_seconds(file, n, row.get("time", "")) for n, row in rows]),
+        sequences=np.array([row.get("sequence", "") for _, row in rows]),
+        roles=np.array([_role(file, n, row.get("role", "")) for n, row in rows]),
+        sites=np.array([row.get("site", "") for _, row in rows]),
+        boxes=np.array([_box(file, n, row) for n, row in rows]) if "x" in columns else None,
+        root=file.parent if root is None else Path(root),
+        name=file.parent.name if file.stem == "sightings" else file.stem,
+    )
+
+
+def write_table(sightings: Sightings, file: str | Path) -> None:
+    """Write `sightings` so that `read_table` gives them back; empty columns are left out."""
+    optional = {
+        "time": ["" if math.isnan(time) else repr(time) for time in sightings.times.tolist()],
+        "sequence": sightings.sequences.tolist(),
+        "role": sightings.roles.tolist(),
+        "site": sightings.sites.tolist(),
+    }
+    columns: dict[str, list[str]] = {
+        "path": sightings.paths.tolist(),
+        "person": sightings.persons.tolist(),
+        "camera": sightings.cameras.tolist(),
+        **{name: values for name, values in optional.items() if any(values)},
+    }
+    if sightings.boxes is not None:
+        columns |= {side: sightings.boxes[:, i].astype(str).tolist() for i, side in enumerate(BOX)}
+    with atomic_write(Path(file), "w") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+
+
+def _read_lines(file: Path) -> list[tuple[int, dict[str, str]]]:
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file.name} is not UTF-8 text; save it as CSV in UTF-8") from error
+    lines = text.splitlines()
+    if not lines:
+        raise InputError(f"{file.name} is empty; its first line must name the columns")
+    separator = max(",;\t", key=lines[0].count)
+    reader = csv.reader(lines, delimiter=separator, strict=True)
+    header = [name.strip().lower() for name in next(reader)]
+    _check_header(file, header)
+    found = []
+    try:
+        for row in reader:
+            if row and len(row) != len(header):
+                raise InputError(
+                    f"{file.name} line {reader.line_num}: {len(row)} values for {len(header)} "
+                    "columns; put texts that contain the separator in double quotes"
+                )
+            values = (value.strip() for value in row)
+            found.append((reader.line_num, dict(zip(header, values, strict=False))))
+    except csv.Error as error:
+        raise InputError(f"{file.name} line {reader.line_num}: {error}") from error
+    return found
+
+
+def _check_header(file: Path, header: list[str]) -> None:
+    for name in header:
+        if name not in (*REQUIRED, *OPTIONAL):
+            raise InputError(f"{file.name}: {unknown_name('column', name, REQUIRED + OPTIONAL)}")
+        if header.count(name) > 1:
+            raise InputError(f"{file.name}: the column {name!r} appears twice; keep one")
+    missing = [name for name in REQUIRED if name not in header]
+    if missing:
+        raise InputError(
+            f"{file.name} lacks the column {missing[0]!r}; it needs {', '.join(REQUIRED)} and may "
+            f"have {', '.join(OPTIONAL)} (person may be left empty: unknown)"
+        )
+    sides = [name for name in BOX if name in header]
+    if 0 < len(sides) < len(BOX):
+        raise InputError(f"{file.name} has {', '.join(sides)} only; a box needs x, y, w and h")
+
+
+def _refuse_repeated(file: Path, rows: list[tuple[int, dict[str, str]]]) -> None:
+    seen: dict[tuple[str, ...], int] = {}
+    for number, row in rows:
+        key = (row["path"], *(row.get(side, "") for side in BOX))
+        if key in seen:
+            raise InputError(
+                f"{file.name} line {number}: {row['path']!r} is already in line {seen[key]}; keep "
+                "one line for each sighting"
+            )
+        seen[key] = number
+
+
+def _required(file: Path, number: int, row: dict[str, str], column: str) -> str:
+    if not row[column]:
+        raise InputError(f"{file.name} line {number}: {column} is empty; only person may be")
+    return row[column]
+
+
+def _seconds(file: Path, number: int, text: str) -> float:
+    if not text:
+        return math.nan
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = _clock(file, number, text)
+    if not math.isfinite(seconds):
+        raise InputError(f"{file.name} line {number}: time {text!r} is not finite; leave it empty")
+    return seconds
+
+
+def _clock(file: Path, number: int, text: str) -> float:
+    try:
+        moment = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
+    except ValueError as error:
+        raise InputError(
+            f"{file.name} line {number}: time {text!r}; give seconds or ISO 8601 such as "
+            "2024-05-01T12:30:00"
+        ) from error
+    return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
+
+
+def _role(file: Path, number: int, text: str) -> str:
+    if text not in ROLES:
+        raise InputError(f"{file.name} line {number}: {unknown_name('role', text, ROLES[1:])}")
+    return text
+
+
+def _box(file: Path, number: int, row: dict[str, str]) -> list[int]:
+    try:
+        box = [round(float(row[side])) for side in BOX]
+    except (ValueError, OverflowError) as error:
+        given = ", ".join(row[side] for side in BOX)
+        raise InputError(f"{file.name} line {number}: box {given}; give four numbers") from error
+    if box[2] < 1 or box[3] < 1:
+        raise InputError(
+            f"{file.name} line {number}: box of {box[2]} x {box[3]} pixels; both must be positive"
+        )
+    return box
