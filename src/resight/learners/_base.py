@@ -111,6 +111,10 @@ class KernelMetricLearner(MetricLearner):
     coef0: float
 
     def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
+        self._fit_kernel(self._training_kernel(X), persons, cameras)
+
+    def _training_kernel(self, X: Floats) -> Floats:
+        """Learn the kernel's bandwidth, keep the training rows, return their matrix (N, N)."""
         self.kernel_ = Kernel(
             self.kernel,
             gamma=self.gamma,
@@ -119,8 +123,8 @@ class KernelMetricLearner(MetricLearner):
             coef0=self.coef0,
             precision=self.precision,
         )
-        self._fit_kernel(self.kernel_.fit_matrix(X), persons, cameras)
         self.X_fit_ = None if self.kernel == "precomputed" else X
+        return self.kernel_.fit_matrix(X)
 
     @abstractmethod
     def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:

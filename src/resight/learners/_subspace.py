@@ -38,7 +38,7 @@ class Projection:
 
 def span(X: Floats) -> Floats:
     """Return an orthonormal basis of the row space of X, shape (n_features, rank)."""
-    return _right_singular(X)[0]
+    return _right_singular(np.asarray(X, dtype=np.float64))[0]
 
 
 def pca(X: Floats, n_components: int | str, limit: int | None = None) -> Projection:
@@ -59,7 +59,7 @@ def pca(X: Floats, n_components: int | str, limit: int | None = None) -> Project
     -----
     The cost is that of the smaller of the two Gram matrices, whatever the larger side.
     """
-    mean = X.mean(axis=0)
+    mean = X.mean(axis=0, dtype=np.float64)
     wanted = n_components if isinstance(n_components, (int, np.integer)) else None
     if n_components == "auto":
         wanted = min(AUTO_COMPONENTS, AUTO_COMPONENTS if limit is None else limit)

@@ -1,0 +1,77 @@
+"""Kernel null Foley-Sammon transform."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.linalg
+
+from resight.errors import InputError
+from resight.learners import _parameters as allowed
+from resight.learners._base import Codes, Floats, KernelMetricLearner
+from resight.learners._foley_sammon import null_directions
+from resight.learners._graphs import check_persons
+
+
+class KernelNFST(KernelMetricLearner):
+    """Collapse each training person to one point in the feature space of a kernel.
+
+    It does not use ``cameras``.
+
+    Parameters
+    ----------
+    kernel, gamma, width, degree, coef0
+        The kernel, see `resight.kernels.Kernel`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_train, n_components_)
+        The embedding is the kernel row against the training set times ``coef_``. There is one
+        column less than persons when the kernel matrix has full rank.
+
+    Notes
+    -----
+    The steps of NFST in the basis B = (I - 1/N) U Lambda^-1/2 of the centred kernel matrix
+    U Lambda U^T. An eigenvalue counts as zero below N eps times the largest; the published code
+    has an absolute 1e-12, which depends on the scale of the kernel.
+
+    References
+    ----------
+    L. Zhang, T. Xiang, S. Gong, "Learning a discriminative null space for person
+    re-identification", CVPR 2016.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {**allowed.KERNEL}
+
+    def __init__(
+        self,
+        *,
+        kernel: str | Callable[..., Any] = "rbf",
+        gamma: float | str = "mean",
+        width: float = 1.0,
+        degree: int = 2,
+        coef0: float = 1.0,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.width = width
+        self.degree = degree
+        self.coef0 = coef0
+
+    def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
+        check_persons(persons)
+        centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+        values, U = scipy.linalg.eigh(centred, overwrite_a=True, check_finite=False)
+        kept = values > len(K) * np.finfo(np.float64).eps * max(values[-1], 0.0)
+        if not kept.any():
+            raise InputError(
+                "the kernel does not tell any two training sightings apart; "
+                "check the features, or give another gamma or width"
+            )
+        roots = np.sqrt(values[kept])
+        U = U[:, kept]  # (N, p)
+        B = (U - U.mean(axis=0)) / roots  # basis of the centred span
+        self.coef_ = B @ null_directions(U * roots, persons)
+        self.n_components_ = self.coef_.shape[1]
