@@ -1,0 +1,117 @@
+"""How the descriptors' inner loops are compiled: once per machine, kept in a cache that exists.
+
+Kernels live in their own small files and are imported only when a descriptor is computed, so
+that numba costs nothing before. They release the GIL, so threads describe images in parallel.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+from numba.core import event
+
+from resight._version import __version__
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Contraction and reassociation only: "nnan" and "ninf" would let the compiler drop our guards.
+# Never in colour or quantisation code, where the last bit decides a bin.
+FAST = {"contract", "reassoc", "nsz", "arcp"}
+_lock = threading.Lock()
+
+
+def kernel(function: Function | None = None, *, fast: bool = False) -> Any:
+    """Compile a module-level function with numba on its first call, or load it from the cache.
+
+    Parameters
+    ----------
+    function : callable
+        Must not close over arrays: tables are arguments, or the cache would not be found again.
+    fast : bool
+        Allow the compiler to reorder sums (`FAST`); only where no bin depends on the last bit.
+    """
+    if function is None:
+        return lambda inner: kernel(inner, fast=fast)
+    folder = cache_folder()
+    with _lock:  # our cache folder must not leak into the numba functions of the user
+        before = numba.config.CACHE_DIR
+        if folder is not None:
+            numba.config.CACHE_DIR = str(folder / __version__)
+        try:
+            options = {"nogil": True, "error_model": "numpy", "fastmath": FAST if fast else False}
+            return numba.njit(cache=folder is not None, **options)(function)
+        finally:
+            numba.config.CACHE_DIR = before
+
+
+def cache_folder() -> Path | None:
+    """Find a folder for compiled code that can be written, even where the package cannot.
+
+    The one that ``NUMBA_CACHE_DIR`` names or, without it, the user's cache folder or else a
+    private folder in the temporary one. None if there is nowhere to write: then every process
+    compiles anew.
+    """
+    global _folder
+    if isinstance(_folder, str):
+        named = os.environ.get("NUMBA_CACHE_DIR")
+        candidates = [Path(named)] if named else [_users_cache(), _temporary()]
+        _folder = next((folder for folder in candidates if folder and _usable(folder)), None)
+    return _folder
+
+
+def _users_cache() -> Path | None:
+    if os.name == "nt":
+        base = os.environ.get("LOCALAPPDATA")
+        return Path(base) / "resight" / "compiled" if base else None
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(base) / "resight" / "compiled" if os.path.isabs(base) else None
+
+
+def _temporary() -> Path:
+    user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
+    return Path(tempfile.gettempdir()) / f"resight-compiled-{user}"
+
+
+def _usable(folder: Path) -> bool:
+    """Whether the folder can be written by us and by no stranger: cached code gets executed."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            state = folder.stat()
+    except OSError:
+        return False
+    if not hasattr(os, "getuid"):
+        return True
+    return state.st_uid == os.getuid() and not state.st_mode & stat.S_IWOTH
+
+
+class _Notice(event.Listener):
+    """Tells once per process that kernels are being compiled, so that nobody waits puzzled."""
+
+    told = False
+
+    def on_start(self, event: event.Event) -> None:
+        function = event.data["dispatcher"].py_func
+        if self.told or not function.__module__.startswith("resight."):
+            return
+        self.told = True
+        sys.stderr.write(
+            "resight: compiling the descriptors for this processor, once, up to a minute "
+            "(`resight doctor --warm-up` does it ahead)\n"
+        )
+        sys.stderr.flush()
+
+    def on_end(self, event: event.Event) -> None:
+        """Nothing to tell: the result follows."""
+
+
+_folder: Path | None | str = "not looked for yet"
+event.register("numba:compile", _Notice())

@@ -1,0 +1,163 @@
+"""Compiled loops of LOMO; `_lomo_definition` says the same in NumPy and is the test oracle.
+
+Nothing here is approximate: integers are counted, and floating-point values that are quantised
+or compared go through the same operations in the same order as in the definition.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight._compile import kernel
+from resight.descriptors._hsv_kernel import pixel_hsv
+from resight.images.colour import Floats, Image
+
+Codes = NDArray[np.int16]
+
+
+@kernel
+def hsv_bins(image: Image, unit: Floats) -> Image:
+    """Quantise hue, saturation and value to 8 levels each: three uint8 maps (3, h, w).
+
+    `unit` holds ``arange(256) / 255``: the division of the definition, done once per value.
+    """
+    height, width = image.shape[:2]
+    bins = np.empty((3, height, width), np.uint8)
+    for y in range(height):
+        for x in range(width):
+            red, green, blue = unit[image[y, x, 0]], unit[image[y, x, 1]], unit[image[y, x, 2]]
+            hue, saturation, value = pixel_hsv(red, green, blue)
+            bins[0, y, x] = min(int(8.0 * hue), 7)
+            bins[1, y, x] = min(int(8.0 * saturation), 7)
+            bins[2, y, x] = min(int(8.0 * value), 7)
+    return bins
+
+
+@kernel
+def halved_bins(bins: Image) -> Image:
+    """Average quantised maps over 2 x 2 pixels and round down; an odd last line is dropped."""
+    height, width = bins.shape[1] // 2, bins.shape[2] // 2
+    half = np.empty((3, height, width), np.uint8)
+    for c in range(3):
+        for y in range(height):
+            above, below = bins[c, 2 * y], bins[c, 2 * y + 1]
+            for x in range(width):
+                total = above[2 * x] + below[2 * x] + above[2 * x + 1] + below[2 * x + 1]
+                half[c, y, x] = total // 4
+    return half
+
+
+@kernel
+def joint_codes(bins: Image) -> Codes:
+    """Join three maps of 8 levels into codes h + 8 s + 64 v, (h, w) int16."""
+    height, width = bins.shape[1:]
+    codes = np.empty((height, width), np.int16)
+    for y in range(height):
+        for x in range(width):
+            codes[y, x] = bins[0, y, x] + 8 * bins[1, y, x] + 64 * bins[2, y, x]
+    return codes
+
+
+@kernel
+def gray_levels(image: Image, weights: tuple[float, float, float], unit: Floats) -> Floats:
+    """Gray image in [0, 1]: rounded to 8 bits first, as the definition does, (h, w) float64."""
+    height, width = image.shape[:2]
+    gray = np.empty((height, width))
+    for y in range(height):
+        for x in range(width):
+            level = weights[0] * image[y, x, 0] + weights[1] * image[y, x, 1]
+            level += weights[2] * image[y, x, 2]
+            gray[y, x] = unit[int(level + 0.5)]
+    return gray
+
+
+@kernel
+def halved_gray(gray: Floats) -> Floats:
+    """Average a gray image over 2 x 2 pixels, summed column by column as the original does."""
+    height, width = gray.shape[0] // 2, gray.shape[1] // 2
+    half = np.empty((height, width))
+    for y in range(height):
+        above, below = gray[2 * y], gray[2 * y + 1]
+        for x in range(width):
+            total = above[2 * x] + below[2 * x] + above[2 * x + 1] + below[2 * x + 1]
+            half[y, x] = total / 4.0
+    return half
+
+
+@kernel
+def siltp_codes(gray: Floats, radius: int) -> Codes:
+    """Scale invariant local ternary patterns, E + 3 N + 9 W + 27 S, (h, w) int16.
+
+    The image is copied into a frame that repeats its border, so that the inner loop has no
+    branches and the compiler turns it into vector instructions.
+    """
+    height, width = gray.shape
+    framed = np.empty((height + 2 * radius, width + 2 * radius))
+    for y in range(height + 2 * radius):
+        line = gray[min(max(y - radius, 0), height - 1)]
+        for x in range(radius):
+            framed[y, x] = line[0]
+            framed[y, radius + width + x] = line[width - 1]
+        for x in range(width):
+            framed[y, radius + x] = line[x]
+    codes = np.empty((height, width), np.int16)
+    for y in range(height):
+        for x in range(width):
+            level = framed[y + radius, x + radius]
+            low, high = 0.7 * level, 1.3 * level
+            east = framed[y + radius, x + 2 * radius]
+            north = framed[y, x + radius]
+            west = framed[y + radius, x]
+            south = framed[y + 2 * radius, x + radius]
+            code = (east < low) + 2 * (east > high) + 3 * (north < low) + 6 * (north > high)
+            code += 9 * (west < low) + 18 * (west > high)
+            code += 27 * (south < low) + 54 * (south > high)
+            codes[y, x] = code
+    return codes
+
+
+@kernel
+def strip_maxima(codes: Codes, n_codes: int, side: int, step: int, maxima: Codes) -> None:
+    """Fill `maxima` (block rows, n_codes): how often each code occurs in its fullest block.
+
+    The window slides to the right over a row of blocks: first the columns that leave are
+    taken out, then those that enter are put in, so no count ever exceeds its final value and
+    the maximum may be updated at every increment.
+    """
+    rows, columns = maxima.shape[0], (codes.shape[1] - side) // step + 1
+    counts = np.empty(n_codes, np.int16)
+    for row in range(rows):
+        counts[:] = 0
+        best = maxima[row]
+        best[:] = 0
+        top = row * step
+        for column in range(columns):
+            entering = 0 if column == 0 else (column - 1) * step + side
+            for y in range(top, top + side):
+                if column > 0:
+                    for x in range((column - 1) * step, column * step):
+                        counts[codes[y, x]] -= 1
+            for y in range(top, top + side):
+                for x in range(entering, column * step + side):
+                    code = codes[y, x]
+                    counts[code] += 1
+                    best[code] = max(best[code], counts[code])
+
+
+@kernel
+def log_normalised(counts: Codes, logs: Floats, out: Floats) -> None:
+    """Write log(1 + count) scaled to length 1 into `out`; `logs` holds log(1 + 0..100).
+
+    Counts are small integers, so the length follows from how often each value occurs.
+    """
+    often = np.zeros(logs.shape[0], np.int64)
+    for i in range(counts.shape[0]):
+        often[counts[i]] += 1
+    length = 0.0
+    for value in range(logs.shape[0]):
+        length += often[value] * logs[value] * logs[value]
+    length = np.sqrt(length)
+    scaled = logs / length
+    for i in range(counts.shape[0]):
+        out[i] = scaled[counts[i]]

@@ -1,0 +1,152 @@
+"""WHOS in plain NumPy: slow, short, and what the compiled kernels are tested against."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from resight.images import colour
+from resight.images.colour import Floats, Image
+
+HEIGHT, WIDTH = 128, 64
+STRIPE, STRIPE_STEP = 16, 8
+WINDOW = (slice(8, 120), slice(8, 56))  # what HOG and LBP look at: the border is background
+HOG_CELL, HOG_BINS, BLOCK = 8, 4, 2
+LBP_CELL, LBP_CODES = 16, 58
+
+
+def whos_definition(image: Image, variant: str) -> Floats:
+    """Describe a 128 x 64 image; `variant` is "dagger" or "star"."""
+    weights = gaussian_mask() if variant == "dagger" else epanechnikov_mask()
+    stripes = [slice(top, top + STRIPE) for top in range(0, HEIGHT - STRIPE + 1, STRIPE_STEP)]
+    bins_of = [hs_bins, rgb_bins] + [lab_bins] * (variant == "dagger")
+    parts = [histogram(bins(image[s]), weights[s]) for bins in bins_of for s in stripes]
+    parts.append(hog(image[WINDOW]))
+    if variant == "dagger":
+        parts.append(lbp(colour.gray(image[WINDOW])).transpose(2, 1, 0).ravel())
+    return np.sqrt(np.concatenate(parts))
+
+
+def gaussian_mask() -> Floats:
+    """Weigh pixels by a Gaussian about the centre (of WHOS-dagger), (128, 64)."""
+    y, x = np.mgrid[1 : HEIGHT + 1, 1 : WIDTH + 1]
+    across = (x - WIDTH / 2) ** 2 / (WIDTH / 4) ** 2
+    return np.exp(-across - (y - HEIGHT / 2) ** 2 / (HEIGHT / 4) ** 2)
+
+
+def epanechnikov_mask() -> Floats:
+    """Weigh pixels by an Epanechnikov kernel about the centre (of WHOS-star), (128, 64)."""
+    y, x = np.mgrid[1 : HEIGHT + 1, 1 : WIDTH + 1]
+    across = ((x - (WIDTH + 1) / 2) / (WIDTH / 2)) ** 2
+    return np.maximum(0.75 * (1.0 - across - ((y - (HEIGHT + 1) / 2) / (HEIGHT / 2)) ** 2), 0.0)
+
+
+def rgb_bins(image: Image) -> np.ndarray:
+    """Quantise red, green and blue to 4 levels each, red fastest."""
+    levels = image.astype(np.int64) // 64
+    return levels[..., 0] + 4 * levels[..., 1] + 16 * levels[..., 2]
+
+
+def hs_bins(image: Image) -> np.ndarray:
+    """Quantise hue and saturation to 8 levels each, hue fastest."""
+    levels = np.floor(colour.hsv(image)[..., :2] / (1.01 / 8.0)).astype(np.int64)
+    return levels[..., 0] + 8 * levels[..., 1]
+
+
+def lab_bins(image: Image) -> np.ndarray:
+    """Quantise L, a and b to 4 levels each, L fastest; a and b at -55, 0 and 55."""
+    scale = 255.0 if image.max() > 1 else 1.0
+    values = colour.ruzon_lab(image, scale)
+    lightness = np.clip(np.floor(values[..., 0] / 25.25), 0, 3)
+    opponents = [sum(values[..., axis] > edge for edge in (-55.0, 0.0, 55.0)) for axis in (1, 2)]
+    return lightness.astype(np.int64) + 4 * opponents[0] + 16 * opponents[1]
+
+
+def histogram(bins: np.ndarray, weights: Floats) -> Floats:
+    """Sum the weights of each of 64 bins and scale to length 1."""
+    counts = np.bincount(bins.ravel(), weights.ravel(), 64)
+    return counts / max(float(np.linalg.norm(counts)), 1e-300)
+
+
+def hog(image: Image) -> Floats:
+    """Histograms of oriented gradients, blocks column by column, (n_blocks * 16,)."""
+    magnitude, angle = gradients(image)
+    rows, columns = (size // HOG_CELL for size in magnitude.shape)
+    cells = np.zeros((rows + 2, columns + 2, HOG_BINS))
+    place = [(np.arange(size) + 0.5) / HOG_CELL + 0.5 for size in magnitude.shape]
+    turn = angle / (np.pi / HOG_BINS) - 0.5
+    for dy, dx, turned in np.ndindex(2, 2, 2):
+        y, wy = _vote(place[0], dy)
+        x, wx = _vote(place[1], dx)
+        k, wk = _vote(turn, turned)
+        votes = magnitude * wy[:, None] * wx * wk
+        np.add.at(cells, (y[:, None], x[None], k % HOG_BINS), votes)
+    cells = cells[1:-1, 1:-1]
+    blocks = [
+        _unit(cells[y : y + BLOCK, x : x + BLOCK])
+        for x in range(columns - 1)
+        for y in range(rows - 1)
+    ]
+    return np.concatenate([block.ravel() for block in blocks])
+
+
+def gradients(image: Image) -> tuple[Floats, Floats]:
+    """Magnitude and unsigned angle in [0, pi) of the channel that changes most, (h, w) each."""
+    framed = np.pad(image.astype(np.float64), ((1, 1), (1, 1), (0, 0)))
+    dx = framed[1:-1, 2:] - framed[1:-1, :-2]
+    dy = framed[:-2, 1:-1] - framed[2:, 1:-1]
+    most = np.argmax(dx**2 + dy**2, axis=-1)[..., None]
+    dx, dy = (np.take_along_axis(d, most, axis=-1)[..., 0] for d in (dx, dy))
+    angle = np.arctan2(dy, dx)
+    return np.hypot(dx, dy), np.where(angle < 0.0, angle + np.pi, angle)
+
+
+def lbp(gray: Image) -> Floats:
+    """Uniform local binary patterns pooled bilinearly into 16 x 16 cells, (7, 3, 58)."""
+    rows, columns = (size // LBP_CELL for size in gray.shape)
+    codes = lbp_table()[_neighbour_bits(gray)]  # of the inner pixels
+    cells = np.zeros((rows + 2, columns + 2, LBP_CODES))
+    place = [(np.arange(1, size - 1) + 0.5) / LBP_CELL + 0.5 for size in gray.shape]
+    for dy, dx in np.ndindex(2, 2):
+        y, wy = _vote(place[0], dy)
+        x, wx = _vote(place[1], dx)
+        np.add.at(cells, (y[:, None], x[None], codes), wy[:, None] * wx)
+    cells = cells[1:-1, 1:-1]
+    return np.sqrt(cells) / (np.sqrt(cells.sum(axis=2, keepdims=True)) + 1e-10)
+
+
+def lbp_table() -> np.ndarray:
+    """Map 8 neighbour bits (E, SE, S, SW, W, NW, N, NE) to one of 58 codes, (256,) int64.
+
+    56 codes are one run of ones: 7 * (where it starts) + (its length - 1); code 56 is "no or
+    all ones"; code 57 is everything else.
+    """
+    table = np.full(256, 57)
+    table[[0, 255]] = 56
+    for start in range(8):
+        for run in range(1, 8):
+            bits = sum(1 << (start + i) % 8 for i in range(run))
+            table[bits] = 7 * start + run - 1
+    return table
+
+
+def _neighbour_bits(gray: Image) -> np.ndarray:
+    around = [(0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1)]
+    height, width = gray.shape
+    centre = gray[1:-1, 1:-1]
+    bits = np.zeros(centre.shape, np.int64)
+    for place, (dy, dx) in enumerate(around):
+        neighbour = gray[1 + dy : height - 1 + dy, 1 + dx : width - 1 + dx]
+        bits |= (neighbour > centre).astype(np.int64) << place
+    return bits
+
+
+def _vote(position: Floats, upper: int) -> tuple[np.ndarray, Floats]:
+    """Index of the lower or upper neighbouring cell, and its share of a linear vote."""
+    lower = np.floor(position)
+    share = position - lower
+    return lower.astype(np.int64) + upper, share if upper else 1.0 - share
+
+
+def _unit(values: Floats) -> Floats:
+    length = float(np.linalg.norm(values))
+    return values / length if length > 0.0 else values

@@ -1,0 +1,86 @@
+"""Compiled loops of the multi-scale Retinex: recursive Gaussian blur, logarithm, stretch.
+
+A recursive filter costs the same at every width. Lines are filtered side by side: the inner
+loop runs over independent values, so the compiler turns it into vector instructions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from resight._compile import kernel
+from resight.images.colour import Floats, Image
+
+
+@kernel(fast=True)
+def blurred(lines: Floats, filter_: Floats, tail: Floats) -> Floats:
+    """Blur along the first axis of (n, m) `lines`: forward, then backward recursion.
+
+    Outside, the first and the last line go on for ever: the forward pass starts in the steady
+    state of the first line, the backward pass in the state that `tail` gives for the last one.
+    `filter_` holds (gain, b1, b2, b3): w[n] = gain x[n] + b1 w[n-1] + b2 w[n-2] + b3 w[n-3].
+    """
+    n, m = lines.shape
+    gain, b1, b2, b3 = filter_[0], filter_[1], filter_[2], filter_[3]
+    out = np.empty((n + 3, m))  # three lines behind the end hold the backward pass's start
+    for y in range(n):
+        one, two, three = out[max(y - 1, 0)], out[max(y - 2, 0)], out[max(y - 3, 0)]
+        line, target = lines[y], out[y]
+        if y == 0:
+            for x in range(m):
+                target[x] = line[x]
+        else:
+            for x in range(m):
+                target[x] = gain * line[x] + b1 * one[x] + b2 * two[x] + b3 * three[x]
+    last = lines[n - 1]
+    one, two, three = out[n - 1], out[max(n - 2, 0)], out[max(n - 3, 0)]
+    for k in range(3):
+        target = out[n + k]
+        t1, t2, t3 = tail[k, 0], tail[k, 1], tail[k, 2]
+        rest = 1.0 - t1 - t2 - t3
+        for x in range(m):
+            target[x] = t1 * one[x] + t2 * two[x] + t3 * three[x] + rest * last[x]
+    for step in range(n):
+        y = n - 1 - step
+        target, one, two, three = out[y], out[y + 1], out[y + 2], out[y + 3]
+        for x in range(m):
+            target[x] = gain * target[x] + b1 * one[x] + b2 * two[x] + b3 * three[x]
+    return out[:n]
+
+
+@kernel
+def transposed(image: Floats) -> Floats:
+    """Swap the two image axes of (h, w * c) pixels with c = 3 values each: (w, h * c)."""
+    height, width = image.shape[0], image.shape[1] // 3
+    out = np.empty((width, 3 * height))
+    for y in range(height):
+        for x in range(width):
+            for c in range(3):
+                out[x, 3 * y + c] = image[y, 3 * x + c]
+    return out
+
+
+@kernel(fast=True)
+def reflectance(image: Image, logs: Floats, first: Floats, second: Floats) -> Floats:
+    """Multi-scale Retinex of two blurs: log x - (log a + log b) / 2, one logarithm for both."""
+    height, width = image.shape[:2]
+    out = np.empty((height, 3 * width))
+    for y in range(height):
+        for x in range(width):
+            for c in range(3):
+                at = 3 * x + c
+                out[y, at] = logs[image[y, x, c]] - 0.5 * np.log(first[y, at] * second[y, at])
+    return out
+
+
+@kernel
+def stretched(image: Image, values: Floats, low: float, scale: float) -> Image:
+    """Stretch `values` linearly to 0..255, round, and never go below the image itself."""
+    height, width = image.shape[:2]
+    out = np.empty((height, width, 3), np.uint8)
+    for y in range(height):
+        for x in range(width):
+            for c in range(3):
+                level = min(max((values[y, 3 * x + c] - low) * scale, 0.0), 255.0)
+                out[y, x, c] = max(int(level + 0.5), image[y, x, c])
+    return out

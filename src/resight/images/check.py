@@ -1,0 +1,69 @@
+"""Whether an array is an image that descriptors can measure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from resight.errors import InputError, unknown_name
+from resight.images.colour import Image
+
+ORDERS = ("BGR", "RGB")
+
+
+def as_rgb(image: Any, order: str = "RGB") -> Image:
+    """Check one image and return it as contiguous RGB, without copying where it is already.
+
+    Parameters
+    ----------
+    image : uint8 array of shape (height, width, 3)
+    order : {"RGB", "BGR"}
+        Which channel comes first; OpenCV reads images as BGR.
+
+    Returns
+    -------
+    uint8 array of shape (height, width, 3), RGB
+
+    Raises
+    ------
+    InputError
+        If it is no array, not of type uint8, not of that shape or empty. Floats are not
+        guessed at: whether 1.0 means white or almost black only the caller knows.
+    """
+    if order not in ORDERS:
+        raise unknown_name("channel order", str(order), ORDERS)
+    if not isinstance(image, np.ndarray):
+        raise InputError(
+            f"an image must be a NumPy array, not {type(image).__name__}; "
+            "read files with resight.images.read(path)"
+        )
+    if image.dtype != np.uint8:
+        raise InputError(_wrong_type(image))
+    if image.ndim != 3 or image.shape[2] != 3:
+        raise InputError(_wrong_shape(image.shape))
+    if image.size == 0:
+        raise InputError(f"the image of shape {image.shape} is empty; it needs at least one pixel")
+    return np.ascontiguousarray(image[..., ::-1] if order == "BGR" else image)
+
+
+def _wrong_type(image: np.ndarray) -> str:
+    text = f"an image must be uint8 (0..255), not {image.dtype}"
+    if np.issubdtype(image.dtype, np.floating):
+        if not np.isfinite(image).all():
+            return f"{text}, and this one holds NaN or infinite values; find where they come from"
+        return f"{text}; convert values in [0, 1] with np.round(255 * image).astype(np.uint8)"
+    return f"{text}; rescale it to 0..255 and convert with astype(np.uint8)"
+
+
+def _wrong_shape(shape: tuple[int, ...]) -> str:
+    text = f"an image must have shape (height, width, 3), not {shape}"
+    if len(shape) == 2:
+        return f"{text}; repeat a gray image with np.repeat(image[..., None], 3, axis=2)"
+    if len(shape) == 3 and shape[2] == 4:
+        return f"{text}; drop the alpha channel with image[..., :3]"
+    if len(shape) == 3 and shape[0] == 3:
+        return f"{text}; channels come last: np.moveaxis(image, 0, -1)"
+    if len(shape) == 4:
+        return f"{text}; give one image at a time, or a list of them to a transformer"
+    return f"{text}; the last axis holds red, green and blue"
