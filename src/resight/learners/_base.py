@@ -33,6 +33,9 @@ class MetricLearner(
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
 
+    # Pipeline.score routes a sample_weight (None) that its last step must know by name.
+    __metadata_request__score: ClassVar[dict[str, Any]] = {"sample_weight": None}
+
     def fit(self, X: ArrayLike, y: ArrayLike, cameras: ArrayLike | None = None) -> MetricLearner:
         """Learn from labelled sightings.
 
@@ -47,11 +50,12 @@ class MetricLearner(
         """
         self._validate_params()
         fresh = _without_learned_attributes(self)
-        X, y = validate_data(fresh, X, y, dtype=(np.float64, np.float32), ensure_min_samples=2)
+        rows: Floats
+        rows, y = validate_data(fresh, X, y, dtype=(np.float64, np.float32), ensure_min_samples=2)
         fresh.persons_, codes = np.unique(np.asarray(y), return_inverse=True)
         camera_codes = encode_cameras(cameras, len(codes))
-        fresh.training_fingerprint_ = _fingerprint(X, codes, camera_codes)
-        fresh._fit(X, codes, camera_codes)
+        fresh.training_fingerprint_ = _fingerprint(rows, codes, camera_codes)
+        fresh._fit(rows, codes, camera_codes)
         # Only a fit that came to its end changes this object.
         self.__dict__ = fresh.__dict__
         return self
