@@ -1,0 +1,144 @@
+"""A user's own splits from a JSON file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.datasets.sightings import Sightings
+from resight.errors import InputError, unknown_name
+from resight.protocols.split import Protocol, Split, shown
+from resight.protocols.views import by_cameras, labelled, require_cameras
+
+_BY_PEOPLE = ("train", "test")
+_BY_PATHS = ("train", "query", "gallery")
+_SETTINGS = ("name", "scoring", "both_directions", "cross_camera_only", "splits")
+
+
+def from_file(path: str | Path, sightings: Sightings) -> Protocol:
+    """Read splits that a user made.
+
+    Parameters
+    ----------
+    path : str or Path
+        A JSON file: a list of splits, or an object ``{"splits": [...]}`` with the optional
+        settings ``name``, ``scoring`` (single, sum, min, mean), ``both_directions`` and
+        ``cross_camera_only``. A split is ``{"train": [people], "test": [people]}`` (the cameras
+        decide what is query and gallery) or ``{"train": [paths], "query": [paths], "gallery":
+        [paths]}``.
+    sightings : Sightings
+        The data that the people or paths belong to.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read or names keys, people or images that do not exist, and for
+        everything `Protocol.check` refuses.
+    """
+    settings = _settings(Path(path))
+    entries = settings["splits"]
+    if not isinstance(entries, list) or not entries:
+        raise InputError(f"{path}: 'splits' must be a list with at least one split")
+    cameras = require_cameras(sightings)
+    both = bool(settings.get("both_directions", False))
+    splits = tuple(_split(f"{path}, split {i}", e, sightings, both) for i, e in enumerate(entries))
+    by_people = "test" in entries[0]
+    return Protocol(
+        str(settings.get("name", Path(path).stem)),
+        splits,
+        scoring=str(settings.get("scoring", "single")),
+        cross_camera_only=bool(settings.get("cross_camera_only", by_people and len(cameras) > 2)),
+        description=f"splits read from {Path(path).name}",
+    ).check(sightings)
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read the splits file {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise InputError(f"{path} is not JSON ({error}); see docs/protocols.md") from error
+    if isinstance(document, list):
+        return {"splits": document}
+    if not isinstance(document, dict) or "splits" not in document:
+        raise InputError(f"{path} must be a list of splits or an object with the key 'splits'")
+    for key in document:
+        if key not in _SETTINGS:
+            raise unknown_name(f"key in {path}", key, _SETTINGS)
+    return document
+
+
+def _split(where: str, entry: Any, sightings: Sightings, both_directions: bool) -> Split:
+    keys = set(entry) if isinstance(entry, dict) else set()
+    if keys not in (set(_BY_PEOPLE), set(_BY_PATHS)):
+        raise InputError(
+            f"{where} has the keys {sorted(keys)}; allowed: {list(_BY_PEOPLE)} with people or "
+            f"{list(_BY_PATHS)} with image paths"
+        )
+    for key, values in entry.items():
+        if not isinstance(values, list) or not all(isinstance(v, str | int) for v in values):
+            raise InputError(f"{where}: {key!r} must be a list of texts or numbers")
+    try:
+        if keys == set(_BY_PATHS):
+            row_of = _row_finder(sightings)
+            train, query, gallery = (
+                np.array([row_of(str(path)) for path in entry[key]]) for key in _BY_PATHS
+            )
+            return Split(train, query, gallery)
+        trained, tested = (_people(sightings, entry[key]) for key in _BY_PEOPLE)
+        return by_cameras(sightings, trained, tested, both_directions=both_directions)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error
+
+
+def _people(sightings: Sightings, given: list[Any]) -> list[str]:
+    """Match people as written, else as numbers without leading zeros (0012 is 12)."""
+    known = set(sightings.persons[labelled(sightings)].tolist())
+    people, absent = [], set()
+    for name in map(str, given):
+        plain = str(int(name)) if name.isdecimal() else name
+        if name not in known and plain not in known:
+            absent.add(name)
+        people.append(name if name in known else plain)
+    if absent:
+        raise InputError(
+            f"{len(absent)} people are not among the labelled sightings of {sightings.name}: "
+            f"{shown(absent)}; write them as 'resight data info' shows them"
+        )
+    return people
+
+
+def _row_finder(sightings: Sightings) -> Callable[[str], int]:
+    """Find rows by path, or by as much of the end of a path as is unique."""
+    exact = {path: row for row, path in enumerate(sightings.paths.tolist())}
+    parts: NDArray[Any] = np.array([PurePosixPath(path).name for path in exact])
+
+    def row_of(path: str) -> int:
+        if path in exact:
+            return exact[path]
+        wanted = PurePosixPath(path).parts
+        rows = [
+            int(row)
+            for row in np.flatnonzero(parts == PurePosixPath(path).name)
+            if _same_end(wanted, PurePosixPath(sightings.paths[row]).parts)
+        ]
+        if len(rows) != 1:
+            problem = "is not among the sightings" if not rows else f"fits {len(rows)} sightings"
+            raise InputError(
+                f"image {path!r} {problem} of {sightings.name}; write paths relative to the data "
+                f"folder, such as {str(sightings.paths[0])!r}"
+            )
+        return rows[0]
+
+    return row_of
+
+
+def _same_end(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
+    n = min(len(a), len(b))
+    return a[-n:] == b[-n:]

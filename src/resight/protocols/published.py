@@ -1,0 +1,175 @@
+"""The protocols of published datasets, as the k-XQDA paper measures them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import PurePosixPath
+
+import numpy as np
+
+from resight.datasets.sightings import Sightings
+from resight.errors import InputError
+from resight.protocols.committed import PersonSplit, committed_splits
+from resight.protocols.split import Protocol, Split, shown
+from resight.protocols.views import halves, people_seen_twice, two_view
+
+_N_SPLITS = 10
+
+
+def cuhk01_single_shot(sightings: Sightings) -> Protocol:
+    """486 people train with all their pictures; 485 are tested with one picture a camera."""
+    pictures = _cuhk01_pictures(sightings)
+    splits = []
+    for people in committed_splits("cuhk01-single-shot"):
+        whole = two_view(sightings, people.train, people.test, ("A", "B"))
+        query, gallery = (
+            np.array([pictures[key] for key in zip(people.test, numbers, strict=True)])
+            for numbers in (people.query_pictures, people.gallery_pictures)
+        )
+        splits.append(Split(whole.train, query, gallery))
+    return Protocol(
+        "cuhk01-single-shot",
+        tuple(splits),
+        description="CUHK01, the paper authors' 10 splits: 486 people train with 2 + 2 pictures, "
+        "485 are tested with one query (camera A) and one gallery picture (camera B)",
+    )
+
+
+def cuhk01_multi_shot(sightings: Sightings) -> Protocol:
+    """485 people train, 486 are tested; two people score the sum of their four distances."""
+    _cuhk01_pictures(sightings)
+    return Protocol(
+        "cuhk01-multi-shot",
+        _by_camera(sightings, committed_splits("cuhk01-multi-shot"), ("A", "B")),
+        scoring="sum",
+        description="CUHK01, the paper authors' 10 splits: 485 people train, 486 are tested with "
+        "all pictures; two people score the sum of their 2 x 2 distances",
+    )
+
+
+def prid450s(sightings: Sightings) -> Protocol:
+    """225 people train, 225 are tested."""
+    return Protocol(
+        "prid450s",
+        _by_camera(sightings, committed_splits("prid450s"), ("A", "B")),
+        description="PRID450S, 10 published splits: 225 people train, 225 are tested",
+    )
+
+
+def grid(sightings: Sightings) -> Protocol:
+    """125 people train, 125 are looked for among themselves and 775 distractors."""
+    _require_distractors(sightings, "gallery", 775)
+    return Protocol(
+        "grid",
+        _by_camera(sightings, committed_splits("grid"), ("probe", "gallery")),
+        description="GRID, 10 published folds: 125 people train, 125 are looked for in a gallery "
+        "of 900 pictures, 775 of which are distractors",
+    )
+
+
+def prid2011(sightings: Sightings) -> Protocol:
+    """100 people train, 100 are looked for among themselves and 549 distractors."""
+    _require_people_in_both(sightings, 200)
+    _require_distractors(sightings, "cam_b", 549)
+    return Protocol(
+        "prid2011",
+        _by_rule(sightings, ("cam_a", "cam_b")),
+        description="PRID2011 single shot, 10 splits by a fixed rule (no official file exists): "
+        "100 people train, 100 of camera A are looked for in a gallery of 649 pictures of camera B",
+    )
+
+
+def viper(sightings: Sightings) -> Protocol:
+    """316 people train, 316 are tested."""
+    _require_people_in_both(sightings, 632)
+    return Protocol(
+        "viper",
+        _by_rule(sightings, ("cam_a", "cam_b")),
+        description="VIPeR, 10 splits by a fixed rule: 316 people train, 316 are tested",
+    )
+
+
+def roles(sightings: Sightings) -> Protocol:
+    """Train, query and gallery as the data say themselves (Market-1501 and own tables)."""
+    rows = {
+        role: np.flatnonzero(sightings.roles == role)
+        for role in ("train", "query", "gallery", "distractor")
+    }
+    absent = [role for role in ("train", "query", "gallery") if not len(rows[role])]
+    if absent:
+        raise InputError(
+            f"{sightings.name} has no sighting with the role {' and none with '.join(absent)}; "
+            "the protocol 'roles' needs train, query and gallery in the column role"
+        )
+    gallery = np.union1d(rows["gallery"], rows["distractor"])
+    return Protocol(
+        "roles",
+        (Split(rows["train"], rows["query"], gallery),),
+        cross_camera_only=True,
+        description="the roles given with the data; gallery sightings of the query's person by "
+        "its own camera and junk are ignored, as Market-1501 does",
+    )
+
+
+PUBLISHED: dict[str, dict[str, Callable[[Sightings], Protocol]]] = {
+    "cuhk01": {"cuhk01-single-shot": cuhk01_single_shot, "cuhk01-multi-shot": cuhk01_multi_shot},
+    "grid": {"grid": grid},
+    "market1501": {"roles": roles},
+    "prid2011": {"prid2011": prid2011},
+    "prid450s": {"prid450s": prid450s},
+    "viper": {"viper": viper},
+}
+"""Dataset name -> its protocols, the usual one first."""
+
+
+def _by_camera(
+    sightings: Sightings, splits: Iterable[PersonSplit], cameras: tuple[str, str]
+) -> tuple[Split, ...]:
+    return tuple(two_view(sightings, people.train, people.test, cameras) for people in splits)
+
+
+def _by_rule(sightings: Sightings, cameras: tuple[str, str]) -> tuple[Split, ...]:
+    people = people_seen_twice(sightings)
+    return tuple(
+        two_view(sightings, *halves(people, number), cameras) for number in range(_N_SPLITS)
+    )
+
+
+def _cuhk01_pictures(sightings: Sightings) -> dict[tuple[str, int], int]:
+    """Find the row of picture k (1 and 2 of camera A, 3 and 4 of B) of each person by file name."""
+    rows: dict[tuple[str, int], int] = {}
+    for row, path in enumerate(sightings.paths.tolist()):
+        match = re.fullmatch(r"(\d{4})00([1-4])", PurePosixPath(path).stem)
+        if match:
+            rows[str(int(match[1])), int(match[2])] = row
+    absent = {
+        f"{person:04d}00{number}"
+        for person in range(1, 972)
+        for number in range(1, 5)
+        if (str(person), number) not in rows
+    }
+    if absent:
+        raise InputError(
+            f"{len(absent)} of 3884 CUHK01 pictures are missing: {shown(absent)}; the published "
+            "splits need the complete campus/ folder"
+        )
+    return rows
+
+
+def _require_people_in_both(sightings: Sightings, expected: int) -> None:
+    found = len(people_seen_twice(sightings))
+    if found != expected:
+        raise InputError(
+            f"{found} people of {sightings.name} are seen by both cameras, expected {expected}; "
+            "the published protocol needs the complete dataset"
+        )
+
+
+def _require_distractors(sightings: Sightings, camera: str, expected: int) -> None:
+    found = int(np.sum((sightings.roles == "distractor") & (sightings.cameras == camera)))
+    if found != expected:
+        raise InputError(
+            f"{found} distractors in camera {camera!r} of {sightings.name}, expected {expected}; "
+            "the published protocol needs the complete gallery"
+        )

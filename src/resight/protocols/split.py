@@ -1,0 +1,230 @@
+"""Who trains, who is query, who is gallery: one split, and a protocol of several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from resight._files import digest_of
+from resight.datasets.sightings import UNKNOWN_PERSON, Sightings
+from resight.errors import InputError, unknown_name
+from resight.protocols.scoring import SCORING_RULES
+
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """One division of a table of sightings; rows are indices into it.
+
+    Attributes
+    ----------
+    train, query, gallery : int arrays
+        Rows to learn from, to ask for and to search in. A row may be query and gallery.
+    reverse : pair of int arrays, optional
+        (query, gallery) of the other direction, where both directions are asked.
+    """
+
+    train: Rows
+    query: Rows
+    gallery: Rows
+    reverse: tuple[Rows, Rows] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("train", "query", "gallery"):
+            object.__setattr__(self, name, _rows(name, getattr(self, name)))
+        if self.reverse is not None:
+            query, gallery = self.reverse
+            pair = _rows("reverse query", query), _rows("reverse gallery", gallery)
+            object.__setattr__(self, "reverse", pair)
+        both = np.intersect1d(self.train, self.test)
+        if len(both):
+            raise InputError(
+                f"{len(both)} sightings are both for training and for testing (row {both[0]} is "
+                "one); what is tested must not be learned"
+            )
+
+    @property
+    def directions(self) -> tuple[tuple[Rows, Rows], ...]:
+        """All pairs (query, gallery) to be asked; a trial's result is the mean over them."""
+        forward = (self.query, self.gallery)
+        return (forward,) if self.reverse is None else (forward, self.reverse)
+
+    @property
+    def test(self) -> Rows:
+        """All rows that are query or gallery, ascending."""
+        return np.unique(np.concatenate([rows for pair in self.directions for rows in pair]))
+
+    def check(self, sightings: Sightings, cross_camera_only: bool = False) -> None:
+        """Refuse a split that would measure something else than it says.
+
+        Raises
+        ------
+        InputError
+            When rows do not exist, training holds distractors, junk or unknown people, people
+            are both trained and tested, query people are missing from the gallery (all named),
+            or one camera has to be compared with itself.
+        """
+        if max(self.train.max(), self.test.max()) >= len(sightings):
+            raise InputError(
+                f"the split names row {max(self.train.max(), self.test.max())}, but there are "
+                f"{len(sightings)} sightings; it was made for other data"
+            )
+        self._check_training(sightings)
+        trained, tested = (
+            set(sightings.persons[rows].tolist()) for rows in (self.train, self.test)
+        )
+        refuse_overlap(trained, tested)
+        for query, gallery in self.directions:
+            _check_direction(sightings, query, gallery, cross_camera_only)
+
+    def _check_training(self, sightings: Sightings) -> None:
+        roles, persons = sightings.roles[self.train], sightings.persons[self.train]
+        outside = np.isin(roles, ("distractor", "junk")) | (persons == UNKNOWN_PERSON)
+        if outside.any():
+            raise InputError(
+                f"{outside.sum()} training sightings are distractors, junk or of unknown people, "
+                f"such as {str(sightings.paths[self.train][outside][0])!r}; leave them out of training"
+            )
+        cameras = np.unique(sightings.cameras[self.train])
+        if len(cameras) < 2:
+            raise InputError(
+                f"all training sightings come from one camera, {str(cameras[0])!r}; at least two "
+                "cameras are needed to learn what stays the same between them"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Protocol:
+    """A named way to measure: splits, how people are scored, what is ignored.
+
+    Attributes
+    ----------
+    name, description : str
+    splits : tuple of Split
+    scoring : {"single", "sum", "min", "mean"}
+        See `resight.protocols.scoring.person_scores`.
+    cross_camera_only : bool
+        Whether gallery sightings of the query's person by the query's own camera are ignored
+        (Market-1501's rule): then give cameras to the measures.
+    """
+
+    name: str
+    splits: tuple[Split, ...]
+    scoring: str = "single"
+    cross_camera_only: bool = False
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "splits", tuple(self.splits))
+        if not self.splits:
+            raise InputError(f"protocol {self.name!r} has no split; give at least one")
+        if self.scoring not in SCORING_RULES:
+            raise unknown_name("scoring rule", self.scoring, SCORING_RULES)
+        if self.cross_camera_only and self.scoring != "single":
+            raise InputError(
+                f"scoring {self.scoring!r} pools a person's sightings of all cameras, so the own "
+                "camera cannot be ignored; use scoring 'single' with three or more cameras"
+            )
+
+    def check(self, sightings: Sightings) -> Protocol:
+        """Check every split against the sightings and return the protocol itself."""
+        for number, split in enumerate(self.splits):
+            try:
+                split.check(sightings, self.cross_camera_only)
+            except InputError as error:
+                raise InputError(f"protocol {self.name!r}, split {number}: {error}") from error
+        return self
+
+    def test_fraction(self, sightings: Sightings) -> float:
+        """Part of the people that is tested, for `resight.evaluation.compare_paired`."""
+        fractions = []
+        for split in self.splits:
+            tested = len(np.unique(sightings.persons[split.query]))
+            fractions.append(tested / (tested + len(np.unique(sightings.persons[split.train]))))
+        return float(np.mean(fractions))
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes with any row of any split and with the scoring."""
+        parts = [self.scoring, str(self.cross_camera_only)]
+        for split in self.splits:
+            tested = [rows for pair in split.directions for rows in pair]
+            parts += [" ".join(map(str, rows.tolist())) for rows in (split.train, *tested)]
+        return digest_of(*parts)
+
+    def summary(self, sightings: Sightings) -> dict[str, Any]:
+        """Facts for a result file: counts of the first split, scoring, fingerprint."""
+        first = self.splits[0]
+        return {
+            "name": self.name,
+            "description": self.description,
+            "splits": len(self.splits),
+            "directions": len(first.directions),
+            "scoring": self.scoring,
+            "cross_camera_only": self.cross_camera_only,
+            "train_people": len(np.unique(sightings.persons[first.train])),
+            "query_people": len(np.unique(sightings.persons[first.query])),
+            "train": len(first.train),
+            "query": len(first.query),
+            "gallery": len(first.gallery),
+            "fingerprint": self.fingerprint,
+        }
+
+
+def shown(names: Iterable[str]) -> str:
+    """List names for a message: sorted as people count, at most ten."""
+    ordered = sorted(names, key=lambda name: (len(name), name))
+    return ", ".join(ordered[:10]) + (f" and {len(ordered) - 10} more" if len(ordered) > 10 else "")
+
+
+def refuse_overlap(trained: set[str], tested: set[str]) -> None:
+    """Refuse people who are both trained and tested, naming them."""
+    both = (trained & tested) - {UNKNOWN_PERSON}
+    if both:
+        raise InputError(
+            f"{len(both)} people are both trained and tested: {shown(both)}; re-identification is "
+            "measured on people never seen in training, so take them out of one of the two"
+        )
+
+
+def _rows(name: str, values: ArrayLike) -> Rows:
+    rows = np.array(values)
+    if rows.ndim != 1 or not len(rows):
+        raise InputError(f"{name} has shape {rows.shape}; give at least one row")
+    if rows.dtype.kind not in "iu" or rows.min() < 0 or len(np.unique(rows)) != len(rows):
+        raise InputError(f"{name} must be row numbers from 0, none of them twice")
+    rows = rows.astype(np.intp)
+    rows.flags.writeable = False
+    return rows
+
+
+def _check_direction(
+    sightings: Sightings, query: Rows, gallery: Rows, cross_camera_only: bool
+) -> None:
+    cameras, persons = sightings.cameras, sightings.persons
+    if len(np.unique(cameras[np.concatenate([query, gallery])])) < 2:
+        raise InputError(
+            f"query and gallery come from one camera only, {str(cameras[query[0]])!r}; at least two "
+            "cameras are needed to find a person again"
+        )
+    if np.any(persons[query] == UNKNOWN_PERSON):
+        raise InputError("a query shows an unknown person; a query needs a person to be judged")
+    held: dict[str, set[str]] = {}
+    for person, camera in zip(persons[gallery].tolist(), cameras[gallery].tolist(), strict=True):
+        held.setdefault(person, set()).add(camera)
+    missing = set()
+    for person, camera in zip(persons[query].tolist(), cameras[query].tolist(), strict=True):
+        others = held.get(person, set()) - ({camera} if cross_camera_only else set())
+        if not others:
+            missing.add(person)
+    if missing:
+        where = " by another camera" if cross_camera_only else ""
+        raise InputError(
+            f"{len(missing)} query people are missing from the gallery{where}: {shown(missing)}; "
+            "add sightings of them to the gallery or leave these queries out"
+        )
