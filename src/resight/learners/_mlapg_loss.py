@@ -1,0 +1,110 @@
+"""The loss of MLAPG over cross-camera pairs, and one proximal gradient step on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+from scipy.special import expit
+
+from resight.learners._base import Floats
+from resight.learners._pair_blocks import PairBlock, laplacian_times, mean_distance
+
+#: The line search multiplies its Lipschitz constant by this until the step is short enough.
+LIPSCHITZ_GROWTH = 2.0
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A matrix M with what the iterations need to know about it.
+
+    Attributes
+    ----------
+    M : ndarray of shape (d, d)
+    root : ndarray of shape (d, r)
+        M = root root^T.
+    distances : list of ndarray
+        d_M of the pairs of each block.
+    value : float
+        F(M).
+    """
+
+    M: Floats
+    root: Floats
+    distances: list[Floats]
+    value: float
+
+
+class LogisticLoss:
+    """F(M) = sum_ij w_ij log(1 + exp(y_ij (d_M(x_i, x_j) - mu))) over cross-camera pairs.
+
+    Parameters
+    ----------
+    blocks : list of PairBlock
+        The pairs; y = 1 and w = 1/n_S for similar ones, y = -1 and w = 1/n_D for the others.
+    Z : ndarray of shape (N, d)
+        Features; mu is the mean of the squared distances of their pairs.
+    """
+
+    def __init__(self, blocks: list[PairBlock], Z: Floats) -> None:
+        self.blocks, self.Z = blocks, Z
+        self.mu = mean_distance(blocks, Z)
+        n_similar = sum(float((b.times * b.similar).sum()) for b in blocks)
+        n_dissimilar = sum(float((b.times * ~b.similar).sum()) for b in blocks)
+        self.signs = [np.where(b.similar, 1.0, -1.0) for b in blocks]
+        self.weights = [
+            b.times * np.where(b.similar, 1.0 / n_similar, 1.0 / n_dissimilar) for b in blocks
+        ]
+
+    def at(self, root: Floats) -> Metric:
+        """Evaluate F at M = root root^T."""
+        distances = [block.distances(self.Z @ root) for block in self.blocks]
+        return Metric(root @ root.T, root, distances, self.value(distances))
+
+    def value(self, distances: list[Floats]) -> float:
+        """F from the distances of the pairs."""
+        return sum(
+            float((w * np.logaddexp(0.0, y * (d - self.mu))).sum())
+            for w, y, d in zip(self.weights, self.signs, distances, strict=True)
+        )
+
+    def gradient(self, distances: list[Floats]) -> Floats:
+        """Gradient of F with respect to M from the distances of the pairs, (d, d)."""
+        slopes = [
+            w * y * expit(y * (d - self.mu))
+            for w, y, d in zip(self.weights, self.signs, distances, strict=True)
+        ]
+        G: Floats = self.Z.T @ laplacian_times(self.blocks, slopes, self.Z)
+        return G
+
+    def accelerated_step(
+        self, current: Metric, previous: Metric, pace: float, lipschitz: float
+    ) -> tuple[Metric, float]:
+        """Step from V = M + pace (M - M_previous); return the new metric and its constant.
+
+        The step is M' = PSD part of V - grad F(V) / L. L grows until F(M') is below the quadratic
+        bound F(V) + <grad F(V), M' - V> + L/2 |M' - V|^2.
+        """
+        V = current.M + pace * (current.M - previous.M)
+        # Distances are linear in the matrix, so those of V need no product with the features.
+        distances = [
+            now + pace * (now - before)
+            for now, before in zip(current.distances, previous.distances, strict=True)
+        ]
+        value, G = self.value(distances), self.gradient(distances)
+        while True:
+            step = self.at(psd_root(V - G / lipschitz))
+            move = step.M - V
+            bound = value + np.vdot(G, move) + lipschitz / 2.0 * np.vdot(move, move)
+            if step.value <= bound:
+                return step, lipschitz
+            lipschitz *= LIPSCHITZ_GROWTH
+
+
+def psd_root(S: Floats) -> Floats:
+    """Return R of shape (d, r) with R R^T the positive semi-definite part of symmetric S."""
+    values, vectors = scipy.linalg.eigh(S, driver="evd", check_finite=False)
+    first = min(int(np.searchsorted(values, 0.0, side="right")), len(values) - 1)
+    root: Floats = vectors[:, first:] * np.sqrt(np.maximum(values[first:], 0.0))
+    return root
