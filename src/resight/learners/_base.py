@@ -52,6 +52,7 @@ class MetricLearner(
         fresh = _without_learned_attributes(self)
         rows: Floats
         rows, y = validate_data(fresh, X, y, dtype=(np.float64, np.float32), ensure_min_samples=2)
+        _refuse_equal(rows)
         fresh.persons_, codes = np.unique(np.asarray(y), return_inverse=True)
         camera_codes = encode_cameras(cameras, len(codes))
         fresh.training_fingerprint_ = _fingerprint(rows, codes, camera_codes)
@@ -167,6 +168,14 @@ def squared_euclidean(A: Floats, B: Floats) -> Floats:
     squares = (A * A).sum(axis=1)[:, None] + (B * B).sum(axis=1)[None, :]
     squares -= 2.0 * (A @ B.T)
     return np.maximum(squares, 0.0, out=squares)
+
+
+def _refuse_equal(rows: Floats) -> None:
+    if len(rows) > 1 and all(np.array_equal(row, rows[0]) for row in rows[1:]):
+        raise InputError(
+            f"all {len(rows)} training sightings have the same features; "
+            "a metric needs sightings that differ"
+        )
 
 
 def _fingerprint(X: Floats, persons: Codes, cameras: Codes | None) -> str:

@@ -18,6 +18,7 @@ from resight.learners._base import (
     Floats,
     MetricLearner,
     _fingerprint,
+    _refuse_equal,
     _without_learned_attributes,
 )
 from resight.learners._laplacian import CrossCameraPairs
@@ -93,6 +94,7 @@ class PairLearner(MetricLearner):
         self._validate_params()
         fresh = _without_learned_attributes(self)
         rows: Floats = validate_data(fresh, X, dtype=(np.float64, np.float32), ensure_min_samples=2)
+        _refuse_equal(rows)
         alike = _checked("similar", similar, len(rows))
         unlike = _checked("dissimilar", dissimilar, len(rows))
         fresh.persons_ = None

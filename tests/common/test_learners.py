@@ -1,0 +1,315 @@
+"""Every learner of the package x every check."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sklearn
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_param_validation, parametrize_with_checks
+
+import resight
+from resight.errors import InputError
+from resight.learners._base import MetricLearner
+
+NAMES = [
+    name
+    for name, home in resight._HOME.items()
+    if home.startswith("resight.learners.")
+    and name not in ("AutoKXQDA", "BlockNormalizer")
+    and find_spec(home)
+]
+USES_CAMERAS = {"KISSME", "KXQDA", "KernelKISSME", "MLAPG", "XQDA", "LMNN", "ITML"}
+
+# What a learner says of toy data, on purpose, is tested with that learner.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:the null space is empty"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
+
+
+@dataclass(frozen=True)
+class Toy:
+    """A few persons seen by two cameras, once to three times each."""
+
+    X: NDArray[np.float64]
+    persons: NDArray[Any]
+    cameras: NDArray[Any]
+    Q: NDArray[np.float64]
+    G: NDArray[np.float64]
+
+
+@pytest.fixture(scope="module")
+def toy() -> Toy:
+    rng = np.random.default_rng(7)
+    looks = rng.uniform(size=(14, 60))
+    lamps = rng.uniform(0.8, 1.2, size=(2, 60))
+    counts = rng.integers(1, 4, size=(14, 2))
+    who, where = np.indices(counts.shape)
+    persons, cameras = np.repeat(who, counts.ravel()), np.repeat(where, counts.ravel())
+    X = looks[persons] * lamps[cameras] + 0.1 * rng.uniform(size=(len(persons), 60))
+    probe = looks * lamps[0] + 0.1 * rng.uniform(size=looks.shape)
+    gallery = looks * lamps[1] + 0.1 * rng.uniform(size=looks.shape)
+    return Toy(X, persons, cameras, probe, gallery)
+
+
+@pytest.fixture(params=NAMES)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def learner(name: str) -> MetricLearner:
+    made: MetricLearner = getattr(resight, name)()
+    return made
+
+
+def fitted_distances(learner: MetricLearner, toy: Toy, **changed: Any) -> NDArray[np.float64]:
+    """Distances of a fresh fit on the toy data, some of it replaced."""
+    given = {"X": toy.X, "persons": toy.persons, "cameras": toy.cameras} | changed
+    fresh = clone(learner)
+    if "tol" in fresh.get_params():
+        # Round-off moves the place where an iteration stops by no more than its tolerance.
+        fresh.set_params(tol=1e-10)
+    fresh.fit(given["X"], given["persons"], given["cameras"])
+    return fresh.distances(toy.Q, toy.G)
+
+
+def assert_same(D: NDArray[np.float64], expected: NDArray[np.float64], tol: float = 1e-7) -> None:
+    np.testing.assert_allclose(D, expected, rtol=0, atol=tol * np.abs(expected).max())
+
+
+@parametrize_with_checks([getattr(resight, name)() for name in NAMES])
+def test_scikit_learn(estimator: MetricLearner, check: Any) -> None:
+    check(estimator)
+
+
+def test_parameters_are_declared_and_checked(name: str, learner: MetricLearner) -> None:
+    check_param_validation(name, learner)
+
+
+def test_docstring_says_whether_cameras_count(learner: MetricLearner) -> None:
+    text = type(learner).__doc__ or ""
+    assert "cameras" in text
+    assert "References" in text
+
+
+# What must not change the result
+
+
+def test_swapping_the_cameras_changes_nothing(learner: MetricLearner, toy: Toy) -> None:
+    swapped = fitted_distances(learner, toy, cameras=1 - toy.cameras)
+    assert_same(swapped, fitted_distances(learner, toy))
+
+
+def test_shuffling_the_rows_changes_nothing(learner: MetricLearner, toy: Toy) -> None:
+    order = np.random.default_rng(0).permutation(len(toy.X))
+    shuffled = fitted_distances(
+        learner, toy, X=toy.X[order], persons=toy.persons[order], cameras=toy.cameras[order]
+    )
+    assert_same(shuffled, fitted_distances(learner, toy), tol=1e-6)
+
+
+def test_labels_are_opaque(learner: MetricLearner, toy: Toy) -> None:
+    named = fitted_distances(
+        learner,
+        toy,
+        persons=np.array([f"person {code:02d}" for code in toy.persons]),
+        cameras=np.array(["door", "yard"])[toy.cameras],
+    )
+    np.testing.assert_array_equal(named, fitted_distances(learner, toy))
+
+
+def test_float32_is_computed_in_float64(learner: MetricLearner, toy: Toy) -> None:
+    single = toy.X.astype(np.float32)
+    D = fitted_distances(learner, toy, X=single)
+    assert D.dtype == np.float64
+    assert_same(D, fitted_distances(learner, toy, X=single.astype(np.float64)), tol=1e-6)
+
+
+def test_layout_and_write_protection_do_not_matter(learner: MetricLearner, toy: Toy) -> None:
+    strided = np.repeat(toy.X, 2, axis=1)[:, ::2]
+    protected = np.asfortranarray(toy.X)
+    protected.setflags(write=False)
+    expected = fitted_distances(learner, toy)
+    assert_same(fitted_distances(learner, toy, X=strided), expected)
+    assert_same(fitted_distances(learner, toy, X=protected), expected)
+
+
+def test_fit_leaves_its_input_alone_and_repeats_itself(learner: MetricLearner, toy: Toy) -> None:
+    before = toy.X.copy()
+    first, second = fitted_distances(learner, toy), fitted_distances(learner, toy)
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_array_equal(toy.X, before)
+
+
+def test_constant_features_change_nothing(learner: MetricLearner, toy: Toy) -> None:
+    def widened(X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.hstack([X, np.zeros((len(X), 1)), np.full((len(X), 2), 3.0)])
+
+    wide = Toy(widened(toy.X), toy.persons, toy.cameras, widened(toy.Q), widened(toy.G))
+    assert_same(fitted_distances(learner, wide), fitted_distances(learner, toy), tol=1e-6)
+
+
+# What a metric is
+
+
+def test_distances_are_those_of_the_embedding(learner: MetricLearner, toy: Toy) -> None:
+    learner.fit(toy.X, toy.persons, toy.cameras)
+    E, F = learner.transform(toy.Q), learner.transform(toy.G)
+    assert E.shape == (len(toy.Q), learner.n_components_)
+    D = learner.distances(toy.Q, toy.G)
+    assert_same(D, ((E[:, None] - F[None]) ** 2).sum(axis=2))
+    assert_same(learner.distances(toy.G, toy.Q), D.T)
+    assert D.min() >= 0
+    assert len(learner.get_feature_names_out()) == learner.n_components_
+
+
+def test_it_finds_training_persons_again(learner: MetricLearner, toy: Toy) -> None:
+    found = fitted_distances(learner, toy).argmin(axis=1) == np.arange(len(toy.Q))
+    assert found.mean() > 0.8
+    assert learner.fit(toy.X, toy.persons, toy.cameras).score(
+        toy.X, toy.persons, cameras=toy.cameras
+    ) > 0.8  # fmt: skip
+
+
+def test_three_cameras_and_no_cameras(learner: MetricLearner, toy: Toy) -> None:
+    three = np.arange(len(toy.X)) % 3
+    assert np.isfinite(fitted_distances(learner, toy, cameras=three)).all()
+    assert np.isfinite(fitted_distances(learner, toy, cameras=None)).all()
+
+
+def test_wide_data_never_need_a_square_of_the_features(learner: MetricLearner, toy: Toy) -> None:
+    wide = np.tile(toy.X, (1, 200)) + np.random.default_rng(0).normal(size=(len(toy.X), 12000))
+    tracemalloc.start()
+    try:
+        learner.fit(wide, toy.persons, toy.cameras)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * wide.nbytes  # 12000 x 12000 would be over 200 times
+
+
+# What is refused
+
+
+def test_one_camera(name: str, learner: MetricLearner, toy: Toy) -> None:
+    alone = np.zeros(len(toy.X), dtype=int)
+    if name in USES_CAMERAS:
+        with pytest.raises(InputError, match="one camera"):
+            learner.fit(toy.X, toy.persons, alone)
+    else:
+        D = fitted_distances(learner, toy, cameras=alone)
+        np.testing.assert_array_equal(D, fitted_distances(learner, toy, cameras=None))
+
+
+def test_no_person_in_two_cameras(name: str, learner: MetricLearner, toy: Toy) -> None:
+    apart = toy.persons % 2
+    if name in USES_CAMERAS:
+        with pytest.raises(InputError, match="no person is seen by two cameras"):
+            learner.fit(toy.X, toy.persons, apart)
+    else:
+        D = fitted_distances(learner, toy, cameras=apart)
+        np.testing.assert_array_equal(D, fitted_distances(learner, toy, cameras=None))
+
+
+def test_nobody_is_seen_twice(learner: MetricLearner, toy: Toy) -> None:
+    with pytest.raises(InputError, match="person"):
+        learner.fit(toy.X, np.arange(len(toy.X)), toy.cameras)
+
+
+def test_a_single_person(learner: MetricLearner, toy: Toy) -> None:
+    with pytest.raises(InputError, match="two persons"):
+        learner.fit(toy.X, np.zeros(len(toy.X)), toy.cameras)
+
+
+def test_equal_sightings(learner: MetricLearner, toy: Toy) -> None:
+    with pytest.raises(InputError, match=r"same features|equal"):
+        learner.fit(np.ones_like(toy.X), toy.persons, toy.cameras)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_values_that_are_no_numbers(learner: MetricLearner, toy: Toy, bad: float) -> None:
+    X = toy.X.copy()
+    X[3, 5] = bad
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
+        learner.fit(X, toy.persons, toy.cameras)
+    learner.fit(toy.X, toy.persons, toy.cameras)
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
+        learner.transform(X)
+
+
+def test_sparse_matrices(learner: MetricLearner, toy: Toy) -> None:
+    with pytest.raises(TypeError, match=r"[Ss]parse"):
+        learner.fit(sparse.csr_array(toy.X), toy.persons, toy.cameras)
+
+
+def test_another_width_later(learner: MetricLearner, toy: Toy) -> None:
+    learner.fit(toy.X, toy.persons, toy.cameras)
+    with pytest.raises(ValueError, match="61 features"):
+        learner.transform(np.ones((2, 61)))
+    with pytest.raises(ValueError, match="59 features"):
+        learner.distances(toy.Q, toy.G[:, 1:])
+
+
+def test_cameras_of_another_length(learner: MetricLearner, toy: Toy) -> None:
+    with pytest.raises(InputError, match="one camera for each row"):
+        learner.fit(toy.X, toy.persons, toy.cameras[1:])
+
+
+def test_use_before_fit(learner: MetricLearner, toy: Toy) -> None:
+    with pytest.raises(NotFittedError):
+        learner.distances(toy.Q, toy.G)
+
+
+def test_a_failed_fit_leaves_a_fitted_learner_as_it_was(learner: MetricLearner, toy: Toy) -> None:
+    learner.fit(toy.X, toy.persons, toy.cameras)
+    before = learner.distances(toy.Q, toy.G)
+    for X, persons in ((np.ones((9, 4)), np.zeros(9)), (np.ones((9, 4)), np.arange(9) % 3)):
+        with pytest.raises(InputError):
+            learner.fit(X, persons)
+    np.testing.assert_array_equal(learner.distances(toy.Q, toy.G), before)
+
+
+# How it is used
+
+
+def test_saved_and_loaded_it_is_the_same(learner: MetricLearner, toy: Toy, tmp_path: Path) -> None:
+    learner.fit(toy.X, toy.persons, toy.cameras).save(tmp_path / "model")
+    loaded = resight.load(tmp_path / "model")
+    assert type(loaded) is type(learner)
+    assert loaded.get_params() == learner.get_params()
+    np.testing.assert_array_equal(loaded.distances(toy.Q, toy.G), learner.distances(toy.Q, toy.G))
+
+
+@pytest.fixture
+def routed_metadata() -> Iterator[None]:
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+@pytest.mark.usefixtures("routed_metadata")
+def test_pipeline_in_a_grid_search_over_persons(learner: MetricLearner, toy: Toy) -> None:
+    learner.set_fit_request(cameras=True).set_score_request(cameras=True)
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), learner),
+        {"standardscaler__with_std": [True, False]},
+        cv=GroupKFold(3),
+        error_score="raise",
+    )
+    search.fit(toy.X, toy.persons, cameras=toy.cameras, groups=toy.persons)
+    assert search.best_score_ > 0.3
+    assert search.transform(toy.Q).shape[0] == len(toy.Q)
