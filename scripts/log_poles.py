@@ -1,0 +1,90 @@
+"""Compute the poles and weights that GOG's matrix logarithm uses, and write them as a module.
+
+The logarithm is a Markov function, log x = integral over t > 0 of 1/(1 + t) - 1/(x + t), so the
+rational function C - sum_k w_k / (x + t_k) that meets it in 2 n + 1 points of an interval has
+n positive t_k and positive w_k. The points are the zeros of Zolotarev's function of the interval,
+which makes the largest error close to the smallest possible one (N. Akhiezer, "Elements of the
+theory of elliptic functions", 1990, chapter 9).
+
+    python scripts/log_poles.py > src/resight/descriptors/_gog_poles.py
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mpmath
+
+DIGITS = 400  # the linear system below is that ill-conditioned
+TABLES = (("PATCH", 20, 10**7), ("REGION", 24, 10**9))
+HEADER = '''"""Poles of the rational logarithm of GOG; written by ``scripts/log_poles.py``.
+
+On 1/sqrt(c) <= x <= sqrt(c), with c the CONDITION, log x = C - sum_k WEIGHTS[k] / (x + POLES[k])
+up to an error that the comment beside each table tells. The constant C is not kept: the matrices
+of GOG have determinant 1, so their logarithms are known to have trace 0.
+"""
+
+from __future__ import annotations
+'''
+
+
+def poles_and_weights(n: int, condition: int) -> tuple[list[Any], list[Any], Any]:
+    """Interpolate the logarithm on [1/sqrt(condition), sqrt(condition)].
+
+    Returns
+    -------
+    poles, weights : lists of n mpmath numbers, poles ascending
+    constant : mpmath number
+    """
+    with mpmath.workdps(DIGITS):
+        numerator, denominator = _interpolant(n, _zolotarev_points(2 * n + 1, condition))
+        roots = mpmath.polyroots(denominator, maxsteps=1000, extraprec=4 * DIGITS)
+        poles = sorted(-mpmath.re(root) for root in roots)
+        slope = [c * (n - i) for i, c in enumerate(denominator[:-1])]
+        weights = [-mpmath.polyval(numerator, -t) / mpmath.polyval(slope, -t) for t in poles]
+        return poles, weights, numerator[0]
+
+
+def largest_error(poles: list[Any], weights: list[Any], constant: Any, condition: int) -> float:
+    """Measure the largest error over a fine logarithmic grid of the interval."""
+    worst = mpmath.mpf(0)
+    for step in range(2001):
+        x = mpmath.mpf(condition) ** (mpmath.mpf(step) / 2000 - mpmath.mpf(1) / 2)
+        value = constant - mpmath.fsum(w / (x + t) for t, w in zip(poles, weights, strict=True))
+        worst = max(worst, abs(value - mpmath.log(x)))
+    return float(worst)
+
+
+def _zolotarev_points(count: int, condition: int) -> list[Any]:
+    upper = mpmath.sqrt(condition)
+    parameter = 1 - mpmath.mpf(1) / condition  # k'^2
+    period = mpmath.ellipk(parameter)
+    arguments = [period * (2 * j + 1) / (2 * count) for j in range(count)]
+    return [upper * mpmath.ellipfun("dn", u, m=parameter) ** 2 for u in arguments]
+
+
+def _interpolant(n: int, points: list[Any]) -> tuple[list[Any], list[Any]]:
+    # p(x) = q(x) log x at every point, q monic: 2 n + 1 linear equations in the coefficients.
+    system = mpmath.matrix(2 * n + 1, 2 * n + 1)
+    right = mpmath.matrix(2 * n + 1, 1)
+    for row, x in enumerate(points):
+        for power in range(n + 1):
+            system[row, power] = x**power
+        for power in range(n):
+            system[row, n + 1 + power] = -mpmath.log(x) * x**power
+        right[row] = mpmath.log(x) * x**n
+    solution = list(mpmath.lu_solve(system, right))
+    return solution[n::-1], [mpmath.mpf(1), *solution[:n:-1]]  # highest power first
+
+
+def _table(name: str, n: int, condition: int) -> str:
+    poles, weights, constant = poles_and_weights(n, condition)
+    error = largest_error(poles, weights, constant, condition)
+    lines = [f"# {n} poles, largest error {error:.1e}", f"{name}_CONDITION = {float(condition)!r}"]
+    for kind, values in (("POLES", poles), ("WEIGHTS", weights)):
+        lines += [f"{name}_{kind} = (", *(f"    {float(value)!r}," for value in values), ")"]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print("\n".join([HEADER, *(_table(*table) for table in TABLES)]), end="")

@@ -1,0 +1,63 @@
+"""What GOG measures at every pixel: height, gradient orientation and colour."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from resight.images import colour
+from resight.images.colour import Floats, Image
+
+N_ORIENTATIONS = 4
+LAB_OFFSET = np.array([0.0, 50.0, 50.0])
+SHARED = ("y", "M0", "M1", "M2", "M3")
+COLOURS = {
+    "rgb": ("R", "G", "B"),
+    "lab": ("L", "a", "b"),
+    "hsv": ("H", "S", "V"),
+    "nrng": ("r", "g"),
+}
+
+
+def pixel_features(image: Image, space: str) -> Floats:
+    """Measure every pixel in one colour space: [y, M0, M1, M2, M3, colour], (h, w, 8 or 7)."""
+    return np.concatenate([shared_features(image), colour_features(image, space)], axis=-1)
+
+
+def shared_features(image: Image) -> Floats:
+    """Measure what does not depend on the colour space, [y, M0, M1, M2, M3], (h, w, 5)."""
+    height, width = image.shape[:2]
+    features = np.empty((height, width, 1 + N_ORIENTATIONS))
+    features[..., 0] = np.arange(1, height + 1)[:, None] / height
+    features[..., 1:] = orientation_votes((colour.luma(image).astype(np.float64) - 16.0) / 235.0)
+    return features
+
+
+def orientation_votes(luma: Floats) -> Floats:
+    """Share each gradient's magnitude between the two nearest of 4 orientations, (h, w, 4)."""
+    framed = np.pad(luma, 1)  # zeros outside the image, so its border is an edge
+    across = framed[1:-1, 2:] - framed[1:-1, :-2]
+    upward = framed[:-2, 1:-1] - framed[2:, 1:-1]
+    magnitude = np.sqrt(across**2 + upward**2)
+    # The original takes the angle from the vertical; a full turn of 4 bins starts at -pi.
+    turn = (np.arctan2(across, upward) + np.pi) * (N_ORIENTATIONS / (2.0 * np.pi))
+    lower = np.floor(turn)
+    upper_share = (turn - lower) * magnitude
+    lower_share = magnitude - upper_share
+    lower_bin = lower.astype(np.int8) % N_ORIENTATIONS
+    votes = np.empty((*luma.shape, N_ORIENTATIONS))
+    for k in range(N_ORIENTATIONS):
+        votes[..., k] = np.where(lower_bin == k, lower_share, 0.0)
+        votes[..., k] += np.where(lower_bin == (k - 1) % N_ORIENTATIONS, upper_share, 0.0)
+    return votes
+
+
+def colour_features(image: Image, space: str) -> Floats:
+    """Express colour in about [0, 1]: rgb, lab and hsv as (h, w, 3), nrng as (h, w, 2)."""
+    if space == "rgb":
+        return image / 255.0
+    if space == "lab":
+        return (colour.lab(image) + LAB_OFFSET) / 100.0
+    if space == "hsv":
+        return colour.hsv(image)
+    total = image.sum(axis=-1, dtype=np.float64, keepdims=True)
+    return image[..., :2] / np.maximum(total, 1.0)  # black stays 0

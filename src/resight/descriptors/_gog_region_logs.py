@@ -1,0 +1,147 @@
+"""Logarithms of the 46 x 46 (37 x 37) matrices of strips, compiled, one at a time.
+
+The three steps of `_gog_patch_logs` with ordinary loops: rows are long enough for vector
+instructions. Matrices are kept whole, not as triangles, and the part that is still to be
+reduced is always the leading one, so that every inner loop runs along a row from its start.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from resight._compile import kernel
+from resight.images.colour import Floats
+
+TINY = 1e-200  # reflectors shorter than this (squared) have nothing to reflect
+
+
+@kernel(fast=True)
+def region_logarithms(matrices: Floats, poles: Floats, weights: Floats, logs: Floats) -> None:
+    """Take logarithms, up to a multiple of the identity, of matrices (n, side, side).
+
+    The eigenvalues must lie in the interval of the poles. `matrices` is overwritten; of `logs`
+    (n, side, side) the lower triangles are filled.
+    """
+    side = matrices.shape[1]
+    reflectors = np.empty((side, side))
+    factors, off_diagonal, p = np.empty(side), np.empty(side), np.empty(side)
+    leading = np.empty((side + 1, poles.shape[0]))
+    trailing = np.empty((side + 1, poles.shape[0]))
+    for index in range(matrices.shape[0]):
+        A, F = matrices[index], logs[index]
+        _tridiagonalise(A, reflectors, factors, off_diagonal, p)
+        _minors(A, off_diagonal, poles, leading, trailing)
+        _sum_inverses(off_diagonal, weights, leading, trailing, F)
+        _transform_back(F, reflectors, factors, p)
+
+
+@kernel(fast=True)
+def _tridiagonalise(
+    A: Floats, reflectors: Floats, factors: Floats, off_diagonal: Floats, p: Floats
+) -> None:
+    """Reduce from the last row up; the diagonal stays in `A`."""
+    for k in range(A.shape[0] - 1, 1, -1):
+        v, row = reflectors[k], A[k]
+        rest = 0.0
+        for j in range(k - 1):
+            v[j] = row[j]
+            rest += row[j] * row[j]
+        pivot = row[k - 1]
+        length = math.sqrt(rest + pivot * pivot)
+        image = -length if pivot > 0.0 else length  # the sign that avoids cancellation
+        half = rest + pivot * pivot + abs(pivot) * length  # |v|^2 / 2
+        v[k - 1] = pivot - image
+        factors[k] = 1.0 / half if half > TINY else 0.0
+        off_diagonal[k - 1] = image
+        _reflect(A, v, factors[k], k, p)
+    off_diagonal[0] = A[1, 0]
+
+
+@kernel(fast=True)
+def _reflect(A: Floats, v: Floats, factor: float, k: int, p: Floats) -> None:
+    """Reflect the leading k rows: A - v p^T - p v^T with p = f (A v - (f/2) (v^T A v) v)."""
+    overlap = 0.0
+    for i in range(k):
+        row = A[i]
+        product = 0.0
+        for j in range(k):
+            product += row[j] * v[j]
+        p[i] = factor * product
+        overlap += p[i] * v[i]
+    overlap *= 0.5 * factor
+    for i in range(k):
+        p[i] -= overlap * v[i]
+    for i in range(k):
+        row, v_i, p_i = A[i], v[i], p[i]
+        for j in range(k):
+            row[j] -= v_i * p[j] + p_i * v[j]
+
+
+@kernel(fast=True)
+def _minors(
+    T: Floats, off_diagonal: Floats, poles: Floats, leading: Floats, trailing: Floats
+) -> None:
+    """Leading and trailing minors of T + t for every pole t.
+
+    Eigenvalues between 10^-4.5 and 10^4.5 keep the product of 46 of them within the range of
+    floating-point numbers.
+    """
+    side = T.shape[0]
+    leading[0] = 1.0
+    leading[1] = T[0, 0] + poles
+    for i in range(1, side):
+        _recur(leading[i + 1], leading[i], leading[i - 1], T[i, i], off_diagonal[i - 1], poles)
+    trailing[side] = 1.0
+    trailing[side - 1] = T[side - 1, side - 1] + poles
+    for i in range(side - 2, -1, -1):
+        _recur(trailing[i], trailing[i + 1], trailing[i + 2], T[i, i], off_diagonal[i], poles)
+
+
+@kernel(fast=True)
+def _recur(
+    out: Floats, near: Floats, far: Floats, diagonal: float, beside: float, poles: Floats
+) -> None:
+    """Expand a minor along its last row or first row."""
+    for k in range(poles.shape[0]):
+        out[k] = (diagonal + poles[k]) * near[k] - beside * beside * far[k]
+
+
+@kernel(fast=True)
+def _sum_inverses(
+    off_diagonal: Floats, weights: Floats, leading: Floats, trailing: Floats, F: Floats
+) -> None:
+    """F_ij = -sum_k w_k (T + t_k)^-1_ij, from the minors (see `_gog_patch_logs`)."""
+    side = F.shape[0]
+    shares = weights / leading[side]
+    for i in range(side):
+        for k in range(weights.shape[0]):
+            leading[i, k] *= shares[k]
+    np.dot(trailing[1:], leading[:side].T, F)  # (side, side); right only for i >= j
+    for j in range(side):
+        product = -1.0
+        for i in range(j, side):
+            if i > j:
+                product *= -off_diagonal[i - 1]
+            F[i, j] *= product
+            F[j, i] = F[i, j]
+
+
+@kernel(fast=True)
+def _transform_back(F: Floats, reflectors: Floats, factors: Floats, p: Floats) -> None:
+    """Undo the reflections; below the diagonal F is right after every step."""
+    side = F.shape[0]
+    for k in range(2, side):
+        v, factor = reflectors[k], factors[k]
+        for j in range(k - 1):  # row k - 1 joins the part that must be whole
+            F[j, k - 1] = F[k - 1, j]
+        _reflect(F, v, factor, k, p)
+        for i in range(k, side):  # rows outside the reflector are touched from one side
+            row = F[i]
+            overlap = 0.0
+            for j in range(k):
+                overlap += row[j] * v[j]
+            overlap *= factor
+            for j in range(k):
+                row[j] -= overlap * v[j]
