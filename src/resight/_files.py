@@ -83,9 +83,7 @@ def digest_of(*parts: bytes | str) -> str:
     state = hashlib.blake2b(digest_size=16)
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
-        state.update(
-            len(data).to_bytes(8, "little")
-        )  # so that ("ab", "c") differs from ("a", "bc")
+        state.update(len(data).to_bytes(8, "little"))  # ("ab", "c") is not ("a", "bc")
         state.update(data)
     return state.hexdigest()
 

@@ -226,7 +226,7 @@ def _checked_callable(matrix: Any, n_rows: int, n_columns: int) -> Floats:
     checked = np.array(matrix, dtype=np.float64)
     if checked.shape != (n_rows, n_columns):
         raise InputError(
-            f"the kernel function returned shape {checked.shape}, expected ({n_rows}, {n_columns}): "
+            f"the kernel function returned shape {checked.shape}, not ({n_rows}, {n_columns}): "
             "it gets two arrays and must return the matrix between their rows"
         )
     return checked

@@ -53,7 +53,8 @@ class SavableMixin:
         folder = Path(path)
         if folder.exists() and not (folder / MANIFEST).is_file():
             raise InputError(
-                f"{folder} exists and is not a model folder; nothing was written. Choose another path"
+                f"{folder} exists and is not a model folder, so nothing was written; choose "
+                "another path"
             )
         tensors: dict[str, np.ndarray] = {}
         state = _encode(self, "", tensors)

@@ -51,9 +51,11 @@ class MetricLearner(
         self._validate_params()
         fresh = _without_learned_attributes(self)
         rows: Floats
-        rows, y = validate_data(fresh, X, y, dtype=(np.float64, np.float32), ensure_min_samples=2)
+        rows, labels = validate_data(
+            fresh, X, y, dtype=(np.float64, np.float32), ensure_min_samples=2
+        )
         _refuse_equal(rows)
-        fresh.persons_, codes = np.unique(np.asarray(y), return_inverse=True)
+        fresh.persons_, codes = np.unique(labels, return_inverse=True)
         camera_codes = encode_cameras(cameras, len(codes))
         fresh.training_fingerprint_ = _fingerprint(rows, codes, camera_codes)
         fresh._fit(rows, codes, camera_codes)

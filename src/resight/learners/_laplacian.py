@@ -61,9 +61,7 @@ class Multipartite:
         """Return L as a sparse matrix: small when the groups are."""
         in_groups, in_parts = _indicator(self.groups), _indicator(self.parts)
         diagonal = sparse.diags_array(self.degrees)
-        return sparse.csr_array(
-            diagonal - in_groups @ in_groups.T + in_parts @ in_parts.T
-        )
+        return sparse.csr_array(diagonal - in_groups @ in_groups.T + in_parts @ in_parts.T)
 
     def eigenbasis(self) -> tuple[sparse.csc_array, sparse.csc_array, Floats]:
         """Return (E, F, s): orthonormal bases of the null space and the range, L F = F diag(s).
@@ -198,8 +196,8 @@ class CrossCameraPairs:
             blocks.append(block)
             ones.append(np.sqrt(repeat) * roots)
             views.append(seen)
-        one, view = np.concatenate(ones), np.concatenate(views)
-        joined = np.outer(one, one) * (view[:, None] != view[None, :]) / self.n_dissimilar
+        one, camera = np.concatenate(ones), np.concatenate(views)
+        joined = np.outer(one, one) * (camera[:, None] != camera[None, :]) / self.n_dissimilar
         shared = sparse.block_diag(blocks).toarray() - joined
         found += [(1, value) for value in np.linalg.eigvalsh(shared)]
         noise = 1e-9 * max(abs(value) for _, value in found)
@@ -240,7 +238,7 @@ def _runs(members: Codes, codes: Codes) -> list[Codes]:
 
 
 def _helmert(before: list[int], size: int) -> Floats:
-    """Unit contrast of the mean of the groups `before` against a group of `size`."""
+    """Return the unit contrast of the mean of the groups `before` against a group of `size`."""
     n = sum(before)
     contrast = np.concatenate([np.full(n, size), np.full(size, -n)]).astype(np.float64)
     return contrast / np.linalg.norm(contrast)

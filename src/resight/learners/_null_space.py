@@ -101,10 +101,7 @@ def solve_in_null_space(
         return None  # some wanted directions vary between similar pairs
     try:
         blocks = _blocks(K, E, F, s)
-        start = np.eye(E.shape[1])
-        pull = blocks.inverse_kernel(start, -blocks.Z)  # F^T K^-1 theta where F^T K theta = 0
-        v = (-reg * pairs.n_similar / s)[:, None] * pull
-        mu, ritz = _rayleigh_ritz(_Candidate.from_pull(blocks, start, v), blocks, pairs, reg, bound)
+        mu, ritz = _rayleigh_ritz(_start(blocks, pairs, reg), blocks, pairs, reg, bound)
         for refine in (True, False):
             theta = E @ ritz.a + F @ ritz.b
             residual = _largest_residual(K, pairs, reg, mu, theta)
@@ -128,6 +125,16 @@ def _blocks(K: Floats, E: sparse.csc_array, F: sparse.csc_array, s: Floats) -> _
     factor = cho_factor(in_f @ K_F.T, lower=True, overwrite_a=True, check_finite=False)
     Z = np.asarray(cho_solve(factor, K_FE, check_finite=False))
     return _Blocks(E, F, s, factor, Z, K_EE - K_FE.T @ Z)
+
+
+def _start(blocks: _Blocks, pairs: CrossCameraPairs, reg: float) -> _Candidate:
+    """Correct the null space theta = E - F Z once: the step of `_next_pull` for a = I, mu = inf."""
+    n_persons = blocks.Z.shape[1]
+    in_e = np.linalg.solve(blocks.schur, np.eye(n_persons) + blocks.Z.T @ blocks.Z)
+    held = blocks.solve(blocks.Z) + blocks.Z @ in_e  # -F^T K^-1 theta
+    v = (reg * pairs.n_similar / blocks.s)[:, None] * held
+    b = blocks.solve(v) - blocks.Z
+    return _Candidate(np.eye(n_persons), b, blocks.schur + blocks.Z.T @ v, v)
 
 
 def _next_pull(

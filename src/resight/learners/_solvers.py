@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, lapack, solve_triangular
+from scipy.linalg import LinAlgError, eigh, lapack, solve_triangular
 from scipy.linalg.blas import dsyrk
 
 Floats = NDArray[np.float64]
@@ -47,8 +47,9 @@ def leading_eigenpairs(C: Floats, n_leading: int) -> tuple[Floats, Floats]:
     Householder reduction to tridiagonal form, MRRR for the wanted vectors, back-transformation.
     """
     n = len(C)
-    if n == 1:
-        return C[0].copy(), np.ones((1, 1))
+    if 2 * n_leading > n:  # most are wanted: divide and conquer for all is faster
+        mu, V = eigh(C, lower=True, overwrite_a=True, check_finite=False, driver="evd")
+        return mu[::-1][:n_leading], V[:, ::-1][:, :n_leading]
     work = int(lapack.dsytrd_lwork(n, lower=1)[0])
     reflectors, d, e, tau, _ = lapack.dsytrd(C, lower=1, lwork=work, overwrite_a=1)
     first = n - n_leading + 1

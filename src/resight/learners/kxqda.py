@@ -7,7 +7,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -16,7 +15,8 @@ from resight.kernels import KERNELS
 from resight.learners._base import Codes, Floats, KernelMetricLearner
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._null_space import solve_in_null_space
-from resight.learners._solvers import gram, leading_pencil
+from resight.learners._pencil import covariances, direction_weights, similar_factor
+from resight.learners._solvers import leading_pencil
 
 KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
     "kernel": [StrOptions(set(KERNELS)), callable],
@@ -127,7 +127,7 @@ class KXQDA(KernelMetricLearner):
         if self.n_components is not None:
             mu, Theta = mu[: self.n_components], Theta[:, : self.n_components]
         self.eigenvalues_ = mu
-        self.coef_ = Theta * _weights(mu)
+        self.coef_ = Theta * direction_weights(mu)
         self.n_components_ = len(mu)
 
 
@@ -156,14 +156,10 @@ def solve_kxqda(
 def _solve_dense(
     K: Floats, pairs: CrossCameraPairs, reg: float, reg_form: str, bound: int
 ) -> tuple[Floats, Floats]:
-    within = similar_matrix(K, pairs)  # n_S Lambda_S (Theorem 1)
-    between = everything_matrix(K, pairs)  # K L_all K
-    between -= within
-    between /= pairs.n_dissimilar  # Lambda_D (Theorem 2)
-    within /= pairs.n_similar  # Lambda_S
-    _regularise(within, K, reg, reg_form)  # Algorithm 1, line 3
+    similar, dissimilar = covariances(K, pairs)  # Lambda_S, Lambda_D (Theorems 1 and 2)
+    _regularise(similar, K, reg, reg_form)  # Algorithm 1, line 3
     try:
-        return leading_pencil(between, within, bound)
+        return leading_pencil(dissimilar, similar, bound)
     except LinAlgError:
         raise InputError(
             f"reg={reg:g} with reg_form={reg_form!r} is too small for the scale of this kernel "
@@ -172,39 +168,18 @@ def _solve_dense(
         ) from None
 
 
-def similar_matrix(K: Floats, pairs: CrossCameraPairs) -> Floats:
-    """Return K L_S K (lower triangle): P P^T with P = K F diag(sqrt(s)), F sparse."""
-    return gram(_similar_factor(K, pairs))
-
-
-def _similar_factor(K: Floats, pairs: CrossCameraPairs) -> Floats:
-    _, F, s = pairs.similar.eigenbasis()
-    transposed: Floats = (F * np.sqrt(s)).T.tocsr() @ K  # (rank, N)
-    return transposed.T
-
-
-def everything_matrix(K: Floats, pairs: CrossCameraPairs) -> Floats:
-    """Return K L_all K (lower triangle): one symmetric update and a few of rank one."""
-    total = K.sum(axis=1)[:, None]  # K 1, (N, 1)
-    if pairs.cameras is None:  # L_all = N I - 1 1^T
-        return gram(total, -1.0, into=gram(K, float(len(K))))
-    of_camera = np.eye(int(pairs.cameras.max()) + 1)[pairs.cameras]  # (N, n_cameras)
-    matrix = gram(K * np.sqrt(pairs.everything.degrees))
-    return gram(K @ of_camera, into=gram(total, -1.0, into=matrix))
-
-
 def _relative_scale(K: Floats, pairs: CrossCameraPairs) -> float:
     """Return tr(Lambda_S) / N."""
-    factor = _similar_factor(K, pairs)
-    return float(np.vdot(factor, factor)) / (pairs.n_similar * len(K))
+    factor = similar_factor(K, pairs)
+    return float(np.einsum("ij,ij", factor, factor)) / (pairs.n_similar * len(K))
 
 
-def _regularise(within: Floats, K: Floats, reg: float, reg_form: str) -> None:
+def _regularise(similar: Floats, K: Floats, reg: float, reg_form: str) -> None:
     """Add the regulariser in place; say so when it drowns in round-off."""
     n = len(K)
-    scale = float(within.diagonal().sum())
+    scale = float(similar.diagonal().sum())
     if reg_form == "kernel":
-        within += reg * K
+        similar += reg * K
         return
     absolute = reg * scale / n if reg_form == "relative" else reg
     if absolute < np.finfo(np.float64).eps * scale:
@@ -215,18 +190,4 @@ def _regularise(within: Floats, K: Floats, reg: float, reg_form: str) -> None:
             RuntimeWarning,
             stacklevel=2,
         )
-    within.flat[:: n + 1] += absolute
-
-
-def _weights(mu: Floats) -> Floats:
-    """Return sqrt(1 - 1/mu), the square root of Gamma in Theorem 3."""
-    if mu[0] <= 1.0:
-        warnings.warn(
-            f"no direction separates dissimilar from similar pairs (largest eigenvalue {mu[0]:.3g} "
-            "is not above 1), so the ranking is hardly better than chance. Lower reg, choose a "
-            "wider kernel (width > 1), or check persons and cameras",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-        return np.ones(len(mu))
-    return np.sqrt(1.0 - 1.0 / mu)
+    similar.flat[:: n + 1] += absolute
