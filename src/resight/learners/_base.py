@@ -36,6 +36,8 @@ class MetricLearner(
     # Pipeline.score routes a sample_weight (None) that its last step must know by name.
     __metadata_request__score: ClassVar[dict[str, Any]] = {"sample_weight": None}
 
+    _dtypes: ClassVar[tuple[type, ...]] = (np.float64,)
+
     def fit(self, X: ArrayLike, y: ArrayLike, cameras: ArrayLike | None = None) -> MetricLearner:
         """Learn from labelled sightings.
 
@@ -51,9 +53,7 @@ class MetricLearner(
         self._validate_params()
         fresh = _without_learned_attributes(self)
         rows: Floats
-        rows, labels = validate_data(
-            fresh, X, y, dtype=(np.float64, np.float32), ensure_min_samples=2
-        )
+        rows, labels = validate_data(fresh, X, y, dtype=self._dtypes, ensure_min_samples=2)
         _refuse_equal(rows)
         fresh.persons_, codes = np.unique(labels, return_inverse=True)
         camera_codes = encode_cameras(cameras, len(codes))
@@ -80,7 +80,7 @@ class MetricLearner(
 
     def _checked(self, X: ArrayLike) -> Floats:
         check_is_fitted(self)
-        checked: Floats = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
+        checked: Floats = validate_data(self, X, dtype=self._dtypes, reset=False)
         return checked
 
     @abstractmethod
@@ -109,6 +109,9 @@ class KernelMetricLearner(MetricLearner):
     It implements `_fit_kernel`, which stores ``coef_`` (n_train, n_components): the embedding of
     a sighting is its kernel row against the training set times ``coef_``.
     """
+
+    # float32 descriptors are taken as they are: inner products convert some columns at a time.
+    _dtypes: ClassVar[tuple[type, ...]] = (np.float64, np.float32)
 
     kernel: Any
     gamma: Any
