@@ -41,15 +41,17 @@ def kernel(function: Function | None = None, *, fast: bool = False) -> Any:
     if function is None:
         return lambda inner: kernel(inner, fast=fast)
     folder = cache_folder()
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "cache": folder is not None}
+    options["fastmath"] = FAST if fast else False
+    settings: Any = numba.config
     with _lock:  # our cache folder must not leak into the numba functions of the user
-        before = numba.config.CACHE_DIR
+        before = settings.CACHE_DIR
         if folder is not None:
-            numba.config.CACHE_DIR = str(folder / __version__)
+            settings.CACHE_DIR = str(folder / __version__)
         try:
-            options = {"nogil": True, "error_model": "numpy", "fastmath": FAST if fast else False}
-            return numba.njit(cache=folder is not None, **options)(function)
+            return numba.njit(**options)(function)
         finally:
-            numba.config.CACHE_DIR = before
+            settings.CACHE_DIR = before
 
 
 def cache_folder() -> Path | None:
@@ -113,5 +115,5 @@ class _Notice(event.Listener):
         """Nothing to tell: the result follows."""
 
 
-_folder: Path | None | str = "not looked for yet"
+_folder: Path | str | None = "not looked for yet"
 event.register("numba:compile", _Notice())

@@ -1,3 +1,12 @@
 """Everything between a file and an array: reading, resizing, colour spaces, Retinex."""
 
 from __future__ import annotations
+
+from resight.images.check import as_rgb
+from resight.images.reading import MAX_PIXELS, read
+
+__all__ = ["MAX_PIXELS", "VERSION", "as_rgb", "read"]
+
+# Raise it whenever reading, resizing or a colour conversion gives other numbers: every
+# descriptor's fingerprint contains it, so that stored features are computed anew.
+VERSION = 1

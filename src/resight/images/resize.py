@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError
+from resight.images.check import as_rgb
 from resight.images.colour import Floats, Image
 
 
@@ -16,13 +17,13 @@ def resize(image: Image, height: int, width: int) -> Image:
 
     Parameters
     ----------
-    image : uint8 array of shape (rows, columns) or (rows, columns, channels)
+    image : uint8 array of shape (rows, columns, 3), RGB
     height, width : int
         Size of the result; an image that has this size already is returned as it is.
 
     Returns
     -------
-    uint8 array of shape (height, width) or (height, width, channels)
+    uint8 array of shape (height, width, 3)
 
     Notes
     -----
@@ -38,6 +39,7 @@ def resize(image: Image, height: int, width: int) -> Image:
     """
     if height < 1 or width < 1:
         raise InputError(f"cannot resize to {height} x {width}: both sides must be at least 1")
+    image = as_rgb(image)
     sizes = (height, width)
     shrink = [sizes[axis] / image.shape[axis] for axis in (0, 1)]
     for axis in (0, 1) if shrink[0] <= shrink[1] else (1, 0):
@@ -47,14 +49,13 @@ def resize(image: Image, height: int, width: int) -> Image:
 
 
 def _resize_axis(image: Image, axis: int, size: int) -> Image:
+    from resight.images import _resize_kernels as compiled
+
     sources, weights = taps(image.shape[axis], size)  # both (n_taps, size)
-    lines = np.moveaxis(image, axis, 0).astype(np.float64)  # (old size, ...)
-    total = np.zeros((size, *lines.shape[1:]))
-    column = (size,) + (1,) * (lines.ndim - 1)
-    for source, weight in zip(sources, weights, strict=True):
-        total += weight.reshape(column) * lines[source]
-    rounded = np.floor(np.clip(total, 0.0, 255.0) + 0.5).astype(np.uint8)
-    return np.ascontiguousarray(np.moveaxis(rounded, 0, axis))
+    if axis == 1:
+        return compiled.along_rows(image, sources, weights)
+    lines = image.reshape(image.shape[0], -1)
+    return compiled.down_columns(lines, sources, weights).reshape(size, *image.shape[1:])
 
 
 @lru_cache(maxsize=64)
@@ -74,7 +75,8 @@ def taps(old: int, new: int) -> tuple[NDArray[np.intp], Floats]:
     first = np.floor(centres - reach / 2.0)
     positions = first + np.arange(int(np.ceil(reach)) + 2)[:, None]  # (n_taps, new)
     weights = _keys_cubic(stretch * (centres - positions))
-    weights /= weights.sum(axis=0)
+    used = weights.any(axis=1)
+    positions, weights = positions[used], weights[used] / weights.sum(axis=0)
     mirrored = np.concatenate([np.arange(old), np.arange(old)[::-1]])
     return mirrored[positions.astype(np.intp) % (2 * old)], weights
 

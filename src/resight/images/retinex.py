@@ -51,7 +51,9 @@ def retinex(image: Image) -> Image:
 
     image = as_rgb(image)
     height, width = image.shape[:2]
-    plane = image.reshape(height, 3 * width) + 1.0  # so that black has a logarithm
+    plane = (
+        image.reshape(height, 3 * width).astype(np.float64) + 1.0
+    )  # so that black has a logarithm
     first, second = (gaussian_blur(plane, sigma) for sigma in SIGMAS)
     values = compiled.reflectance(image, _LOGS, first, second)  # (height, 3 * width)
     mean, deviation = float(values.mean()), float(values.std())

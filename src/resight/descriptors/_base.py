@@ -1,0 +1,165 @@
+"""What a descriptor is: the contract that every descriptor of this package fulfils."""
+
+from __future__ import annotations
+
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
+
+from resight import images
+from resight._files import digest_of
+from resight._progress import progress
+from resight.descriptors._parts import FeatureParts
+from resight.descriptors._stream import Chunk, Extraction, gather, stream
+from resight.errors import InputError
+from resight.images.colour import Floats, Image
+
+
+class Descriptor(TransformerMixin, BaseEstimator, ABC):
+    """Turn images into vectors, without learning anything.
+
+    A descriptor implements `describe_once` and says its `name`, `blocks` and `version`.
+    Every `Descriptor` is a scikit-learn transformer whose samples are images: uint8 RGB arrays,
+    paths or binary streams, also mixed.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"mirror": ["boolean"]}
+    mirror: bool
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Name on the command line and in files."""
+
+    @property
+    @abstractmethod
+    def version(self) -> int:
+        """Number of the algorithm: raised whenever it gives other numbers."""
+
+    @property
+    @abstractmethod
+    def blocks(self) -> tuple[int, ...]:
+        """Widths of the blocks that are centred and scaled separately before learning."""
+
+    @abstractmethod
+    def describe_once(self, image: Image) -> Floats:
+        """Describe one image as it is, (n_features,)."""
+
+    @abstractmethod
+    def feature_names(self) -> list[str]:
+        """Name every feature: channel, strip and bin."""
+
+    @abstractmethod
+    def feature_parts(self) -> FeatureParts:
+        """Say for every feature which rows of the image and which channel it measures."""
+
+    @property
+    def n_features(self) -> int:
+        """Length of a vector."""
+        return sum(self.blocks)
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of all that decides the numbers: name, parameters, versions of the code."""
+        parameters = json.dumps(self.get_params(), sort_keys=True)
+        versions = f"{self.version}.{images.VERSION}"
+        return digest_of("resight.descriptor", self.name, parameters, versions)
+
+    def describe(self, image: Image) -> Floats:
+        """Describe one image, or the mean over it and its mirror image, float64."""
+        vector = self.describe_once(image)
+        if self.mirror:
+            mirrored = np.ascontiguousarray(image[:, ::-1])
+            vector = (vector + self.describe_once(mirrored)) / 2.0
+        return vector
+
+    def fit(self, X: Any = None, y: Any = None) -> Descriptor:
+        """Check the parameters; there is nothing to learn."""
+        self._validate_params()
+        return self
+
+    def transform(self, X: Sequence[Any] | NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Describe images or paths, (n_images, n_features) float32; the first bad one raises."""
+        return self.extract(X, on_error="raise").features
+
+    def extract(
+        self,
+        sources: Sequence[Any] | NDArray[np.uint8],
+        on_error: str = "raise",
+        n_jobs: int | None = None,
+    ) -> Extraction:
+        """Describe many images or paths on all cores.
+
+        Parameters
+        ----------
+        sources : sequence of paths, arrays or binary streams
+        on_error : {"raise", "collect"}
+            "collect" goes on after a bad image and reports it in `failures`.
+        n_jobs : int, optional
+            Threads; all cores if not given. The result does not depend on it.
+
+        Returns
+        -------
+        Extraction
+            `features` float32, `failures`, and `kept`: which image each row belongs to.
+        """
+        sources = _as_sequence(sources)
+        with progress(f"describing with {self.name}", len(sources)) as advance:
+            chunks = self._counted(self.stream(sources, on_error, n_jobs), advance)
+            return gather(chunks, len(sources), self.n_features)
+
+    def stream(
+        self,
+        sources: Sequence[Any] | NDArray[np.uint8],
+        on_error: str = "raise",
+        n_jobs: int | None = None,
+    ) -> Iterator[Chunk]:
+        """Describe images one chunk after the other, in order, in memory that does not grow.
+
+        For features that are written somewhere as they come; parameters as in `extract`.
+        """
+        self._validate_params()
+        return stream(partial(_describe_source, self), _as_sequence(sources), on_error, n_jobs)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Name the columns that `transform` gives: channel, strip and bin."""
+        return np.array(self.feature_names(), dtype=object)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        return tags
+
+    @staticmethod
+    def _counted(chunks: Iterator[Chunk], advance: Any) -> Iterator[Chunk]:
+        for chunk in chunks:
+            advance(len(chunk.kept) + len(chunk.failures))
+            yield chunk
+
+
+def _describe_source(descriptor: Descriptor, source: Any) -> Floats:
+    is_array = isinstance(source, np.ndarray)
+    return descriptor.describe(images.as_rgb(source) if is_array else images.read(source))
+
+
+def _as_sequence(sources: Any) -> Sequence[Any]:
+    if isinstance(sources, (str, bytes, os.PathLike)):
+        raise InputError(f"give a list of images or paths, not one path: [{str(sources)!r}]")
+    if isinstance(sources, np.ndarray) and sources.ndim == 3:
+        raise InputError("give a list of images, not one image: [image]")
+    if hasattr(sources, "__iter__"):
+        return list(sources)
+    raise InputError(f"give a list of images or paths, not {type(sources).__name__}")
