@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
@@ -110,6 +111,19 @@ class PairLearner(MetricLearner):
     @abstractmethod
     def _fit_to_pairs(self, X: Floats, pairs: CrossCameraPairs | ListedPairs) -> None:
         """Learn from validated rows and the pairs among them."""
+
+
+def positive_root(M: Floats) -> Floats:
+    """Return F with F F^T the nearest positive semi-definite matrix to M, (p, rank)."""
+    values, vectors = scipy.linalg.eigh(M, check_finite=False)
+    positive = values > len(M) * np.finfo(np.float64).eps * np.abs(values).max()
+    if not positive.any():
+        raise InputError(
+            "the similar pairs differ more than the dissimilar ones in every direction, so nothing "
+            "is left of the metric; check persons and cameras, and that the pairs are not swapped"
+        )
+    root: Floats = vectors[:, positive] * np.sqrt(values[positive])
+    return root
 
 
 def _checked(name: str, given: ArrayLike, n_sightings: int) -> Codes:

@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
+from sklearn.utils._param_validation import StrOptions
 
-from resight.errors import InputError
 from resight.learners import _parameters as allowed
 from resight.learners._base import Codes, Floats, KernelMetricLearner
 from resight.learners._laplacian import CrossCameraPairs
-from resight.learners._pairs import ListedPairs, PairLearner
+from resight.learners._pairs import ListedPairs, PairLearner, positive_root
 
 
 class KernelKISSME(KernelMetricLearner, PairLearner):
@@ -26,6 +26,10 @@ class KernelKISSME(KernelMetricLearner, PairLearner):
         The kernel, see `resight.kernels.Kernel`.
     reg : float, default=1e-3
         The ridge epsilon of both covariances in feature space.
+    projection : {"coefficients", "metric"}, default="coefficients"
+        What is made positive semi-definite: the matrix C between kernel rows, as the published
+        code does, or the metric Phi^T C Phi itself, which is KISSME's definition. They differ
+        most where the kernel matrix has no full rank (few features, linear or polynomial kernel).
 
     Attributes
     ----------
@@ -36,8 +40,8 @@ class KernelKISSME(KernelMetricLearner, PairLearner):
     -----
     With H the Laplacian of n pairs, Woodbury's identity gives
     (Sigma + eps I)^-1 = I / eps - Phi^T T Phi with T = H (I + K H / (n eps))^-1 / (n eps^2), so
-    the metric is C = T_D - T_S between kernel rows; its negative eigenvalues are dropped, as in
-    the published code. All pairs across cameras count; `fit_pairs` takes pairs that you have drawn.
+    the metric is C = T_D - T_S between kernel rows. All pairs across cameras count, where the
+    published code draws dissimilar pairs at random; `fit_pairs` takes pairs that you have drawn.
 
     References
     ----------
@@ -45,7 +49,11 @@ class KernelKISSME(KernelMetricLearner, PairLearner):
     re-identification", IEEE TIP 28(2), 2019.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {**allowed.KERNEL, "reg": [allowed.POSITIVE]}
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **allowed.KERNEL,
+        "reg": [allowed.POSITIVE],
+        "projection": [StrOptions({"coefficients", "metric"})],
+    }
 
     def __init__(
         self,
@@ -56,6 +64,7 @@ class KernelKISSME(KernelMetricLearner, PairLearner):
         degree: int = 2,
         coef0: float = 1.0,
         reg: float = 1e-3,
+        projection: str = "coefficients",
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
@@ -63,6 +72,7 @@ class KernelKISSME(KernelMetricLearner, PairLearner):
         self.degree = degree
         self.coef0 = coef0
         self.reg = reg
+        self.projection = projection
 
     def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
         self._learn(K, CrossCameraPairs(persons, cameras))
@@ -74,14 +84,16 @@ class KernelKISSME(KernelMetricLearner, PairLearner):
         identity = np.eye(len(K))
         H_S, H_D = pairs.mean_similar(identity), pairs.mean_dissimilar(identity)  # H / n
         C = _woodbury(H_D, K, self.reg) - _woodbury(H_S, K, self.reg)
-        values, vectors = scipy.linalg.eigh((C + C.T) / 2, overwrite_a=True, check_finite=False)
-        positive = values > 0
-        if not positive.any():
-            raise InputError(
-                "the similar pairs differ more than the dissimilar ones in every direction, so "
-                "nothing is left of the metric; check persons and cameras"
-            )
-        self.coef_ = vectors[:, positive] * np.sqrt(values[positive])
+        C = (C + C.T) / 2
+        if self.projection == "coefficients":
+            self.coef_ = positive_root(C)
+        else:
+            # K = R R^T; the metric between coordinates R is R^T C R, kernel rows k are R x.
+            values, U = scipy.linalg.eigh(K, check_finite=False)
+            kept = values > len(K) * np.finfo(np.float64).eps * values[-1]
+            roots, U = np.sqrt(values[kept]), U[:, kept]
+            R = U * roots  # (N, rank)
+            self.coef_ = (U / roots) @ positive_root(R.T @ C @ R)
         self.n_components_ = self.coef_.shape[1]
 
 

@@ -12,7 +12,12 @@ from resight.learners import _parameters as allowed
 from resight.learners._base import Floats
 from resight.learners._graphs import shrink
 from resight.learners._laplacian import CrossCameraPairs
-from resight.learners._pairs import ListedPairs, PairLearner, n_independent_similar
+from resight.learners._pairs import (
+    ListedPairs,
+    PairLearner,
+    n_independent_similar,
+    positive_root,
+)
 from resight.learners._subspace import Projection, pca
 
 
@@ -105,7 +110,7 @@ class KISSME(PairLearner):
         self.n_pca_ = len(C_S)
         self.mean_ = projection.mean
         self.components_ = projection.basis @ (
-            _root(self.metric_) if self.psd else np.eye(len(Z.T))
+            positive_root(self.metric_) if self.psd else np.eye(len(Z.T))
         )
         self.n_components_ = self.components_.shape[1]
 
@@ -141,19 +146,6 @@ def _inverse(C: Floats) -> Floats:
         raise scipy.linalg.LinAlgError("singular covariance")
     inverse: Floats = (vectors / values) @ vectors.T
     return inverse
-
-
-def _root(M: Floats) -> Floats:
-    """Return F with F F^T the nearest positive semi-definite matrix to M, (p, rank)."""
-    values, vectors = scipy.linalg.eigh(M)
-    positive = values > 0
-    if not positive.any():
-        raise InputError(
-            "the similar pairs differ more than the dissimilar ones in every direction, so nothing "
-            "is left of the metric; check persons and cameras, or lower dissimilar_weight"
-        )
-    root: Floats = vectors[:, positive] * np.sqrt(values[positive])
-    return root
 
 
 def _too_few_pairs(n_pairs: int, independent: int, n_dimensions: int) -> InputError:
