@@ -54,7 +54,6 @@ class Report:
     """What a worker tells about a chunk: rows it could not compute, and rows if asked to send."""
 
     failures: dict[str, str]
-    computed: int
     keys: tuple[str, ...] = ()
     rows: Rows | None = None
 
@@ -84,13 +83,13 @@ def compute(
     """
     _refuse_other_code(descriptor, fingerprint, version)
     if target is not None and target.exists():
-        return Report({}, 0)
+        return Report({})
     keys, rows, failures = _describe_all(crops, descriptor, contents)
     if target is None:
-        return Report(failures, len(keys), tuple(keys), rows)
+        return Report(failures, tuple(keys), rows)
     if keys:
         write_chunk(target, keys, rows)
-    return Report(failures, len(keys))
+    return Report(failures)
 
 
 def write_chunk(target: Path, keys: Sequence[str], rows: Rows) -> None:

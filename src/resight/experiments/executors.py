@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
+import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -120,7 +122,7 @@ class LocalProcesses(Executor):
             from joblib.externals.loky import ProcessPoolExecutor
 
             self._pool = ProcessPoolExecutor(
-                self.slots, initializer=_leave_interrupts_to_parent, env=_SINGLE_THREAD
+                self.slots, initializer=_prepare_worker, env=_SINGLE_THREAD
             )
         future: Future[Value] = self._pool.submit(function, *arguments)
         return future
@@ -313,6 +315,14 @@ def _usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _leave_interrupts_to_parent() -> None:
+def _prepare_worker() -> None:
     # Ctrl-C reaches the whole process group; the parent ends us after keeping what is finished.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
+
+
+def _end_with_parent(parent: int) -> None:
+    # A killed parent cannot stop its workers, which would wait for tasks for ever.
+    while os.getppid() == parent:
+        time.sleep(_POLL_SECONDS)
+    os._exit(1)

@@ -53,7 +53,7 @@ class Features:
     changed : tuple of str
         Files whose contents differ from what the store had under that name.
     computed : int
-        Vectors computed by this call; the others were in the store.
+        Vectors that were not in the store when the call began.
     fingerprint : str
         Of descriptors and image contents: equal fingerprints mean equal features.
     """
@@ -188,8 +188,10 @@ class _Job:
         executor.check_shared_folder(self.bank.chunks)
         self._notice_changes()
         for _ in range(_ROUNDS):
-            self._work(executor)
+            chunks = self._missing()
+            self._work(chunks, executor)
             self._note_failures()
+            self.computed = self.computed or sum(map(len, chunks)) - len(self._reasons)
             try:
                 rows = self.bank.assemble(
                     self.keys,
@@ -206,7 +208,7 @@ class _Job:
             "at a time clean that folder, then run the same command again"
         )
 
-    def missing(self) -> list[list[Crop]]:
+    def _missing(self) -> list[list[Crop]]:
         """Chunks of rows that are nowhere in the store.
 
         Chunks are cut from the whole selection before finished rows are taken out, so that
@@ -222,8 +224,7 @@ class _Job:
     def _wanted(self, crop: Crop, have: Any) -> bool:
         return crop.key not in have and crop.key not in self._reasons
 
-    def _work(self, executor: Executor) -> None:
-        chunks = self.missing()
+    def _work(self, chunks: list[list[Crop]], executor: Executor) -> None:
         # Each process starts somewhere else and skips what others finished meanwhile, so several
         # of them share the work without talking to each other.
         start = randbelow(len(chunks)) if chunks else 0
@@ -245,20 +246,19 @@ class _Job:
         title = f"extracting {self.descriptor.name}"
         with progress(title, sum(map(len, todo))) as advance:
             for outcome in run(executor, compute, todo, prepare):
-                self._take(outcome)
+                self._take(outcome, executor)
                 advance(len(outcome.item))
 
-    def _take(self, outcome: Outcome[list[Crop], Report]) -> None:
+    def _take(self, outcome: Outcome[list[Crop], Report], executor: Executor) -> None:
         if outcome.error is not None:
-            reason = (
-                f"its chunk of {len(outcome.item)} images failed {outcome.attempts} times: "
-                f"{str(outcome.error) or type(outcome.error).__name__}"
-            )
-            self._reasons.update((crop.key, reason) for crop in outcome.item)
+            reason = str(outcome.error) or type(outcome.error).__name__
+            if executor.worker_died(outcome.error):
+                reason = "its worker died (killed, or out of memory)"
+            text = f"chunk of {len(outcome.item)} images failed {outcome.attempts} times: {reason}"
+            self._reasons.update((crop.key, text) for crop in outcome.item)
         if outcome.value is None:
             return
         report = outcome.value
-        self.computed += report.computed
         self._reasons.update(report.failures)
         if report.rows is not None and report.keys:
             target = self.bank.chunk_path([crop.key for crop in outcome.item])
