@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resight.errors import InputError
@@ -28,6 +28,7 @@ def by_definition(D, persons, cameras):
     return np.mean(rates) if rates else None
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10_000), st.integers(2, 12), st.integers(2, 3), st.integers(2, 5))
 def test_equals_the_definition_with_many_ties(seed, n, n_cameras, n_values):
     rng = np.random.default_rng(seed)

@@ -6,8 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from resight.datasets.sightings import Sightings
+
+# Examples are timed by pytest-timeout; a busy machine must not fail them one by one.
+settings.register_profile("no-deadline", deadline=None)
+settings.load_profile("no-deadline")
 
 
 @pytest.fixture(name="table")

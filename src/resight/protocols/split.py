@@ -86,9 +86,10 @@ class Split:
         roles, persons = sightings.roles[self.train], sightings.persons[self.train]
         outside = np.isin(roles, ("distractor", "junk")) | (persons == UNKNOWN_PERSON)
         if outside.any():
+            example = str(sightings.paths[self.train][outside][0])
             raise InputError(
                 f"{outside.sum()} training sightings are distractors, junk or of unknown people, "
-                f"such as {str(sightings.paths[self.train][outside][0])!r}; leave them out of training"
+                f"such as {example!r}; leave them out of training"
             )
         cameras = np.unique(sightings.cameras[self.train])
         if len(cameras) < 2:
@@ -209,8 +210,8 @@ def _check_direction(
     cameras, persons = sightings.cameras, sightings.persons
     if len(np.unique(cameras[np.concatenate([query, gallery])])) < 2:
         raise InputError(
-            f"query and gallery come from one camera only, {str(cameras[query[0]])!r}; at least two "
-            "cameras are needed to find a person again"
+            f"query and gallery come from one camera only, {str(cameras[query[0]])!r}; at least "
+            "two cameras are needed to find a person again"
         )
     if np.any(persons[query] == UNKNOWN_PERSON):
         raise InputError("a query shows an unknown person; a query needs a person to be judged")
