@@ -68,6 +68,10 @@ def test_three_cameras_ignore_the_own_camera(own, write):
         ({"splits": [], "name": "x"}, "at least one split"),
         ({"splits": [PEOPLE], "score": "sum"}, "did you mean 'scoring'"),
         ({"splits": [PEOPLE], "scoring": "all"}, "unknown scoring rule"),
+        ({"splits": PEOPLE}, "'splits' must be a list"),
+        ({"splits": [PEOPLE], "name": 3}, "'name' must be a text, not 3"),
+        ({"splits": [PEOPLE], "both_directions": "no"}, "must be true or false"),
+        ({"splits": [PATHS], "both_directions": True}, "split of its own for the other direction"),
         ([{"train": ["0"]}], r"split 0 has the keys \['train'\]"),
         ([["0"]], r"has the keys \[\]"),
         ([{"train": "0", "test": ["1"]}], "'train' must be a list"),
@@ -78,6 +82,7 @@ def test_three_cameras_ignore_the_own_camera(own, write):
         ([{**PATHS, "gallery": ["B/2_0.png"]}], "missing from the gallery: 1;"),
         ([{**PATHS, "gallery": ["B/0_0.png"]}], "both for training and for testing"),
         ([{**PATHS, "train": []}], "at least one row"),
+        ([{**PATHS, "gallery": ["A/1_0.png", "B/1_0.png"]}], "would find themselves"),
     ],
 )
 def test_refusals_name_the_place(own, write, document, message):

@@ -52,7 +52,8 @@ def test_a_bad_split_names_what_is_wrong(sightings, split, message):
 
 def test_under_the_market_rule_the_own_camera_is_no_answer(sightings):
     split = Split([0, 1, 2, 3], [4, 6], [4, 5, 6])
-    split.check(sightings)
+    with pytest.raises(InputError, match=r"such as '4\.png', and would find themselves"):
+        split.check(sightings)
     with pytest.raises(InputError, match="gallery by another camera: 4;"):
         split.check(sightings, cross_camera_only=True)
 

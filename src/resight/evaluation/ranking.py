@@ -35,21 +35,23 @@ class Ranks(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """Validated labels: they say which gallery sightings are right and which are ignored."""
+    """Validated labels: they say which gallery sightings are right and which are ignored.
+
+    People and cameras are also kept as codes, which compare much faster than texts.
+    """
 
     query_persons: NDArray[Any]
-    gallery_persons: NDArray[Any]
-    query_cameras: NDArray[Any] | None
-    gallery_cameras: NDArray[Any] | None
+    persons: tuple[NDArray[np.intp], NDArray[np.intp]]
+    cameras: tuple[NDArray[np.intp], NDArray[np.intp]] | None
     junk: NDArray[np.bool_]
 
     def masks(self, rows: slice) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return (right, ignored), each of shape (len(rows), n_gallery), for some queries."""
-        same = self.query_persons[rows, None] == self.gallery_persons[None, :]
+        same = _equal(self.persons, rows)
         ignored = np.broadcast_to(self.junk, same.shape).copy()
-        if self.query_cameras is not None and self.gallery_cameras is not None:
+        if self.cameras is not None:
             # Market-1501's rule: finding the query's own camera again is no achievement.
-            ignored |= same & (self.query_cameras[rows, None] == self.gallery_cameras[None, :])
+            ignored |= same & _equal(self.cameras, rows)
         return same & ~ignored, ignored
 
 
@@ -84,17 +86,14 @@ def answers(
         raise InputError(
             f"junk has dtype {ignored.dtype}; give one True or False for each gallery row"
         )
-    parts = Answers(
-        queries,
-        gallery,
-        None if query_cameras is None else np.asarray(query_cameras),
-        None if gallery_cameras is None else np.asarray(gallery_cameras),
-        ignored,
-    )
-    _same_length("query cameras", parts.query_cameras, len(queries))
-    _same_length("gallery cameras", parts.gallery_cameras, len(gallery))
-    _same_length("junk", parts.junk, len(gallery))
-    return parts
+    _require_length("junk", ignored, len(gallery))
+    cameras = None
+    if query_cameras is not None and gallery_cameras is not None:
+        asking, seen = np.asarray(query_cameras), np.asarray(gallery_cameras)
+        _require_length("query cameras", asking, len(queries))
+        _require_length("gallery cameras", seen, len(gallery))
+        cameras = _coded(asking, seen)
+    return Answers(queries, _coded(queries, gallery), cameras, ignored)
 
 
 def rank(distances: ArrayLike, labels: Answers, depth: int = 0) -> Ranks:
@@ -115,7 +114,7 @@ def rank(distances: ArrayLike, labels: Answers, depth: int = 0) -> Ranks:
         When shapes disagree, a distance is not finite, or a query has nothing to find.
     """
     D = np.asarray(distances)
-    n_queries, n_gallery = len(labels.query_persons), len(labels.gallery_persons)
+    n_queries, n_gallery = map(len, labels.persons)
     if D.shape != (n_queries, n_gallery):
         raise InputError(
             f"distances of shape {D.shape} for {n_queries} queries and {n_gallery} gallery rows; "
@@ -136,14 +135,27 @@ def _rank_block(
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
     if not np.isfinite(D).all():
         raise InputError("distances hold NaN or infinite values; a ranking needs finite numbers")
-    # Last key first: ignored sightings go to the end, then by distance, then wrong before right.
-    order = np.lexsort((right, D, ignored), axis=-1)  # (n_block, n_gallery)
+    order = _order(D, right, ignored)  # (n_block, n_gallery)
     rows, columns = np.nonzero(np.take_along_axis(right, order, axis=1))
     n_hits = np.bincount(rows, minlength=len(D))
     n_candidates = D.shape[1] - ignored.sum(axis=1)
     top = order[:, :depth].copy()
     top[np.arange(top.shape[1])[None, :] >= n_candidates[:, None]] = -1
     return columns + 1, n_hits, n_candidates, top
+
+
+def _order(
+    D: NDArray[Any], right: NDArray[np.bool_], ignored: NDArray[np.bool_]
+) -> NDArray[np.intp]:
+    """Order each row by distance, ignored sightings last, wrong before right in a tie."""
+    values = np.where(ignored, np.inf, D)
+    order = np.argsort(values, axis=1)
+    ranked = np.take_along_axis(values, order, axis=1)
+    equal = (ranked[:, 1:] == ranked[:, :-1]) & (ranked[:, 1:] < np.inf)
+    tied = np.flatnonzero(equal.any(axis=1))
+    # Sorting by several keys costs three times as much: only rows that have ties pay for it.
+    order[tied] = np.lexsort((right[tied], values[tied]), axis=-1)
+    return order
 
 
 def _require_hits(query_persons: NDArray[Any], n_hits: NDArray[np.intp]) -> None:
@@ -157,6 +169,17 @@ def _require_hits(query_persons: NDArray[Any], n_hits: NDArray[np.intp]) -> None
     )
 
 
-def _same_length(what: str, values: NDArray[Any] | None, n: int) -> None:
-    if values is not None and values.shape != (n,):
+def _require_length(what: str, values: NDArray[Any], n: int) -> None:
+    if values.shape != (n,):
         raise InputError(f"{what} has shape {values.shape}, expected ({n},); give one for each row")
+
+
+def _coded(
+    queries: NDArray[Any], gallery: NDArray[Any]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    codes = np.unique(np.concatenate([queries, gallery]), return_inverse=True)[1]
+    return codes[: len(queries)], codes[len(queries) :]
+
+
+def _equal(codes: tuple[NDArray[np.intp], NDArray[np.intp]], rows: slice) -> NDArray[np.bool_]:
+    return np.equal(codes[0][rows, None], codes[1][None, :])

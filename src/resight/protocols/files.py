@@ -17,7 +17,13 @@ from resight.protocols.views import by_cameras, labelled, require_cameras
 
 _BY_PEOPLE = ("train", "test")
 _BY_PATHS = ("train", "query", "gallery")
-_SETTINGS = ("name", "scoring", "both_directions", "cross_camera_only", "splits")
+_SETTINGS = {
+    "name": str,
+    "scoring": str,
+    "both_directions": bool,
+    "cross_camera_only": bool,
+    "splits": list,
+}
 
 
 def from_file(path: str | Path, sightings: Sightings) -> Protocol:
@@ -42,17 +48,15 @@ def from_file(path: str | Path, sightings: Sightings) -> Protocol:
     """
     settings = _settings(Path(path))
     entries = settings["splits"]
-    if not isinstance(entries, list) or not entries:
-        raise InputError(f"{path}: 'splits' must be a list with at least one split")
     cameras = require_cameras(sightings)
-    both = bool(settings.get("both_directions", False))
+    both = settings.get("both_directions", False)
     splits = tuple(_split(f"{path}, split {i}", e, sightings, both) for i, e in enumerate(entries))
-    by_people = "test" in entries[0]
+    every_camera_asks = len(cameras) > 2 and any("test" in entry for entry in entries)
     return Protocol(
-        str(settings.get("name", Path(path).stem)),
+        settings.get("name", Path(path).stem),
         splits,
-        scoring=str(settings.get("scoring", "single")),
-        cross_camera_only=bool(settings.get("cross_camera_only", by_people and len(cameras) > 2)),
+        scoring=settings.get("scoring", "single"),
+        cross_camera_only=settings.get("cross_camera_only", every_camera_asks),
         description=f"splits read from {Path(path).name}",
     ).check(sightings)
 
@@ -65,12 +69,17 @@ def _settings(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise InputError(f"{path} is not JSON ({error}); see docs/protocols.md") from error
     if isinstance(document, list):
-        return {"splits": document}
+        document = {"splits": document}
     if not isinstance(document, dict) or "splits" not in document:
         raise InputError(f"{path} must be a list of splits or an object with the key 'splits'")
-    for key in document:
+    for key, value in document.items():
         if key not in _SETTINGS:
             raise unknown_name(f"key in {path}", key, _SETTINGS)
+        if not isinstance(value, _SETTINGS[key]):
+            kind = {str: "a text", bool: "true or false", list: "a list"}[_SETTINGS[key]]
+            raise InputError(f"{path}: {key!r} must be {kind}, not {json.dumps(value)}")
+    if not document["splits"]:
+        raise InputError(f"{path}: 'splits' must hold at least one split")
     return document
 
 
@@ -84,6 +93,11 @@ def _split(where: str, entry: Any, sightings: Sightings, both_directions: bool) 
     for key, values in entry.items():
         if not isinstance(values, list) or not all(isinstance(v, str | int) for v in values):
             raise InputError(f"{where}: {key!r} must be a list of texts or numbers")
+    if keys == set(_BY_PATHS) and both_directions:
+        raise InputError(
+            f"{where} lists image paths, so 'both_directions' cannot tell what to swap; add a "
+            "split of its own for the other direction"
+        )
     try:
         if keys == set(_BY_PATHS):
             row_of = _row_finder(sightings)

@@ -213,6 +213,13 @@ def _check_direction(
             f"query and gallery come from one camera only, {str(cameras[query[0]])!r}; at least "
             "two cameras are needed to find a person again"
         )
+    itself = np.intersect1d(query, gallery)
+    if len(itself) and not cross_camera_only:
+        raise InputError(
+            f"{len(itself)} sightings are query and gallery at once, such as "
+            f"{str(sightings.paths[itself[0]])!r}, and would find themselves; take them out of "
+            "the gallery or set cross_camera_only"
+        )
     if np.any(persons[query] == UNKNOWN_PERSON):
         raise InputError("a query shows an unknown person; a query needs a person to be judged")
     held: dict[str, set[str]] = {}
