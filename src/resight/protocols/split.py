@@ -142,7 +142,7 @@ class Protocol:
         return self
 
     def test_fraction(self, sightings: Sightings) -> float:
-        """Part of the people that is tested, for `resight.evaluation.compare_paired`."""
+        """Part of the people that is tested, for `resight.evaluation.statistics.compare_paired`."""
         fractions = []
         for split in self.splits:
             tested = len(np.unique(sightings.persons[split.query]))
