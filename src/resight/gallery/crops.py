@@ -1,0 +1,108 @@
+"""Images on their way into a gallery or a search: read, checked, kept as bytes."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, UnidentifiedImageError
+
+from resight.errors import InputError
+
+Picture = NDArray[np.uint8]
+
+MAX_BYTES = 20 * 2**20
+MAX_PIXELS = 25_000_000
+MIN_HEIGHT, MIN_WIDTH = 32, 12
+_KEPT_AS_THEY_ARE = {"JPEG": "image/jpeg", "PNG": "image/png"}
+_PLAIN = 2.0  # a standard deviation of grey below this is a wall, not a person
+
+
+def read(path: Path) -> bytes:
+    """Read an image file, refusing what is missing or far too large."""
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise InputError(
+                f"{path} has {size / 2**20:.0f} MB; an image may have {MAX_BYTES // 2**20} MB. "
+                "Cut the person out of it first (resight crop)"
+            )
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+
+
+def decode(content: bytes, name: str = "the image") -> Picture:
+    """Turn the bytes of an image file into RGB, shape (height, width, 3).
+
+    The size is looked at before pixels are unpacked, so a small file cannot fill the memory.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Pillow warns of odd metadata that nobody needs
+            with Image.open(io.BytesIO(content)) as image:
+                if image.width * image.height > MAX_PIXELS:
+                    raise Image.DecompressionBombError
+                picture = np.asarray(image.convert("RGB"))
+    except Image.DecompressionBombError as error:
+        raise InputError(
+            f"{name} has too many pixels; at most {MAX_PIXELS:,} are read. Make it smaller or cut "
+            "the person out of it (resight crop)"
+        ) from error
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
+        raise InputError(
+            f"{name} cannot be read as an image; give a whole JPEG, PNG, BMP, TIFF or WebP file"
+        ) from error
+    return picture
+
+
+def check(picture: Picture, name: str = "the image") -> None:
+    """Refuse what cannot show a person; a real person detector would refuse small crops too."""
+    height, width = picture.shape[:2]
+    if height < MIN_HEIGHT or width < MIN_WIDTH:
+        raise InputError(
+            f"{name} is {width} x {height} pixels: too small to show a person; at least "
+            f"{MIN_WIDTH} x {MIN_HEIGHT} are needed"
+        )
+    if picture.mean(axis=2).std() < _PLAIN:
+        raise InputError(f"{name} is one plain colour: there is no person in it")
+    if width > 2 * height:
+        raise InputError(
+            f"{name} is {width} x {height} pixels, much wider than high: not the crop of one "
+            "standing "
+            "person. Cut the person out of it first (resight crop)"
+        )
+
+
+def keep(content: bytes, picture: Picture, box: NDArray[np.int64] | None) -> tuple[bytes, Picture]:
+    """Choose what to store: a JPEG or PNG as it is, anything else (or a box) as lossless PNG."""
+    if box is not None:
+        picture = _cut(picture, box)
+    elif image_type(content) is not None:
+        return content, picture
+    buffer = io.BytesIO()
+    Image.fromarray(picture).save(buffer, "PNG")
+    return buffer.getvalue(), picture
+
+
+def image_type(content: bytes) -> str | None:
+    """Return the media type of stored bytes, None for anything that browsers need not show."""
+    if content.startswith(b"\x89PNG\r\n\x1a\n"):
+        return _KEPT_AS_THEY_ARE["PNG"]
+    if content.startswith(b"\xff\xd8\xff"):
+        return _KEPT_AS_THEY_ARE["JPEG"]
+    return None
+
+
+def _cut(picture: Picture, box: NDArray[np.int64]) -> Picture:
+    x, y, w, h = (int(v) for v in box)
+    height, width = picture.shape[:2]
+    left, top, right, bottom = max(x, 0), max(y, 0), min(x + w, width), min(y + h, height)
+    if right <= left or bottom <= top:
+        raise InputError(
+            f"box x={x} y={y} w={w} h={h} lies outside the image of {width} x {height} pixels"
+        )
+    return picture[top:bottom, left:right]

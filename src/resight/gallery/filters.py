@@ -1,0 +1,87 @@
+"""Which sightings a search may return: by camera, time and person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.errors import InputError, unknown_name
+
+Texts = NDArray[np.str_]
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Conditions that a sighting must meet; the empty filter lets everything through.
+
+    Attributes
+    ----------
+    cameras, exclude_cameras : tuples of str
+        Only these cameras; none of those.
+    after, before : float, optional
+        Seconds, both ends included. A sighting without a time fails any time condition.
+    persons : tuple of str
+        Only sightings labelled as one of these people.
+    """
+
+    cameras: tuple[str, ...] = ()
+    exclude_cameras: tuple[str, ...] = ()
+    after: float | None = None
+    before: float | None = None
+    persons: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.after is not None and self.before is not None and self.after > self.before:
+            raise InputError(
+                f"after={self.after:g} is later than before={self.before:g}; exchange the two"
+            )
+        both = sorted(set(self.cameras) & set(self.exclude_cameras))
+        if both:
+            raise InputError(f"camera {both[0]!r} is both asked for and excluded; keep one of them")
+
+    def __bool__(self) -> bool:
+        return self != Filter()
+
+    @property
+    def timed(self) -> bool:
+        """Whether there is a condition on time."""
+        return self.after is not None or self.before is not None
+
+    def check_cameras(self, known: Sequence[str]) -> None:
+        """Refuse cameras that the gallery does not have."""
+        for camera in (*self.cameras, *self.exclude_cameras):
+            if camera not in known:
+                raise unknown_name("camera", camera, known)
+
+    def mask(self, cameras: Texts, times: NDArray[np.float64], persons: Texts) -> NDArray[np.bool_]:
+        """Say for each sighting whether it meets the conditions, shape (n_sightings,)."""
+        kept = np.ones(len(cameras), bool)
+        if self.cameras:
+            kept &= np.isin(cameras, self.cameras)
+        if self.exclude_cameras:
+            kept &= ~np.isin(cameras, self.exclude_cameras)
+        if self.after is not None:
+            kept &= times >= self.after  # a comparison with NaN is false
+        if self.before is not None:
+            kept &= times <= self.before
+        if self.persons:
+            kept &= np.isin(persons, self.persons)
+        return kept
+
+    def widened(self) -> list[tuple[str, Filter]]:
+        """Each way to drop one condition, with words for it: offered when nothing was found."""
+        from dataclasses import replace
+
+        ways: list[tuple[str, Filter]] = []
+        if self.cameras:
+            ways.append(("any camera", replace(self, cameras=())))
+        if self.exclude_cameras:
+            ways.append(("also the excluded cameras", replace(self, exclude_cameras=())))
+        if self.timed:
+            ways.append(("any time", replace(self, after=None, before=None)))
+        if self.persons:
+            ways.append(("any person", replace(self, persons=())))
+        return ways

@@ -1,0 +1,132 @@
+"""Exact search over embeddings in memory: a matrix product, then a proof that nobody was missed."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.gallery.engines.base import Floats32
+
+Rows = NDArray[np.intp]
+Floats = NDArray[np.float64]
+
+_BLOCK = 4096  # rows of one product in a batch: its distances stay in the cache
+_SPARSE = 0.25  # below this share of allowed rows it pays to copy them together
+
+
+class ExactIndex:
+    """Nearest embeddings by squared Euclidean distance, exact to the last rounding of float64.
+
+    Distances are first computed in float32, as ``|x|^2 - 2 x.q``. Everything that float32 cannot
+    tell from the k-th nearest is then computed again in float64 as ``sum (x - q)^2`` and ordered by
+    distance; equal distances keep the order of the rows.
+
+    Parameters
+    ----------
+    embeddings : float32 array (n, r)
+    """
+
+    def __init__(self, embeddings: Floats32) -> None:
+        self.embeddings = np.ascontiguousarray(embeddings, np.float32)  # (n, r)
+        self._squares = np.einsum("ij,ij->i", self.embeddings, self.embeddings)  # (n,)
+        self._longest = float(np.sqrt(self._squares.max(initial=0.0)))
+
+    def __len__(self) -> int:
+        return len(self.embeddings)
+
+    def search(
+        self, queries: Floats32, k: int, allowed: NDArray[np.bool_] | None = None
+    ) -> list[tuple[Rows, Floats]]:
+        """Return (rows, squared distances) of the k nearest allowed rows for each query.
+
+        Parameters
+        ----------
+        queries : float32 array (m, r)
+        k : int
+            At least 1; fewer rows come back where fewer are allowed.
+        allowed : bool array (n,), optional
+        """
+        queries = np.ascontiguousarray(queries, np.float32)
+        rows = None if allowed is None else np.flatnonzero(allowed)
+        n = len(self) if rows is None else len(rows)
+        if n == 0:
+            return [(np.empty(0, np.intp), np.empty(0)) for _ in queries]
+        if len(queries) == 1:
+            near = [self._candidates_of_one(queries[0], k, allowed, rows)]
+        else:
+            near = self._candidates_of_many(queries, k, rows)
+        return [
+            self._ordered(q, candidates, k) for q, candidates in zip(queries, near, strict=True)
+        ]
+
+    def _slack(self, query: Floats32) -> float:
+        """Bound how far a float32 value of ``|x|^2 - 2 x.q`` can be from the truth, twice.
+
+        A product of r terms is off by at most r u |x||q| in any order of summation (Higham,
+        Accuracy and Stability of Numerical Algorithms, section 3.1); u = half of float32's eps.
+        """
+        u = np.finfo(np.float32).eps / 2
+        length = float(np.linalg.norm(query.astype(np.float64)))
+        r = self.embeddings.shape[1] + 4
+        return 2.0 * r * u * self._longest * (self._longest + 2.0 * length)
+
+    def _candidates_of_one(
+        self, query: Floats32, k: int, allowed: NDArray[np.bool_] | None, rows: Rows | None
+    ) -> Rows:
+        if rows is not None and len(rows) < _SPARSE * len(self):
+            near = self._squares[rows] - 2.0 * (self.embeddings[rows] @ query)
+            return rows[_within(near, k, self._slack(query))]
+        near = self.embeddings @ query  # (n,)
+        near *= -2.0
+        near += self._squares
+        if allowed is not None:
+            near[~allowed] = np.inf
+        return _within(near, k, self._slack(query))
+
+    def _candidates_of_many(self, queries: Floats32, k: int, rows: Rows | None) -> list[Rows]:
+        """Go through the rows in blocks, keeping what may still be among the k nearest."""
+        m = len(queries)
+        slack = np.array([self._slack(q) for q in queries], np.float32)
+        bound = np.full(m, np.inf, np.float32)  # nothing above it can be among the k nearest
+        kept_rows: list[list[Rows]] = [[] for _ in range(m)]
+        kept_near: list[list[Floats32]] = [[] for _ in range(m)]
+        doubled = -2.0 * queries
+        n = len(self) if rows is None else len(rows)
+        for start in range(0, n, _BLOCK):
+            stop = min(start + _BLOCK, n)
+            part = slice(start, stop) if rows is None else rows[start:stop]
+            near = doubled @ self.embeddings[part].T  # (m, block)
+            near += self._squares[part]
+            promising = near <= bound[:, None]
+            for i in np.flatnonzero(promising.any(axis=1)):
+                hits = np.flatnonzero(promising[i])
+                kept_rows[i].append(hits + start if rows is None else rows[hits + start])
+                kept_near[i].append(near[i, hits])
+                bound[i] = _tighten(kept_rows[i], kept_near[i], k, float(slack[i]))
+        return [np.concatenate(found) for found in kept_rows]
+
+    def _ordered(self, query: Floats32, candidates: Rows, k: int) -> tuple[Rows, Floats]:
+        candidates = np.sort(candidates)
+        difference = self.embeddings[candidates].astype(np.float64) - query.astype(np.float64)
+        distances = np.einsum("ij,ij->i", difference, difference)
+        order = np.argsort(distances, kind="stable")[:k]
+        return candidates[order], distances[order]
+
+
+def _within(near: Floats32, k: int, slack: float) -> Rows:
+    """Rows whose value is at most the k-th smallest plus the slack (infinite ones never)."""
+    kth = np.partition(near, k - 1)[k - 1] if k < len(near) else np.inf
+    found: Rows = np.flatnonzero((near <= kth + np.float32(slack)) & np.isfinite(near))
+    return found
+
+
+def _tighten(rows: list[Rows], near: list[Floats32], k: int, slack: float) -> float:
+    """Merge what was kept so far, drop what fell behind, return the new bound."""
+    all_rows, all_near = np.concatenate(rows), np.concatenate(near)
+    if len(all_near) <= k:
+        rows[:], near[:] = [all_rows], [all_near]
+        return float("inf")
+    bound = float(np.partition(all_near, k - 1)[k - 1]) + slack
+    stay = all_near <= bound
+    rows[:], near[:] = [all_rows[stay]], [all_near[stay]]
+    return bound

@@ -1,0 +1,189 @@
+"""Who is who: labels given with the sightings, and a journal of what was taught on top of them.
+
+The journal is never rewritten; an undo is an entry too. The persons are its fold: verdicts
+"same" join sightings (and what they were joined to), verdicts "different" keep them apart.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.errors import InputError
+
+Kind = Literal["same", "different", "name", "undo"]
+MAX_NAME = 100
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing that somebody taught.
+
+    Attributes
+    ----------
+    kind : "same" | "different" | "name" | "undo"
+    a, b : str
+        Sightings; "name" uses `a`, "undo" names the undone entry in `a`.
+    person : str
+        The name given by "name".
+    who, when : str, float
+        Who taught it and at what time.
+    """
+
+    kind: Kind
+    a: str
+    b: str = ""
+    person: str = ""
+    who: str = ""
+    when: float = field(default_factory=time.time)
+    key: str = field(default_factory=lambda: secrets.token_hex(8))
+
+    def dump(self) -> str:
+        """Write as one line of JSON."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @staticmethod
+    def load(text: str) -> Entry:
+        """Read what `dump` wrote."""
+        return Entry(**json.loads(text))
+
+
+class Labels:
+    """The persons of all sightings after everything that was taught.
+
+    Parameters
+    ----------
+    ids, persons : arrays of str
+        Sightings and the labels they came with (empty = unknown).
+    journal : sequence of Entry
+        Oldest first. Entries about sightings that no longer exist are passed over.
+    """
+
+    def __init__(
+        self, ids: NDArray[np.str_], persons: NDArray[np.str_], journal: Sequence[Entry]
+    ) -> None:
+        self._given = dict(zip(ids.tolist(), persons.tolist(), strict=True))
+        self._parent = {key: key for key in self._given}
+        self._join_given()
+        undone = {entry.a for entry in journal if entry.kind == "undo"}
+        self.active = [
+            e for e in journal if e.kind != "undo" and e.key not in undone and self._exist(e)
+        ]
+        for entry in self.active:
+            if entry.kind == "same":
+                self._join(entry.a, entry.b)
+        self._names = self._name_groups()
+        self._taught = {self._root(e.a) for e in self.active if e.kind == "same"}
+
+    def person(self, sighting: str) -> str:
+        """Return the person of a sighting, empty if unknown."""
+        return self._names.get(self._root(sighting), "")
+
+    def persons(self, ids: Iterable[str]) -> NDArray[np.str_]:
+        """Return the persons of many sightings."""
+        return np.array([self.person(sighting) for sighting in ids], dtype=str)
+
+    def taught(self) -> set[str]:
+        """Persons known from teaching alone: nobody came with their label."""
+        given = {self._root(key) for key, person in self._given.items() if person}
+        return {self._names[root] for root in self._taught - given}
+
+    def verdict(self, a: str, b: str) -> Literal["same", "different"] | None:
+        """Say what is known about two sightings."""
+        if self.person(a) and self._root(a) == self._root(b):
+            return "same"
+        pair = {self._root(a), self._root(b)}
+        if any(
+            {self._root(e.a), self._root(e.b)} == pair for e in self.active if e.kind == "different"
+        ):
+            return "different"
+        if self.person(a) and self.person(b):
+            return "different"
+        return None
+
+    def rejected(self, sighting: str) -> set[str]:
+        """Sightings that somebody said are not the person of this one."""
+        root, found = self._root(sighting), set()
+        for entry in self.active:
+            if entry.kind == "different":
+                if self._root(entry.a) == root:
+                    found.add(entry.b)
+                if self._root(entry.b) == root:
+                    found.add(entry.a)
+        return found
+
+    def check(self, entry: Entry) -> None:
+        """Refuse an entry that contradicts what is known, saying what to undo."""
+        if entry.kind == "undo":
+            if not any(e.key == entry.a for e in self.active):
+                raise InputError("there is nothing left to undo")
+            return
+        for sighting in (entry.a, entry.b) if entry.kind != "name" else (entry.a,):
+            if sighting not in self._given:
+                raise InputError(
+                    f"no sighting {sighting!r} in this gallery; it may have been removed"
+                )
+        if entry.kind == "name":
+            self._check_name(entry)
+        elif entry.a == entry.b:
+            raise InputError("a sighting was compared with itself; choose another one")
+        elif entry.kind == "same" and self.verdict(entry.a, entry.b) == "different":
+            raise InputError(
+                f"these two were told apart before ({self.person(entry.a) or 'unknown'} and "
+                f"{self.person(entry.b) or 'unknown'}); undo that first"
+            )
+        elif entry.kind == "different" and self.verdict(entry.a, entry.b) == "same":
+            raise InputError(f"these two are both {self.person(entry.a)!r}; undo the match first")
+
+    def _check_name(self, entry: Entry) -> None:
+        name = entry.person.strip()
+        if not name or len(name) > MAX_NAME:
+            raise InputError(f"a person's name needs 1 to {MAX_NAME} characters, not {len(name)}")
+        holder = next((root for root, used in self._names.items() if used == name), None)
+        if holder is not None and holder != self._root(entry.a):
+            raise InputError(f"another person is called {name!r}; confirm a match to join the two")
+
+    def _exist(self, entry: Entry) -> bool:
+        wanted = (entry.a,) if entry.kind == "name" else (entry.a, entry.b)
+        return all(sighting in self._given for sighting in wanted)
+
+    def _root(self, sighting: str) -> str:
+        root = sighting
+        while self._parent.get(root, root) != root:
+            root = self._parent[root]
+        while self._parent.get(sighting, sighting) != root:  # shorten the way for the next time
+            self._parent[sighting], sighting = root, self._parent[sighting]
+        return root
+
+    def _join(self, a: str, b: str) -> None:
+        first, second = sorted((self._root(a), self._root(b)))
+        self._parent[second] = first
+
+    def _join_given(self) -> None:
+        first: dict[str, str] = {}
+        for sighting, person in self._given.items():
+            if person:
+                self._join(first.setdefault(person, sighting), sighting)
+
+    def _name_groups(self) -> dict[str, str]:
+        given: dict[str, Counter[str]] = {}
+        for sighting, person in self._given.items():
+            if person:
+                given.setdefault(self._root(sighting), Counter())[person] += 1
+        # Called after the first sighting, so that another match does not rename a person.
+        names = {
+            self._root(e.a): f"person {self._root(e.a)[:6]}"
+            for e in self.active
+            if e.kind == "same"
+        }
+        names |= {root: min(c, key=lambda p: (-c[p], p)) for root, c in given.items()}
+        names |= {self._root(e.a): e.person.strip() for e in self.active if e.kind == "name"}
+        return names

@@ -1,0 +1,136 @@
+"""What a gallery says about itself: its format, its models and its rules."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from resight._version import __version__
+from resight.errors import StoreError
+from resight.gallery.engines.base import Engine
+
+SCHEMA = "resight.gallery/1"
+NAME = "manifest"
+Origin = Literal["create", "rebuild", "refit"]
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One model and the embeddings it made.
+
+    Attributes
+    ----------
+    number : int
+    fingerprint : str
+        Of the model.
+    width : int
+        Dimensions of its embeddings.
+    origin : "create" | "rebuild" | "refit"
+    when : float
+    indexed : int
+        Sightings that the approximate index was built over; 0 = none was built.
+    """
+
+    number: int
+    fingerprint: str
+    width: int
+    origin: Origin
+    when: float = field(default_factory=time.time)
+    indexed: int = 0
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The document that is replaced last in any change of model: the switch.
+
+    `history` begins with the model the gallery was created with and ends with the one in use; one
+    between them, if there is one, is the one before it, for an undo.
+    """
+
+    descriptor: str
+    width: int
+    history: tuple[Generation, ...]
+    retention_days: float | None = None
+    created: float = field(default_factory=time.time)
+
+    @property
+    def current(self) -> Generation:
+        """The generation in use."""
+        return self.history[-1]
+
+    def with_current(self, **changes: Any) -> Manifest:
+        """Return a copy whose current generation is changed."""
+        return replace(self, history=(*self.history[:-1], replace(self.current, **changes)))
+
+    def store(self, engine: Engine) -> None:
+        """Write it: one document, so readers see the old or the new one."""
+        document = {"schema": SCHEMA, "resight": __version__, **asdict(self)}
+        engine.put({NAME: json.dumps(document, indent=1, allow_nan=False).encode()})
+
+    @staticmethod
+    def read(engine: Engine) -> Manifest:
+        """Read it, refusing what is no gallery, damaged or of another format."""
+        content = engine.get(NAME) if engine.exists() else None
+        if content is None:
+            raise StoreError(
+                f"there is no gallery at {engine.uri}; make one with `resight gallery create`"
+            )
+        try:
+            document = json.loads(content)
+            schema = document.pop("schema")
+            if schema == SCHEMA:
+                document.pop("resight")
+                document["history"] = tuple(Generation(**g) for g in document["history"])
+                return Manifest(**document)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise StoreError(
+                f"gallery {engine.uri}: its manifest is damaged; restore it from a copy"
+            ) from error
+        raise StoreError(
+            f"gallery {engine.uri} has format {schema!r}, this resight {__version__} reads "
+            f"{SCHEMA!r}; "
+            "update resight or create the gallery again"
+        )
+
+
+def store_model(
+    engine: Engine, generation: int, model: Any, trained_on: Sequence[str] = ()
+) -> None:
+    """Write a model's files, and which sightings taught it, as documents of a generation."""
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(Path(folder) / "model")
+        files = sorted((Path(folder) / "model").iterdir())
+        documents = {f"model/{generation}/{file.name}": file.read_bytes() for file in files}
+    engine.put({**documents, f"trained/{generation}": json.dumps(list(trained_on)).encode()})
+
+
+def load_model(engine: Engine, generation: int) -> Any:
+    """Load the model of a generation from its documents."""
+    from resight.modelfiles import load
+
+    prefix = f"model/{generation}/"
+    names = engine.names(prefix)
+    if not names:
+        raise StoreError(f"gallery {engine.uri}: the files of model {generation} are gone")
+    with tempfile.TemporaryDirectory() as folder:
+        for name in names:
+            content = engine.get(name)
+            (Path(folder) / name.removeprefix(prefix)).write_bytes(content or b"")
+        return load(folder)
+
+
+def drop_model(engine: Engine, generation: int) -> None:
+    """Remove a generation: its embeddings and its model's files."""
+    engine.drop_generation(generation)
+    engine.drop([*engine.names(f"model/{generation}/"), f"trained/{generation}"])
+
+
+def trained_on(engine: Engine, generation: int) -> list[str]:
+    """List the sightings of this gallery that a model was fitted on."""
+    content = engine.get(f"trained/{generation}")
+    return [] if content is None else [str(sighting) for sighting in json.loads(content)]

@@ -1,0 +1,104 @@
+"""A gallery as one process sees it at one moment: table, persons and embeddings in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.gallery.engines.base import Engine, Floats32, Table
+from resight.gallery.index import ExactIndex
+from resight.gallery.labels import Entry, Labels
+from resight.gallery.manifest import Manifest
+
+_BATCH = 256
+
+
+@dataclass(frozen=True)
+class View:
+    """What a search looks at; replaced as a whole when the gallery has changed.
+
+    Attributes
+    ----------
+    index : ExactIndex or None
+        Embeddings in the order of the table; None when they are too large for the memory allowed.
+    """
+
+    manifest: Manifest
+    model: Any
+    table: Table
+    labels: Labels
+    index: ExactIndex | None
+    version: object
+
+    @cached_property
+    def persons(self) -> NDArray[np.str_]:
+        """The person of each sighting after everything that was taught."""
+        return self.labels.persons(self.table.ids.tolist())
+
+    @cached_property
+    def rows(self) -> dict[str, int]:
+        """The row of each sighting."""
+        return {sighting: row for row, sighting in enumerate(self.table.ids.tolist())}
+
+    @cached_property
+    def cameras(self) -> list[str]:
+        """The cameras, sorted."""
+        return sorted(set(self.table.cameras.tolist()))
+
+
+def read_journal(engine: Engine) -> list[Entry]:
+    """Read what was taught, oldest first."""
+    return [Entry.load(text) for _, text in engine.read("labels")]
+
+
+def features_of(engine: Engine, ids: list[str], width: int) -> Floats32:
+    """Read stored descriptors, shape (len(ids), width)."""
+    found = engine.fetch(ids, "feature")
+    features = np.empty((len(ids), width), np.float32)
+    for row, sighting in enumerate(ids):
+        features[row] = np.frombuffer(found[sighting], "<f4")
+    return features
+
+
+def embed_missing(
+    engine: Engine, manifest: Manifest, model: Any, table: Table, present: set[str]
+) -> int:
+    """Embed sightings that lack an embedding, from their stored descriptors; return how many."""
+    lacking = np.flatnonzero([sighting not in present for sighting in table.ids.tolist()])
+    for start in range(0, len(lacking), _BATCH):
+        part = table.select(lacking[start : start + _BATCH])
+        features = features_of(engine, part.ids.tolist(), manifest.width)
+        engine.embed(manifest.current.number, part, np.asarray(model.embed(features), np.float32))
+    return len(lacking)
+
+
+def load_view(engine: Engine, manifest: Manifest, model: Any, memory_limit: int) -> View:
+    """Read the gallery into memory, filling in embeddings that are missing."""
+    version = engine.version()  # read first: a change during loading is seen at the next look
+    table = engine.table()
+    labels = Labels(table.ids, table.persons, read_journal(engine))
+    generation = manifest.current
+    index = None
+    if len(table) * generation.width * 4 <= memory_limit:
+        index = ExactIndex(_load_embeddings(engine, manifest, model, table))
+    return View(manifest, model, table, labels, index, version)
+
+
+def _load_embeddings(engine: Engine, manifest: Manifest, model: Any, table: Table) -> Floats32:
+    generation = manifest.current
+    embeddings = np.empty((len(table), generation.width), np.float32)
+    row_of = {sighting: row for row, sighting in enumerate(table.ids.tolist())}
+    for attempt in range(2):
+        present: set[str] = set()
+        for ids, vectors in engine.embeddings(generation.number, generation.width):
+            rows = np.array([row_of.get(sighting, -1) for sighting in ids.tolist()], np.intp)
+            known = rows >= 0  # the others are leftovers of an add that was killed
+            embeddings[rows[known]] = vectors[known]
+            present.update(ids[known].tolist())
+        if attempt or not embed_missing(engine, manifest, model, table, present):
+            break
+    return embeddings

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resight.gallery.index import ExactIndex
+
+
+def brute_force(E: np.ndarray, q: np.ndarray, k: int, allowed: np.ndarray) -> tuple[list, list]:
+    D = ((E.astype(float) - q.astype(float)) ** 2).sum(axis=1)
+    order = [row for row in np.argsort(D, kind="stable") if allowed[row]][:k]
+    return order, D[order].tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    n=st.integers(1, 200), r=st.integers(1, 20), k=st.integers(1, 30), m=st.integers(1, 4),
+    share=st.floats(0, 1), seed=st.integers(0, 10**6), spread=st.sampled_from([1e-3, 1.0, 1e3]),
+)  # fmt: skip
+def test_search_is_the_definition(
+    n: int, r: int, k: int, m: int, share: float, seed: int, spread: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    E = (spread * rng.normal(size=(n, r)) + 5).astype(np.float32)
+    E[n // 2 :] = E[: n - n // 2]  # ties
+    Q = (spread * rng.normal(size=(m, r)) + 5).astype(np.float32)
+    allowed = rng.random(n) < share
+    found = ExactIndex(E).search(Q, k, allowed)
+    for q, (rows, distances) in zip(Q, found, strict=True):
+        order, expected = brute_force(E, q, k, allowed)
+        assert rows.tolist() == order
+        assert np.allclose(distances, expected, rtol=1e-12)
+
+
+def test_many_blocks_and_close_neighbours() -> None:
+    """Neighbours that float32 cannot tell apart are ordered by float64."""
+    rng = np.random.default_rng(0)
+    E = np.repeat(rng.normal(size=(50, 8)), 400, axis=0) * 100
+    E = (E + rng.normal(size=E.shape) * 1e-4).astype(np.float32)
+    Q = E[::4001] + np.float32(1e-4)
+    for (rows, _), q in zip(ExactIndex(E).search(Q, 30), Q, strict=True):
+        assert rows.tolist() == brute_force(E, q, 30, np.ones(len(E), bool))[0]
+    for q in Q:
+        [(rows, _)] = ExactIndex(E).search(q[None], 30)
+        assert rows.tolist() == brute_force(E, q, 30, np.ones(len(E), bool))[0]
+
+
+def test_nothing_allowed_and_nothing_there() -> None:
+    empty = ExactIndex(np.empty((0, 4), np.float32)).search(np.ones((2, 4), np.float32), 3)
+    assert [len(rows) for rows, _ in empty] == [0, 0]
+    [(rows, _)] = ExactIndex(np.ones((5, 4), np.float32)).search(
+        np.ones((1, 4), np.float32), 3, np.zeros(5, bool)
+    )
+    assert len(rows) == 0
