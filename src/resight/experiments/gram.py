@@ -30,20 +30,20 @@ class Products:
 
     Attributes
     ----------
-    train : (N, N) between training rows.
-    test : (n, N) of test rows against training rows.
-    train_squares, test_squares : squared norms.
+    train : array (N, N)
+        Between training rows.
+    test : array (n, N)
+        Of test rows against training rows.
+    test_squares : array (n,)
+        Squared norms of test rows.
+    test_self : array (n, n) or None
+        Between test rows, where asked for.
     """
 
     train: Floats
     test: Floats
     test_squares: Floats
-    test_self: Floats | None = None  # (n, n) between test rows, where somebody needs it
-
-    @property
-    def train_squares(self) -> Floats:
-        """Squared norms of the training rows, (N,)."""
-        return self.train.diagonal()
+    test_self: Floats | None = None
 
 
 class GramSpace:
@@ -84,41 +84,46 @@ class GramSpace:
         *,
         normalize: bool = True,
         weights: Sequence[float] | None = None,
+        between_test: bool = False,
     ) -> Products:
         """Return inner products of a split, normalised as `BlockNormalizer` would.
 
-        `weights` multiplies the blocks' products (each by its own non-negative number).
+        `weights` multiplies the blocks' products (each by its own non-negative number);
+        `between_test` asks for the products between test rows as well.
         """
         n = len(train)
         rows = np.concatenate([train, test])
-        against_train = np.zeros((len(rows), n))
+        columns = rows if between_test else train
+        total = np.zeros((len(rows), len(columns)))
         squares = np.zeros(len(rows))
         for i, gram in enumerate(self.grams):
             weight = 1.0 if weights is None else float(weights[i])
-            if weight == 0.0:
-                continue
-            part = gram[np.ix_(rows, train)]  # (N + n, N)
-            own = gram[rows, rows]
+            part, own = gram[np.ix_(rows, columns)], gram[rows, rows]
             if normalize:
                 own = _normalise(part, own, n)
-            against_train += weight * part
+            total += weight * part
             squares += weight * own
-        return Products(against_train[:n], against_train[n:], squares[n:])
+        test_self = total[n:, n:] if between_test else None
+        return Products(total[:n, :n], total[n:, :n], squares[n:], test_self)
 
 
 def _normalise(part: Floats, own: Floats, n: int) -> Floats:
-    """Centre by the training mean and divide by norms, in place; return the squared norms."""
-    with_mean = part.mean(axis=1)  # x . mean
+    """Centre by the mean of the first `n` rows and divide by norms; return the squared norms.
+
+    `part` holds products of all rows with the first columns of the same rows, `own` the rows'
+    squared norms; `part` is changed in place.
+    """
+    with_mean = part[:, :n].mean(axis=1)  # x . mean
     of_mean = with_mean[:n].mean()  # mean . mean
     part -= with_mean[:, None]
-    part -= with_mean[None, :n]
+    part -= with_mean[None, : part.shape[1]]
     part += of_mean
     own = np.maximum(own - 2.0 * with_mean + of_mean, 0.0)
     scale = np.zeros_like(own)
     # Below round-off a row is the mean itself: it stays zero, as in BlockNormalizer.
-    np.divide(1.0, np.sqrt(own), out=scale, where=own > 1e-7 * max(of_mean, own.max()))
+    np.divide(1.0, np.sqrt(own), out=scale, where=own > 1e-7 * own.max())
     part *= scale[:, None]
-    part *= scale[None, :n]
+    part *= scale[None, : part.shape[1]]
     normalised: Floats = own * scale**2
     return normalised
 
@@ -157,7 +162,7 @@ def _fit_kernel_learner(
         degree=learner.degree,
         coef0=learner.coef0,
     )
-    train_squares = products.train_squares.copy()
+    train_squares = products.train.diagonal().copy()
     K = kernel.fit_products(products.train.copy())
     rows = kernel.of_products(products.test.copy(), products.test_squares, train_squares)
     learner.set_params(kernel="precomputed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -120,10 +121,8 @@ class KXQDA(KernelMetricLearner):
         self.precision = precision
 
     def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
-        pairs = CrossCameraPairs(persons, cameras)
-        mu, Theta, self.solver_ = solve_kxqda(
-            K, pairs, reg=self.reg, reg_form=self.reg_form, solver=self.solver
-        )
+        pencil = KernelPencil(K, CrossCameraPairs(persons, cameras))
+        mu, Theta, self.solver_ = pencil.solve(self.reg, self.reg_form, self.solver)
         if self.n_components is not None:
             mu, Theta = mu[: self.n_components], Theta[:, : self.n_components]
         self.eigenvalues_ = mu
@@ -131,47 +130,76 @@ class KXQDA(KernelMetricLearner):
         self.n_components_ = len(mu)
 
 
-def solve_kxqda(
-    K: Floats, pairs: CrossCameraPairs, *, reg: float, reg_form: str, solver: str
-) -> tuple[Floats, Floats, str]:
-    """Solve the pencil of k-XQDA for all eigenvalues above 1 (at least one).
+class KernelPencil:
+    """The pencil of k-XQDA for one kernel matrix; regularisers share its two matrices.
 
-    Returns
-    -------
-    mu : (b,) eigenvalues, largest first.
-    Theta : (N, b), orthonormal under the regularised Lambda_S.
-    path : "null" or "dense".
+    Parameters
+    ----------
+    K : array (N, N)
+        Training kernel.
+    pairs : CrossCameraPairs
     """
-    bound = max(1, pairs.max_components())
-    if solver == "auto" and reg_form != "kernel":
-        absolute = reg * _relative_scale(K, pairs) if reg_form == "relative" else reg
-        found = solve_in_null_space(K, pairs, absolute, bound)
-        if found is not None:
-            return (*found, "null")
-    mu, Theta = _solve_dense(K, pairs, reg, reg_form, bound)
-    kept = max(1, int((mu > 1.0).sum()))
-    return mu[:kept], Theta[:, :kept], "dense"
 
+    def __init__(self, K: Floats, pairs: CrossCameraPairs) -> None:
+        self.K = K
+        self.pairs = pairs
+        self.bound = max(1, pairs.max_components())
 
-def _solve_dense(
-    K: Floats, pairs: CrossCameraPairs, reg: float, reg_form: str, bound: int
-) -> tuple[Floats, Floats]:
-    similar, dissimilar = covariances(K, pairs)  # Lambda_S, Lambda_D (Theorems 1 and 2)
-    _regularise(similar, K, reg, reg_form)  # Algorithm 1, line 3
-    try:
-        return leading_pencil(dissimilar, similar, bound)
-    except LinAlgError:
-        raise InputError(
-            f"reg={reg:g} with reg_form={reg_form!r} is too small for the scale of this kernel "
-            f"(largest value {np.abs(K).max():.3g}): the matrix of similar pairs is numerically "
-            "singular. Use reg_form='relative' with reg between 1e-6 and 1e-1, or a larger reg"
-        ) from None
+    @cached_property
+    def _matrices(self) -> tuple[Floats, Floats]:
+        return covariances(self.K, self.pairs)  # Lambda_S, Lambda_D (Theorems 1 and 2)
 
+    def solve(
+        self, reg: float, reg_form: str, solver: str = "auto", *, keep: bool = False
+    ) -> tuple[Floats, Floats, str]:
+        """Solve for all eigenvalues above 1 (at least one).
 
-def _relative_scale(K: Floats, pairs: CrossCameraPairs) -> float:
-    """Return tr(Lambda_S) / N."""
-    factor = similar_factor(K, pairs)
-    return float(np.einsum("ij,ij", factor, factor)) / (pairs.n_similar * len(K))
+        Parameters
+        ----------
+        reg, reg_form, solver : as in `KXQDA`.
+        keep : bool
+            Keep the two matrices for another regulariser, at the cost of a copy.
+
+        Returns
+        -------
+        mu : array (b,)
+            Eigenvalues, largest first.
+        Theta : array (N, b)
+            Orthonormal under the regularised Lambda_S.
+        path : "null" or "dense"
+        """
+        if solver == "auto" and reg_form != "kernel":
+            absolute = reg * self._mean_eigenvalue() if reg_form == "relative" else reg
+            found = solve_in_null_space(self.K, self.pairs, absolute, self.bound)
+            if found is not None:
+                return (*found, "null")
+        similar, dissimilar = self._matrices
+        if keep:
+            similar, dissimilar = similar.copy(order="F"), dissimilar.copy(order="F")
+        else:
+            del self._matrices
+        mu, Theta = self._solve_dense(similar, dissimilar, reg, reg_form)
+        kept = max(1, int((mu > 1.0).sum()))
+        return mu[:kept], Theta[:, :kept], "dense"
+
+    def _solve_dense(
+        self, similar: Floats, dissimilar: Floats, reg: float, reg_form: str
+    ) -> tuple[Floats, Floats]:
+        _regularise(similar, self.K, reg, reg_form)  # Algorithm 1, line 3
+        try:
+            return leading_pencil(dissimilar, similar, self.bound)
+        except LinAlgError:
+            raise InputError(
+                f"reg={reg:g} with reg_form={reg_form!r} is too small for the scale of this "
+                f"kernel (largest value {np.abs(self.K).max():.3g}): the matrix of similar pairs "
+                "is numerically singular. Use reg_form='relative' with reg between 1e-6 and 1e-1, "
+                "or a larger reg"
+            ) from None
+
+    def _mean_eigenvalue(self) -> float:
+        """Return tr(Lambda_S) / N."""
+        factor = similar_factor(self.K, self.pairs)
+        return float(np.einsum("ij,ij", factor, factor)) / (self.pairs.n_similar * len(self.K))
 
 
 def _regularise(similar: Floats, K: Floats, reg: float, reg_form: str) -> None:
