@@ -13,6 +13,7 @@ from typing import IO, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from resight import images
 from resight._files import atomic_write, digest_of
 from resight._version import __version__
 from resight.errors import InputError, StoreError
@@ -199,7 +200,7 @@ def _describe_all(
 def _describe(crop: Crop, data: bytes, descriptor: Describes) -> Rows:
     if digest_of(data) != crop.digest:
         raise InputError("the file changed while it was being described; run again")
-    vector = np.asarray(descriptor.describe(_cut(decode(data), crop.box)), np.float32)
+    vector = np.asarray(descriptor.describe(_cut(_decode(data), crop.box)), np.float32)
     if vector.shape != (descriptor.n_features,):
         raise InputError(
             f"{descriptor.name} gave shape {vector.shape} instead of ({descriptor.n_features},)"
@@ -222,9 +223,7 @@ def _cut(image: NDArray[np.uint8], box: tuple[int, int, int, int] | None) -> NDA
     return np.ascontiguousarray(crop)
 
 
-def decode(data: bytes) -> NDArray[np.uint8]:
-    """Decode image bytes to RGB, (height, width, 3)."""
-    from PIL import Image
-
-    with Image.open(io.BytesIO(data)) as image:
-        return np.asarray(image.convert("RGB"), np.uint8)
+def _decode(data: bytes) -> NDArray[np.uint8]:
+    if not data:
+        raise InputError("the file is empty (0 bytes); copy or export it again")
+    return images.read(io.BytesIO(data))
