@@ -1,0 +1,93 @@
+"""Learners by the names used on the command line, in configurations and in the paper's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from resight.errors import InputError, unknown_name
+
+if TYPE_CHECKING:
+    from resight.learners._base import MetricLearner
+
+
+@dataclass(frozen=True)
+class LearnerSpec:
+    """How a named learner is made, and what input it gets.
+
+    Attributes
+    ----------
+    name, title : str
+        On the command line, and in tables.
+    home : str
+        "module:Class".
+    normalize : bool
+        Whether descriptors are block-normalised first.
+    params : dict
+        Parameters that differ from the class's defaults.
+    """
+
+    name: str
+    title: str
+    home: str
+    normalize: bool = True
+    params: dict[str, Any] = field(default_factory=dict)
+
+    def make(self, **changes: Any) -> MetricLearner:
+        """Make a new learner; unknown parameters are refused with the valid ones."""
+        module, name = self.home.split(":")
+        cls = getattr(import_module(f"resight.learners.{module}"), name)
+        learner: MetricLearner = cls()
+        allowed = learner.get_params()
+        for key in changes:
+            if key not in allowed:
+                raise unknown_name(f"parameter of learner {self.name!r}", key, allowed)
+        learner.set_params(**{**self.params, **changes})
+        return learner
+
+
+_ALL = (
+    LearnerSpec("euclidean", "Euclidean", "euclidean:Euclidean"),
+    LearnerSpec("kxqda", "k-XQDA", "kxqda:KXQDA"),
+    LearnerSpec("xqda", "XQDA", "xqda:XQDA"),
+    LearnerSpec("xqda-raw", "XQDA, raw descriptors", "xqda:XQDA", normalize=False),
+    LearnerSpec("kissme", "KISSME", "kissme:KISSME"),
+    LearnerSpec("kkissme", "k-KISSME", "kernel_kissme:KernelKISSME"),
+    LearnerSpec("lfda", "LFDA", "lfda:LFDA"),
+    LearnerSpec("klfda", "kLFDA", "kernel_lfda:KernelLFDA"),
+    LearnerSpec("mfa", "MFA", "mfa:MFA"),
+    LearnerSpec("kmfa", "kMFA", "kernel_mfa:KernelMFA"),
+    LearnerSpec("nfst", "NFST", "nfst:NFST"),
+    LearnerSpec("knfst", "KNFST", "kernel_nfst:KernelNFST"),
+    LearnerSpec("mlapg", "MLAPG", "mlapg:MLAPG", normalize=False),
+    LearnerSpec("lmnn", "LMNN", "lmnn:LMNN"),
+    LearnerSpec("itml", "ITML", "itml:ITML"),
+)
+
+LEARNERS: dict[str, LearnerSpec] = {spec.name: spec for spec in _ALL}
+
+
+def learner_spec(name: str) -> LearnerSpec:
+    """Return the learner of that name."""
+    if name not in LEARNERS:
+        raise unknown_name("learner", name, LEARNERS)
+    return LEARNERS[name]
+
+
+def parse_params(words: list[str]) -> dict[str, Any]:
+    """Read ``name=value`` words; values are JSON where they parse, else text."""
+    import json
+
+    params: dict[str, Any] = {}
+    read: Callable[[str], Any] = json.loads
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise InputError(f"{word!r} is not a parameter; write name=value, such as reg=1e-3")
+        try:
+            params[name] = read(value)
+        except ValueError:
+            params[name] = value
+    return params

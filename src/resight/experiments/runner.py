@@ -1,0 +1,177 @@
+"""Run learners over the splits of a protocol, from Gram matrices computed once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight._progress import progress
+from resight.datasets.sightings import Sightings
+from resight.evaluation.result import RankingResult
+from resight.experiments.candidates import Candidate
+from resight.experiments.gram import GramSpace, Products, fit_in_gram_space
+from resight.experiments.registry import LearnerSpec, learner_spec
+from resight.experiments.selection import choose
+from resight.learners._base import MetricLearner
+from resight.learners.euclidean import Euclidean
+from resight.protocols import Protocol, Split, person_scores, scored_persons
+
+Floats = NDArray[np.float64]
+RANKS = (1, 5, 10, 20)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One row of a result: a learner with its parameters, or with candidates to choose from."""
+
+    learner: str
+    version: str = "default"
+    params: dict[str, Any] = field(default_factory=dict)
+    candidates: tuple[Candidate, ...] = ()
+    n_folds: int = 3
+
+    @property
+    def spec(self) -> LearnerSpec:
+        """The registered learner."""
+        return learner_spec(self.learner)
+
+
+class Ranked(NamedTuple):
+    """The rankings of one direction, and the sightings (rows of the dataset) that were ranked."""
+
+    result: RankingResult
+    query_rows: NDArray[np.intp]
+    gallery_rows: NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one learner reached on one split."""
+
+    rankings: tuple[Ranked, ...]  # one for each direction
+    params: dict[str, Any]
+    fit_s: float
+    choice: list[dict[str, Any]] | None = None  # how each candidate scored
+
+    def rank(self, k: int) -> float:
+        """Fraction found within the first k, mean of directions."""
+        return float(np.mean([result.rank(k) for result, _, _ in self.rankings]))
+
+    @property
+    def map(self) -> float:
+        """Mean average precision, mean of directions."""
+        return float(np.mean([result.mean_average_precision for result, _, _ in self.rankings]))
+
+    @property
+    def minp(self) -> float:
+        """Mean inverse negative penalty, mean of directions."""
+        values = [result.mean_inverse_negative_penalty for result, _, _ in self.rankings]
+        return float(np.mean(values))
+
+
+def run(
+    sightings: Sightings,
+    protocol: Protocol,
+    space: GramSpace,
+    plans: Sequence[Plan],
+    *,
+    n_jobs: int = 1,
+    title: str = "splits",
+) -> list[list[Trial]]:
+    """Measure each plan on each split; returns a list of trials for each plan.
+
+    Splits are spread over processes, each with one BLAS thread: at these sizes two fits side by
+    side are faster than one fit on two threads.
+    """
+    from joblib import Parallel, delayed
+
+    tasks = [
+        delayed(run_split)(sightings, protocol, space, split, plans) for split in protocol.splits
+    ]
+    trials: list[list[Trial]] = []
+    with progress(title, len(tasks)) as advance:
+        workers = min(n_jobs, len(tasks))
+        for of_split in Parallel(n_jobs=workers, return_as="generator")(tasks):
+            trials.append(of_split)
+            advance(1)
+    return [list(of_plan) for of_plan in zip(*trials, strict=True)]
+
+
+def run_split(
+    sightings: Sightings, protocol: Protocol, space: GramSpace, split: Split, plans: Sequence[Plan]
+) -> list[Trial]:
+    """Measure all plans on one split."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        products: dict[tuple[bool, bool], Products] = {}
+        return [_trial(sightings, protocol, space, split, plan, products) for plan in plans]
+
+
+def _trial(
+    sightings: Sightings,
+    protocol: Protocol,
+    space: GramSpace,
+    split: Split,
+    plan: Plan,
+    known: dict[tuple[bool, bool], Products],
+) -> Trial:
+    start = time.perf_counter()
+    persons, cameras = sightings.persons[split.train], sightings.cameras[split.train]
+    params, table = dict(plan.params), None
+    if plan.candidates:
+        choice = choose(space, split.train, persons, cameras, plan.candidates, plan.n_folds)
+        params |= choice.best.params()
+        table = choice.table()
+    learner = plan.spec.make(**params)
+    key = (plan.spec.normalize, isinstance(learner, Euclidean))
+    if key not in known:
+        known[key] = space.products(split.train, split.test, normalize=key[0], between_test=key[1])
+    distances = _test_distances(learner, known[key], persons, cameras)
+    seconds = time.perf_counter() - start
+    rankings = rank_directions(sightings, protocol, split, distances)
+    return Trial(rankings, params, seconds, table)
+
+
+def _test_distances(
+    learner: MetricLearner, products: Products, persons: NDArray[Any], cameras: NDArray[Any]
+) -> Floats:
+    """Distances between all test rows of a split, (n_test, n_test)."""
+    if products.test_self is not None:
+        squares = products.test_squares
+        return squares[:, None] + squares[None, :] - 2.0 * products.test_self
+    fitted, rows = fit_in_gram_space(learner, products, persons, cameras)
+    return fitted.distances(rows, rows)
+
+
+def rank_directions(
+    sightings: Sightings, protocol: Protocol, split: Split, distances: Floats
+) -> tuple[Ranked, ...]:
+    """Score people and rank the gallery, in each direction of a split.
+
+    `distances` are those between all test rows of the split, in the order of ``split.test``.
+    """
+    place = np.full(len(sightings), -1)
+    place[split.test] = np.arange(len(split.test))
+    rankings = []
+    for query, gallery in split.directions:
+        part = distances[np.ix_(place[query], place[gallery])]
+        asked, held = scored_persons(sightings, query), scored_persons(sightings, gallery)
+        scores = person_scores(part, asked, held, protocol.scoring)
+        query, gallery = query[scores.query_rows], gallery[scores.gallery_rows]
+        own_camera = protocol.cross_camera_only
+        result = RankingResult.from_distances(
+            scores.distances,
+            scores.query_persons,
+            scores.gallery_persons,
+            query_cameras=sightings.cameras[query] if own_camera else None,
+            gallery_cameras=sightings.cameras[gallery] if own_camera else None,
+            junk=sightings.roles[gallery] == "junk",
+        )
+        rankings.append(Ranked(result, query, gallery))
+    return tuple(rankings)
