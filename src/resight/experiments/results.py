@@ -36,7 +36,8 @@ class Run:
     def title(self) -> str:
         """Name for tables and curves."""
         version = "" if self.plan.version == "default" else f" ({self.plan.version})"
-        return f"{self.plan.spec.title}{version}, {'+'.join(self.descriptors)}"
+        after = "" if self.plan.rerank is None else f", re-ranked ({self.plan.rerank})"
+        return f"{self.plan.spec.title}{version}, {'+'.join(self.descriptors)}{after}"
 
     def summary(self) -> dict[str, dict[str, float | None]]:
         """Mean, standard deviation and 95% interval over trials, in percent."""
@@ -98,6 +99,7 @@ def _run_document(run: Run) -> dict[str, Any]:
         "descriptors": list(run.descriptors),
         "version": run.plan.version,
         "params": run.plan.params,
+        "rerank": run.plan.rerank,
         "trials": [_trial_document(trial) for trial in run.trials],
         "summary": run.summary(),
     }

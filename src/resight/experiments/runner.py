@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from resight._progress import progress
 from resight.datasets.sightings import Sightings
+from resight.errors import unknown_name
+from resight.evaluation.reranking import cross_view_reciprocal, k_reciprocal_from_distances
 from resight.evaluation.result import RankingResult
 from resight.experiments.candidates import Candidate
 from resight.experiments.gram import GramSpace, Products, fit_in_gram_space
@@ -23,6 +25,7 @@ from resight.protocols import Protocol, Split, person_scores, scored_persons
 
 Floats = NDArray[np.float64]
 RANKS = (1, 5, 10, 20)
+RERANKERS = ("k-reciprocal", "cross-view")
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class Plan:
     params: dict[str, Any] = field(default_factory=dict)
     candidates: tuple[Candidate, ...] = ()
     n_folds: int = 3
+    rerank: str | None = None  # post-processing that uses the gallery; see RERANKERS
 
     @property
     def spec(self) -> LearnerSpec:
@@ -134,7 +138,7 @@ def _trial(
         known[key] = space.products(split.train, split.test, normalize=key[0], between_test=key[1])
     distances = _test_distances(learner, known[key], persons, cameras)
     seconds = time.perf_counter() - start
-    rankings = rank_directions(sightings, protocol, split, distances)
+    rankings = rank_directions(sightings, protocol, split, distances, plan.rerank)
     return Trial(rankings, params, seconds, table)
 
 
@@ -150,7 +154,11 @@ def _test_distances(
 
 
 def rank_directions(
-    sightings: Sightings, protocol: Protocol, split: Split, distances: Floats
+    sightings: Sightings,
+    protocol: Protocol,
+    split: Split,
+    distances: Floats,
+    rerank: str | None = None,
 ) -> tuple[Ranked, ...]:
     """Score people and rank the gallery, in each direction of a split.
 
@@ -160,7 +168,7 @@ def rank_directions(
     place[split.test] = np.arange(len(split.test))
     rankings = []
     for query, gallery in split.directions:
-        part = distances[np.ix_(place[query], place[gallery])]
+        part = _reranked(distances, place[query], place[gallery], rerank)
         asked, held = scored_persons(sightings, query), scored_persons(sightings, gallery)
         scores = person_scores(part, asked, held, protocol.scoring)
         query, gallery = query[scores.query_rows], gallery[scores.gallery_rows]
@@ -175,3 +183,19 @@ def rank_directions(
         )
         rankings.append(Ranked(result, query, gallery))
     return tuple(rankings)
+
+
+def _reranked(
+    distances: Floats, query: NDArray[np.intp], gallery: NDArray[np.intp], rerank: str | None
+) -> Floats:
+    """Distances of queries to gallery, replaced by re-ranked ones where asked for."""
+    part: Floats = distances[np.ix_(query, gallery)]
+    if rerank is None:
+        return part
+    if rerank == "cross-view":
+        return cross_view_reciprocal(part)
+    if rerank == "k-reciprocal":
+        non_negative = np.maximum(distances, 0.0)
+        within = [non_negative[np.ix_(rows, rows)] for rows in (query, gallery)]
+        return k_reciprocal_from_distances(np.maximum(part, 0.0), *within)
+    raise unknown_name("re-ranking", rerank, RERANKERS)

@@ -208,6 +208,9 @@ def _regularise(similar: Floats, K: Floats, reg: float, reg_form: str) -> None:
     scale = float(similar.diagonal().sum())
     if reg_form == "kernel":
         similar += reg * K
+        # Where K is singular (a linear kernel of centred rows) both forms vanish; a ridge at the
+        # level of round-off keeps these directions, whose eigenvalue is 0, out of the way.
+        similar.flat[:: n + 1] += n * np.finfo(np.float64).eps * float(similar.diagonal().sum())
         return
     absolute = reg * scale / n if reg_form == "relative" else reg
     if absolute < np.finfo(np.float64).eps * scale:

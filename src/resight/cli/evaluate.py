@@ -1,0 +1,159 @@
+"""``resight evaluate``: measure learners on a dataset or on one's own folders."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from resight.cli._common import print_json, say, verb
+
+if TYPE_CHECKING:
+    from resight.experiments.config import EvaluateConfig
+    from resight.experiments.evaluate import Evaluation
+
+app = verb("Measure learners on a dataset or on your own folders.")
+
+
+@app.command()
+def evaluate(
+    data: Annotated[
+        str | None, typer.Argument(help="a dataset's name, a folder of images or a CSV")
+    ] = None,
+    root: Annotated[Path | None, typer.Option(help="where the named dataset lies")] = None,
+    descriptor: Annotated[
+        str | None, typer.Option(help="'+' puts descriptors side by side, ',' separates runs")
+    ] = None,
+    learner: Annotated[
+        str | None, typer.Option(help="learners, separated by ','; kxqda:cv chooses its setting")
+    ] = None,
+    param: Annotated[
+        list[str] | None, typer.Option(help="learner.name=value, such as kxqda.reg=1e-3")
+    ] = None,
+    protocol: Annotated[str | None, typer.Option(help="name of a protocol")] = None,
+    splits: Annotated[Path | None, typer.Option(help="your own splits, a JSON file")] = None,
+    features: Annotated[
+        Path | None, typer.Option(help="your own vectors (.npy, .csv, .mat) instead of descriptors")
+    ] = None,
+    mirror: Annotated[bool, typer.Option("--mirror", help="average over mirror images")] = False,
+    rerank: Annotated[
+        str | None, typer.Option(help="add re-ranked rows: k-reciprocal, cross-view")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="TOML file with these settings")] = None,
+    store: Annotated[Path, typer.Option(help="feature store")] = Path("features"),
+    out: Annotated[Path | None, typer.Option(help="folder for result, rankings, report")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="processes; one per core")] = None,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler for extraction")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
+) -> None:
+    """Fit learners on the training people of each split and rank the others.
+
+    Prints rank 1, 5, 10, 20 and mAP in percent, mean and standard deviation over splits. Exit
+    code 1 if some images could not be used.
+    """
+    from resight.experiments.config import checked_config, read_config
+
+    given: dict[str, Any] = {
+        "dataset": data,
+        "root": root,
+        "descriptors": descriptor.split(",") if descriptor else None,
+        "learners": learner.split(",") if learner else None,
+        "params": _params(param or []) or None,
+        "protocol": protocol,
+        "splits": splits,
+        "features": features,
+        "mirror": mirror or None,
+        "rerank": rerank.split(",") if rerank else None,
+    }
+    settings = read_config(config) if config else {}
+    settings |= {key: value for key, value in given.items() if value is not None}
+    found = _evaluate(checked_config(settings), store, jobs or os.cpu_count() or 1, cluster)
+    _print(found, json)
+    if out is not None:
+        _save(found, out)
+    if found.failures:
+        for failure in found.failures[:20]:
+            say(f"left out: {failure.path}: {failure.reason}")
+        say(f"{len(found.failures)} images could not be used")
+        raise typer.Exit(1)
+
+
+def _evaluate(settings: EvaluateConfig, store: Path, jobs: int, cluster: str | None) -> Evaluation:
+    from resight import datasets
+    from resight.errors import InputError
+    from resight.experiments import executors
+    from resight.experiments.evaluate import evaluate, evaluate_vectors
+    from resight.experiments.features import FeatureStore
+
+    plans = settings.plans()
+    splits = str(settings.splits) if settings.splits else None
+    if settings.features is not None:
+        from resight.experiments.vectors import load_vectors
+
+        vectors, sightings = load_vectors(settings.features, labels=settings.dataset)
+        return evaluate_vectors(
+            sightings,
+            vectors,
+            plans,
+            protocol=settings.protocol,
+            splits=splits,
+            n_jobs=jobs,
+        )
+    if settings.dataset is None:
+        raise InputError("name a dataset, a folder or a CSV to evaluate, or give --features FILE")
+    workers = executors.local(jobs) if cluster is None else executors.cluster(cluster)
+    with workers:
+        return evaluate(
+            datasets.load(settings.dataset, root=settings.root),
+            FeatureStore(store),
+            settings.descriptors,
+            plans,
+            protocol=settings.protocol,
+            splits=splits,
+            mirror=settings.mirror,
+            n_jobs=jobs,
+            executor=workers,
+        )
+
+
+def _params(words: list[str]) -> dict[str, dict[str, Any]]:
+    from resight.experiments.registry import parse_params
+
+    params: dict[str, dict[str, Any]] = {}
+    for name, value in parse_params(words).items():
+        learner, dot, key = name.partition(".")
+        if not dot:
+            raise typer.BadParameter(f"{name}: write learner.name=value, such as kxqda.reg=1e-3")
+        params.setdefault(learner, {})[key] = value
+    return params
+
+
+def _print(found: Evaluation, as_json: bool) -> None:
+    if as_json:
+        print_json(found.result)
+        return
+    from resight.experiments.tables import results_table
+
+    protocol = found.result["protocol"]
+    print(
+        f"{found.sightings.name}: {protocol['name']}, {protocol['splits']} splits, "
+        f"{protocol['train_people']} people to learn from, {protocol['query']} queries, "
+        f"{protocol['gallery']} in the gallery"
+    )
+    print(results_table(found.result))
+
+
+def _save(found: Evaluation, out: Path) -> None:
+    from resight.experiments.results import save
+    from resight.report import write
+
+    save(out, found.result, found.sightings, found.runs)
+    command = shlex.join(["resight", *sys.argv[1:]])
+    write(out / "report.html", found.result, found.sightings, out / "rankings.csv", command)
+    say(f"written: {out / 'result.json'}, {out / 'rankings.csv'}, {out / 'report.html'}")

@@ -1,0 +1,74 @@
+"""``resight fit``: learn a model from labelled sightings and save it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from resight.cli._common import print_json, say, verb
+
+app = verb("Learn a model from labelled sightings and save it.")
+
+
+@app.command()
+def fit(
+    data: Annotated[str, typer.Argument(help="a dataset's name, a folder of images or a CSV")],
+    out: Annotated[Path, typer.Option(help="folder of the model")],
+    root: Annotated[Path | None, typer.Option(help="where the named dataset lies")] = None,
+    descriptor: Annotated[
+        str, typer.Option(help="descriptors, put side by side with +")
+    ] = "gog+lomo-dagger",
+    learner: Annotated[str, typer.Option(help="the learner")] = "kxqda",
+    param: Annotated[
+        list[str] | None, typer.Option(help="parameter of the learner, name=value")
+    ] = None,
+    mirror: Annotated[bool, typer.Option("--mirror", help="average over mirror images")] = False,
+    store: Annotated[Path, typer.Option(help="feature store")] = Path("features"),
+    jobs: Annotated[int | None, typer.Option(min=1, help="processes; one per core")] = None,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler for extraction")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
+) -> None:
+    """Fit on every labelled sighting (distractors and junk are left out) and save the model."""
+    from resight import datasets
+    from resight.experiments import executors
+    from resight.experiments.features import FeatureStore
+    from resight.experiments.fitting import fit_model
+    from resight.experiments.registry import parse_params
+
+    workers = (
+        executors.local(jobs or os.cpu_count() or 1)
+        if cluster is None
+        else executors.cluster(cluster)
+    )
+    with workers:
+        fitted = fit_model(
+            datasets.load(data, root=root),
+            FeatureStore(store),
+            descriptor,
+            learner,
+            parse_params(param or []),
+            mirror=mirror,
+            executor=workers,
+        )
+    fitted.model.save(out)
+    facts = {
+        "schema": "resight.fit/1",
+        "model": str(out),
+        "people": fitted.n_people,
+        "sightings": fitted.n_sightings,
+        "fingerprint": fitted.model.fingerprint,
+        "failures": [failure._asdict() for failure in fitted.failures],
+    }
+    for failure in fitted.failures[:20]:
+        say(f"left out: {failure.path}: {failure.reason}")
+    if json:
+        print_json(facts)
+    else:
+        print(f"{out}: {learner} on {fitted.n_sightings} sightings of {fitted.n_people} people")
+    if fitted.failures:
+        raise typer.Exit(1)

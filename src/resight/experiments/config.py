@@ -1,0 +1,91 @@
+"""Settings of an evaluation: from a TOML file, from the command line, or both."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from resight.errors import InputError, unknown_name
+from resight.experiments.candidates import CV, CV_FOLDS
+from resight.experiments.registry import learner_spec
+from resight.experiments.runner import RERANKERS, Plan
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+class EvaluateConfig(BaseModel):
+    """What to evaluate; unknown keys are refused.
+
+    A learner is a name, optionally with ``:cv`` to choose kernel, width and regulariser in each
+    split by cross-validation over its training people (k-XQDA only).
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    dataset: str | None = None
+    root: Path | None = None
+    descriptors: list[str] = Field(default=["gog"], min_length=1)
+    learners: list[str] = Field(default=["kxqda"], min_length=1)
+    params: dict[str, dict[str, Any]] = {}
+    protocol: str | None = None
+    splits: Path | None = None
+    features: Path | None = None
+    mirror: bool = False
+    rerank: list[str] = []
+
+    def plans(self) -> list[Plan]:
+        """Return one plan for each learner, and one more for each re-ranking of it."""
+        for name in self.rerank:
+            if name not in RERANKERS:
+                raise unknown_name("re-ranking", name, RERANKERS)
+        unused = set(self.params) - {word.partition(":")[0] for word in self.learners}
+        if unused:
+            raise InputError(
+                f"parameters given for {sorted(unused)[0]!r}, which is not among the learners "
+                f"{', '.join(self.learners)}"
+            )
+        plain = [self._plan(word) for word in self.learners]
+        return [
+            Plan(p.learner, p.version, p.params, p.candidates, p.n_folds, rerank)
+            for p in plain
+            for rerank in (None, *self.rerank)
+        ]
+
+    def _plan(self, word: str) -> Plan:
+        name, _, version = word.partition(":")
+        params = self.params.get(name, {})
+        learner_spec(name).make(**params)  # wrong names are refused before any work
+        if version == "":
+            return Plan(name, params=params)
+        if version == "cv" and name == "kxqda":
+            return Plan(name, "cv", params, CV, CV_FOLDS)
+        raise InputError(f"{word!r}: ':cv' is for kxqda; write {name!r} for its defaults")
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Read a TOML file into settings that are not checked yet."""
+    try:
+        with path.open("rb") as stream:
+            return tomllib.load(stream)
+    except FileNotFoundError:
+        raise InputError(f"no configuration file {path}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path} is not valid TOML: {error}") from error
+
+
+def checked_config(settings: dict[str, Any]) -> EvaluateConfig:
+    """Check settings; every problem is named with what is allowed."""
+    try:
+        return EvaluateConfig.model_validate(settings)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        key = ".".join(map(str, problem["loc"]))
+        if problem["type"] == "extra_forbidden":
+            raise unknown_name("setting", key, EvaluateConfig.model_fields) from None
+        raise InputError(f"setting {key!r}: {problem['msg']}") from None

@@ -1,0 +1,37 @@
+"""Result documents as text tables, for terminals and Markdown pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+COLUMNS = ("rank1", "rank5", "rank10", "rank20", "map")
+HEADINGS = ("rank 1", "rank 5", "rank 10", "rank 20", "mAP")
+
+
+def results_table(result: dict[str, Any]) -> str:
+    """Return a Markdown table of a result document: mean and, for rank 1, spread, in percent."""
+    rows = []
+    for run in result["runs"]:
+        summary = run["summary"]
+        cells = [f"{summary[name]['mean']:.1f}" for name in COLUMNS]
+        spread = summary["rank1"]["sd"]
+        cells[0] += "" if spread is None else f" ± {spread:.1f}"
+        rows.append([run["title"], *cells])
+    return markdown_table(("learner", *HEADINGS), rows)
+
+
+def markdown_table(headings: tuple[str, ...], rows: list[list[str]]) -> str:
+    """Return an aligned Markdown table: first column left, the others right."""
+    table = [list(headings), *rows]
+    widths = [max(len(row[i]) for row in table) for i in range(len(headings))]
+    lines = [_line(row, widths) for row in table]
+    rule = ["-" * widths[0], *(("-" * (width - 1)) + ":" for width in widths[1:])]
+    return "\n".join([lines[0], _line(rule, widths), *lines[1:]])
+
+
+def _line(cells: list[str], widths: list[int]) -> str:
+    first, *others = (
+        cell.ljust(width) if i == 0 else cell.rjust(width)
+        for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    )
+    return f"| {' | '.join([first, *others])} |"
