@@ -7,7 +7,7 @@ therefore computed once; each split, width, regulariser and learner starts from 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,6 +76,14 @@ class GramSpace:
 
     def __len__(self) -> int:
         return len(self.grams[0])
+
+    @classmethod
+    def joined(cls, spaces: Iterable[GramSpace]) -> GramSpace:
+        """Put descriptors side by side: their blocks are listed one after the other."""
+        whole = cls([])
+        for space in spaces:
+            whole.grams += space.grams
+        return whole
 
     def products(
         self,

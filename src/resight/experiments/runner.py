@@ -34,7 +34,7 @@ class Plan:
 
     learner: str
     version: str = "default"
-    params: dict[str, Any] = field(default_factory=dict)
+    params: dict[str, Any] = field(default_factory=dict, hash=False)
     candidates: tuple[Candidate, ...] = ()
     n_folds: int = 3
     rerank: str | None = None  # post-processing that uses the gallery; see RERANKERS

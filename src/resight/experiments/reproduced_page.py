@@ -1,0 +1,62 @@
+"""The measured tables as a Markdown page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from resight.experiments.tables import markdown_table
+
+_RANKS = ("rank1", "rank5", "rank10", "rank20")
+
+
+def page_of(document: dict[str, Any]) -> str:
+    """Return the page of a `resight.reproduce/1` document."""
+    parts = [
+        "# The paper's tables, measured",
+        "Made by `resight reproduce all --data DIR --page docs/tables.md`; rank-k accuracy in "
+        "percent, mean of 10 splits. Each cell is *measured (printed)*; ± is the standard "
+        "deviation over our splits, and *difference* is rank 1 measured minus printed.",
+        "Versions of k-XQDA: `paper` RBF kernel, the authors' width rule, lambda 1e-7; "
+        "`paper-poly` polynomial of degree 2 with offset 1, lambda 1e-7; `cv` kernel, width, "
+        "lambda and its form chosen in each split by cross-validation over that split's training "
+        "people. XQDA: `raw` descriptors as its authors use LOMO, and block-`normalized` ones as "
+        "k-XQDA gets.",
+    ]
+    for table in document["tables"]:
+        parts += [f"## {table['name'].capitalize()}: {table['title']}", _table(table)]
+        choices = _choices(table)
+        if choices:
+            parts.append(choices)
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(table: dict[str, Any]) -> str:
+    ranks = [name for name in _RANKS if name in table["rows"][0]["paper"]]
+    headings = ("learner", *(name.replace("rank", "rank ") for name in ranks), "difference", "s")
+    rows = [[_title(row), *_cells(row, ranks)] for row in table["rows"]]
+    return markdown_table(headings, rows)
+
+
+def _title(row: dict[str, Any]) -> str:
+    version = "" if row["version"] == "default" else f" `{row['version']}`"
+    descriptors = "+".join(row["descriptors"]) + ("?" if row["descriptors_inferred"] else "")
+    return f"{row['title']}{version}, {descriptors}"
+
+
+def _cells(row: dict[str, Any], ranks: list[str]) -> list[str]:
+    if row["version"] == "missing":
+        return [f"- ({row['paper'][name]:.1f})" for name in ranks] + ["-", "-"]
+    cells = [f"{row[name]:.1f} ({row['paper'][name]:.1f})" for name in ranks]
+    measured, printed = cells[0].split(" ")
+    cells[0] = f"{measured} ± {row['sd']['rank1']:.1f} {printed}"
+    difference = row["rank1"] - row["paper"]["rank1"]
+    return [*cells, f"{difference:+.1f}", f"{row['seconds']:.0f}"]
+
+
+def _choices(table: dict[str, Any]) -> str:
+    lines = []
+    for row in table["rows"]:
+        if row.get("chosen"):
+            words = "; ".join(f"{times} x {what}" for what, times in row["chosen"].items())
+            lines.append(f"- {'+'.join(row['descriptors'])}: {words}")
+    return "\n".join(["Chosen by `cv` in the splits:", "", *lines]) if lines else ""
