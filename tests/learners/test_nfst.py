@@ -48,3 +48,14 @@ def test_an_empty_null_space_says_what_to_change(sample):
     centred = data.X - np.array([data.X[data.persons == p].mean(axis=0) for p in data.persons])
     _, V = np.linalg.eigh(centred.T @ centred)
     np.testing.assert_allclose(abs(V[:, 0] @ learner.components_[:, 0]), 1.0, rtol=1e-9)
+
+
+@pytest.mark.parametrize("n_features", [100, 30])
+def test_a_large_offset_changes_nothing(sample, n_features):
+    data = sample(n_persons=9, n_features=n_features)
+    near = NFST().fit(data.X, data.persons)
+    far = NFST().fit(data.X + 1e5, data.persons)
+    assert far.n_components_ == near.n_components_
+    np.testing.assert_allclose(
+        far.distances(data.X + 1e5, data.X + 1e5), near.distances(data.X, data.X), atol=1e-8
+    )

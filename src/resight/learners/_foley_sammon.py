@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import scipy.linalg
 
+from resight.errors import InputError
 from resight.learners._base import Codes, Floats
 
 
@@ -40,6 +41,37 @@ def null_directions(Z: Floats, persons: Codes) -> Floats:
         f"scatter is used instead; use KernelNFST, a descriptor of more than "
         f"{len(Z) - len(members)} dimensions, or fewer sightings of each person",
         UserWarning,
-        stacklevel=5,
+        stacklevel=2,
     )
     return vectors[:, :1]
+
+
+def null_coefficients(K: Floats, persons: Codes) -> Floats:
+    """Coefficients of the null directions over training sightings, from their inner products.
+
+    With K = U Lambda U^T, B = (I - 1/N) U Lambda^-1/2 is an orthonormal basis of the span, in
+    which the sightings have the coordinates U Lambda^1/2.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n_sightings, n_sightings)
+        Centred inner products (the lower triangle counts); overwritten.
+    persons : int array of shape (n_sightings,)
+
+    Returns
+    -------
+    ndarray of shape (n_sightings, n_components)
+        The columns sum to 0, so that it does not matter whether new rows are centred.
+    """
+    values, U = scipy.linalg.eigh(K, overwrite_a=True, check_finite=False)
+    kept = values > len(K) * np.finfo(np.float64).eps * max(values[-1], 0.0)
+    if not kept.any():
+        raise InputError(
+            "the kernel does not tell any two training sightings apart; "
+            "check the features, or give another gamma or width"
+        )
+    roots = np.sqrt(values[kept])
+    U = U[:, kept]  # (N, p)
+    B = (U - U.mean(axis=0)) / roots
+    coefficients: Floats = B @ null_directions(U * roots, persons)
+    return coefficients

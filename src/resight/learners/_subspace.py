@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +11,13 @@ import scipy.linalg
 
 from resight.errors import InputError
 from resight.learners._base import Codes, Floats, MetricLearner
+from resight.learners._solvers import gram, leading_eigenpairs
 
 #: What ``pca="auto"`` keeps at most: the usual figure of re-identification benchmarks.
 AUTO_COMPONENTS = 100
+
+#: Columns converted to float64 together: bounds the copy that centring needs.
+FEATURES_AT_ONCE = 2048
 
 
 @dataclass(frozen=True)
@@ -32,13 +37,22 @@ class Projection:
 
     def __call__(self, X: Floats) -> Floats:
         """Return the coordinates of the rows of X, shape (n_rows, n_components)."""
-        coordinates: Floats = (X - self.mean) @ self.basis
+        coordinates = np.zeros((len(X), self.basis.shape[1]))
+        for columns, block in _centred_blocks(X, self.mean):
+            coordinates += block @ self.basis[columns]
         return coordinates
+
+
+def _centred_blocks(X: Floats, mean: Floats) -> Iterator[tuple[slice, Floats]]:
+    """Yield some columns of X - mean at a time, in float64: never a second copy of X."""
+    for start in range(0, X.shape[1], FEATURES_AT_ONCE):
+        columns = slice(start, start + FEATURES_AT_ONCE)
+        yield columns, X[:, columns] - mean[columns]
 
 
 def span(X: Floats) -> Floats:
     """Return an orthonormal basis of the row space of X, shape (n_features, rank)."""
-    return _right_singular(np.asarray(X, dtype=np.float64))[0]
+    return _right_singular(X, np.zeros(X.shape[1]), min(X.shape))
 
 
 def pca(X: Floats, n_components: int | str, limit: int | None = None) -> Projection:
@@ -60,16 +74,20 @@ def pca(X: Floats, n_components: int | str, limit: int | None = None) -> Project
     The cost is that of the smaller of the two Gram matrices, whatever the larger side.
     """
     mean = X.mean(axis=0, dtype=np.float64)
-    wanted = n_components if isinstance(n_components, (int, np.integer)) else None
+    most = min(len(X) - 1, X.shape[1])
+    wanted = most
     if n_components == "auto":
-        wanted = min(AUTO_COMPONENTS, AUTO_COMPONENTS if limit is None else limit)
-    basis, rank = _right_singular(X - mean, wanted)
+        wanted = min(AUTO_COMPONENTS, most, AUTO_COMPONENTS if limit is None else limit)
+    elif n_components != "full":
+        wanted = int(n_components)
+    basis = _right_singular(X, mean, min(wanted, most))
+    rank = basis.shape[1]
     if rank == 0:
         raise InputError(
             f"all {len(X)} training sightings have the same features; "
             "a metric needs sightings that differ"
         )
-    if n_components != "auto" and wanted is not None and wanted > rank:
+    if wanted > rank and n_components not in ("auto", "full"):
         raise InputError(
             f"pca={wanted} is larger than the data allow: {len(X)} sightings of {X.shape[1]} "
             f"features vary in {rank} directions; give at most {rank}, or 'auto' or 'full'"
@@ -77,23 +95,43 @@ def pca(X: Floats, n_components: int | str, limit: int | None = None) -> Project
     return Projection(mean, basis)
 
 
-def _right_singular(X: Floats, n_components: int | None = None) -> tuple[Floats, int]:
-    """Right singular vectors (n_features, n_components) of X, and the rank of X."""
+def _right_singular(X: Floats, mean: Floats, n_components: int) -> Floats:
+    """Right singular vectors of X - mean, strongest first, (n_features, n_components or rank)."""
     n_rows, n_features = X.shape
-    tall = n_features <= n_rows
-    gram = X.T @ X if tall else X @ X.T
-    values, vectors = scipy.linalg.eigh(gram, overwrite_a=True, check_finite=False)
-    floor = max(n_rows, n_features) * np.finfo(np.float64).eps * max(values[-1], 0.0)
-    rank = int(np.count_nonzero(values > floor))
-    kept = rank if n_components is None else min(n_components, rank)
-    vectors = vectors[:, len(values) - kept :][:, ::-1]
-    if tall or kept == 0:
-        return (vectors if tall else np.empty((n_features, 0))), rank
+    if n_features <= n_rows:
+        centred = X - mean
+        values, basis = leading_eigenpairs(gram(centred.T), n_components)
+        return basis[:, : _n_positive(values, n_rows)]
+    values, vectors = leading_eigenpairs(centred_products(X, mean), n_components)
+    images = lift(X, mean, vectors[:, : _n_positive(values, n_features)])
     # A Gram matrix squares the condition of the data: one Rayleigh-Ritz step on the images of
     # its eigenvectors makes the directions orthonormal and exact again.
-    Q, R = scipy.linalg.qr(X.T @ vectors, mode="economic", overwrite_a=True, check_finite=False)
+    Q, R = scipy.linalg.qr(images, mode="economic", overwrite_a=True, check_finite=False)
     rotation = scipy.linalg.svd(R, check_finite=False)[0]
-    return Q @ rotation, rank  # (n_features, kept)
+    directions: Floats = Q @ rotation
+    return directions
+
+
+def centred_products(X: Floats, mean: Floats) -> Floats:
+    """Inner products of the rows of X - mean (lower triangle, Fortran order), (n_rows, n_rows)."""
+    products = np.zeros((len(X), len(X)), order="F")
+    for _, block in _centred_blocks(X, mean):
+        products = gram(block, into=products)
+    return products
+
+
+def lift(X: Floats, mean: Floats, coefficients: Floats) -> Floats:
+    """Turn coefficients over training rows into directions: (X - mean)^T coefficients."""
+    directions = np.empty((X.shape[1], coefficients.shape[1]))
+    for columns, block in _centred_blocks(X, mean):
+        directions[columns] = block.T @ coefficients
+    return directions
+
+
+def _n_positive(values: Floats, size: int) -> int:
+    """Count eigenvalues, largest first, that are above round-off."""
+    floor = size * np.finfo(np.float64).eps * max(float(values[0]), 0.0)
+    return int(np.count_nonzero(values > floor))
 
 
 class PCAMetricLearner(MetricLearner):

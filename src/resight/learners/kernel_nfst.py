@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import numpy as np
-import scipy.linalg
-
-from resight.errors import InputError
 from resight.learners import _parameters as allowed
 from resight.learners._base import Codes, Floats, KernelMetricLearner
-from resight.learners._foley_sammon import null_directions
+from resight.learners._foley_sammon import null_coefficients
 from resight.learners._graphs import check_persons
 
 
@@ -63,15 +59,5 @@ class KernelNFST(KernelMetricLearner):
     def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
         check_persons(persons)
         centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
-        values, U = scipy.linalg.eigh(centred, overwrite_a=True, check_finite=False)
-        kept = values > len(K) * np.finfo(np.float64).eps * max(values[-1], 0.0)
-        if not kept.any():
-            raise InputError(
-                "the kernel does not tell any two training sightings apart; "
-                "check the features, or give another gamma or width"
-            )
-        roots = np.sqrt(values[kept])
-        U = U[:, kept]  # (N, p)
-        B = (U - U.mean(axis=0)) / roots  # basis of the centred span
-        self.coef_ = B @ null_directions(U * roots, persons)
+        self.coef_ = null_coefficients(centred, persons)
         self.n_components_ = self.coef_.shape[1]

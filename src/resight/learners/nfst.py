@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
+
 from resight.learners._base import Codes, Floats, MetricLearner
-from resight.learners._foley_sammon import null_directions
+from resight.learners._foley_sammon import null_coefficients, null_directions
 from resight.learners._graphs import check_persons
-from resight.learners._subspace import Projection, pca
+from resight.learners._subspace import Projection, centred_products, lift, pca
 
 
 class NFST(MetricLearner):
@@ -48,9 +50,13 @@ class NFST(MetricLearner):
 
     def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
         check_persons(persons)
-        projection = pca(X, "full")
-        self.mean_ = projection.mean
-        self.components_ = projection.basis @ null_directions(projection(X), persons)
+        self.mean_ = X.mean(axis=0, dtype=np.float64)
+        if X.shape[1] > X.shape[0]:
+            coefficients = null_coefficients(centred_products(X, self.mean_), persons)
+            self.components_ = lift(X, self.mean_, coefficients)
+        else:
+            projection = pca(X, "full")
+            self.components_ = projection.basis @ null_directions(projection(X), persons)
         self.n_components_ = self.components_.shape[1]
 
     def _embed(self, X: Floats) -> Floats:
