@@ -84,11 +84,11 @@ def test_the_colour_part_comes_from_the_retinex_image() -> None:
     np.testing.assert_array_equal(lomo(image)[20480:], plain[20480:])
 
 
-def test_moving_sideways_by_one_block_step_changes_nothing_inside() -> None:
+def test_moving_sideways_by_whole_block_steps_changes_nothing() -> None:
     image = np.zeros((128, 48, 3), np.uint8)
-    image[40:60, 10:20] = _image(20, 10)
-    moved = np.roll(image, 5, axis=1)
-    hsv = slice(0, 24 * 512)  # the first scale: its blocks start every 5 pixels
+    image[40:60, 10:18] = _image(20, 8)
+    moved = np.roll(image, 20, axis=1)  # blocks start every 5, 10 and 20 pixels
+    hsv = slice(0, 20480)
     np.testing.assert_array_equal(lomo(image, retinex=False)[hsv], lomo(moved, retinex=False)[hsv])
 
 

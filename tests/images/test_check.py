@@ -24,6 +24,13 @@ def test_strided_views_become_contiguous() -> None:
     assert as_rgb(view).flags.c_contiguous
 
 
+def test_a_frozen_image_is_copied_and_stays_frozen() -> None:
+    image = np.zeros((4, 5, 3), np.uint8)
+    image.flags.writeable = False
+    assert as_rgb(image).flags.writeable
+    assert not image.flags.writeable
+
+
 @pytest.mark.parametrize(
     ("image", "hint"),
     [

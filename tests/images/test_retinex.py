@@ -53,7 +53,7 @@ def test_retinex_is_its_definition(image: np.ndarray) -> None:
     values = np.log(plane) - sum(np.log(blur) for blur in blurs) / 2
     low = values.mean() - SPREAD * values.std()
     want = np.clip(255 * (values - low) / (2 * SPREAD * values.std()), 0, 255)
-    want = np.maximum(np.floor(want + 0.5), image)
+    want = np.floor(want + 0.5)
     difference = np.abs(retinex(image).astype(int) - want)
     assert difference.max() <= 1
     assert (difference > 0).mean() < 1e-3
@@ -66,18 +66,12 @@ def test_mirror_and_turn(image: np.ndarray) -> None:
     np.testing.assert_array_equal(retinex(image[..., ::-1]), result[..., ::-1])
 
 
-def test_nothing_gets_darker(image: np.ndarray) -> None:
-    assert (retinex(image) >= image).all()
-
-
-def test_uneven_light_is_evened_out(image: np.ndarray) -> None:
-    light = np.linspace(0.3, 1.0, 48)[:, None]
+@pytest.mark.parametrize("light", [0.5, np.linspace(0.3, 1.0, 128)[:, None, None]])
+def test_the_light_matters_little(image: np.ndarray, light: float | np.ndarray) -> None:
     lit = (image * light).astype(np.uint8)
-
-    def slope(picture: np.ndarray) -> float:
-        return float(np.polyfit(np.arange(48), picture.mean(axis=(0, 2)), 1)[0])
-
-    assert abs(slope(retinex(lit)) - slope(retinex(image))) < abs(slope(lit) - slope(image)) / 3
+    before = np.abs(lit.astype(int) - image).mean()
+    after = np.abs(retinex(lit).astype(int) - retinex(image)).mean()
+    assert after < before / 4
 
 
 @pytest.mark.parametrize("level", [0, 1, 128, 255])

@@ -74,13 +74,11 @@ def reflectance(image: Image, logs: Floats, first: Floats, second: Floats) -> Fl
 
 
 @kernel
-def stretched(image: Image, values: Floats, low: float, scale: float) -> Image:
-    """Stretch `values` linearly to 0..255, round, and never go below the image itself."""
-    height, width = image.shape[:2]
-    out = np.empty((height, width, 3), np.uint8)
+def stretched(values: Floats, low: float, scale: float) -> Image:
+    """Stretch (h, 3 * w) `values` linearly to 0..255 and round: an image (h, w, 3)."""
+    height, width = values.shape
+    out = np.empty((height, width), np.uint8)
     for y in range(height):
         for x in range(width):
-            for c in range(3):
-                level = min(max((values[y, 3 * x + c] - low) * scale, 0.0), 255.0)
-                out[y, x, c] = max(int(level + 0.5), image[y, x, c])
-    return out
+            out[y, x] = int(min(max((values[y, x] - low) * scale, 0.0), 255.0) + 0.5)
+    return out.reshape(height, width // 3, 3)

@@ -13,7 +13,7 @@ ORDERS = ("BGR", "RGB")
 
 
 def as_rgb(image: Any, order: str = "RGB") -> Image:
-    """Check one image and return it as contiguous RGB, without copying where it is already.
+    """Check one image and return it as contiguous, writable RGB, copying only if it is not.
 
     Parameters
     ----------
@@ -44,7 +44,8 @@ def as_rgb(image: Any, order: str = "RGB") -> Image:
         raise InputError(_wrong_shape(image.shape))
     if image.size == 0:
         raise InputError(f"the image of shape {image.shape} is empty; it needs at least one pixel")
-    return np.ascontiguousarray(image[..., ::-1] if order == "BGR" else image)
+    # Writable, because kernels would be compiled once more for arrays that are not.
+    return np.require(image[..., ::-1] if order == "BGR" else image, requirements=["C", "W"])
 
 
 def _wrong_type(image: np.ndarray) -> str:

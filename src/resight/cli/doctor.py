@@ -1,0 +1,120 @@
+"""``resight doctor``: what this machine has, and compiling ahead."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from typing import Annotated, Any
+
+import typer
+
+from resight._version import __version__
+from resight.cli._common import print_json, say, verb
+
+SCHEMA = "resight.doctor/1"
+NEEDED = ("numpy", "scipy", "scikit-learn", "numba", "pillow", "opencv-contrib-python-headless")
+EXTRAS = {
+    "gallery": ("lancedb", "pyarrow", "fastapi", "uvicorn"),
+    "postgres": ("psycopg", "pgvector"),
+    "cluster": ("distributed",),
+}
+
+app = verb("Tell what this machine has; --warm-up compiles the descriptors ahead.")
+
+
+@app.command()
+def doctor(
+    warm_up: Annotated[
+        bool, typer.Option("--warm-up", help="compile every descriptor now, so that none waits")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
+) -> None:
+    """Tell what this machine has; exit code 1 if something needed is missing."""
+    findings = _findings()
+    if warm_up:
+        findings["warm_up_seconds"] = _compile_all()
+    if json:
+        print_json(findings)
+    else:
+        print(_as_text(findings))
+    if findings["missing"]:
+        raise typer.Exit(1)
+
+
+def _findings() -> dict[str, Any]:
+    versions = {name: _version(name) for name in NEEDED}
+    return {
+        "schema": SCHEMA,
+        "resight": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cores": _cores(),
+        "packages": versions,
+        "missing": [name for name, found in versions.items() if found is None],
+        "extras": {name: _has_all(modules) for name, modules in EXTRAS.items()},
+        "compiled_code": _cache(versions["numba"]),
+    }
+
+
+def _cache(numba: str | None) -> str | None:
+    if numba is None:
+        return None
+    from resight._compile import cache_folder
+
+    folder = cache_folder()
+    return None if folder is None else str(folder)
+
+
+def _compile_all() -> dict[str, float]:
+    """Describe one image with each descriptor; return the seconds each took."""
+    import numpy as np
+
+    from resight.descriptors import DESCRIPTORS, descriptor
+
+    image = np.random.default_rng(0).integers(0, 256, (160, 60, 3), np.uint8)  # not a fitting size
+    seconds = {}
+    for name in DESCRIPTORS:
+        say(f"warming up {name} ...")
+        begin = time.perf_counter()
+        descriptor(name).describe(image)
+        seconds[name] = round(time.perf_counter() - begin, 3)
+    return seconds
+
+
+def _as_text(findings: dict[str, Any]) -> str:
+    lines = [
+        f"resight {findings['resight']} on Python {findings['python']}, {findings['platform']}",
+        f"cores: {findings['cores']}",
+    ]
+    lines += [f"{name}: {found or 'MISSING'}" for name, found in findings["packages"].items()]
+    lines += [
+        f"extra {name}: {'yes' if there else f'no; pip install resight[{name}]'}"
+        for name, there in findings["extras"].items()
+    ]
+    nowhere = "nowhere to keep it: set NUMBA_CACHE_DIR to a folder that can be written"
+    lines.append(f"compiled code: {findings['compiled_code'] or nowhere}")
+    for name, seconds in findings.get("warm_up_seconds", {}).items():
+        lines.append(f"warm-up {name}: {seconds:.3f} s")
+    if findings["missing"]:
+        lines.append("something needed is missing: reinstall with pip install --upgrade resight")
+    return "\n".join(lines)
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _has_all(modules: tuple[str, ...]) -> bool:
+    return all(name in sys.modules or find_spec(name) is not None for name in modules)
+
+
+def _cores() -> int:
+    able = getattr(os, "sched_getaffinity", None)
+    return len(able(0)) if able else os.cpu_count() or 1
