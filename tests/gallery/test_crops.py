@@ -23,7 +23,7 @@ def picture() -> np.ndarray:
 
 
 def test_jpeg_and_png_are_kept_as_they_are_and_others_lossless(picture: np.ndarray) -> None:
-    for form, same in (("PNG", True), ("JPEG", True), ("BMP", False), ("GIF", False)):
+    for form, same in (("PNG", True), ("JPEG", True), ("BMP", False), ("TIFF", False)):
         content = encoded(picture, form)
         stored, _ = crops.keep(content, crops.decode(content), None)
         assert (stored == content) is same
@@ -35,7 +35,7 @@ def test_a_small_file_cannot_fill_the_memory() -> None:
     huge = io.BytesIO()
     Image.new("1", (30_000, 30_000)).save(huge, "PNG")
     assert len(huge.getvalue()) < 200_000
-    with pytest.raises(InputError, match="too many pixels; at most 25,000,000"):
+    with pytest.raises(InputError, match="bomb.png.*64,000,000"):
         crops.decode(huge.getvalue(), "bomb.png")
 
 
@@ -64,7 +64,7 @@ def test_a_wall_is_no_person() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"GIF89a", b"\x89PNG\r\n\x1a\n" + b"x" * 99, b"<svg/>"])
 def test_what_is_no_image(content: bytes) -> None:
-    with pytest.raises(InputError, match="cannot be read as an image"):
+    with pytest.raises(InputError, match="not an image|damaged"):
         crops.decode(content)
 
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import io
-import warnings
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
+from resight import images
 from resight.errors import InputError
 
 Picture = NDArray[np.uint8]
 
 MAX_BYTES = 20 * 2**20
-MAX_PIXELS = 25_000_000
 MIN_HEIGHT, MIN_WIDTH = 32, 12
 _KEPT_AS_THEY_ARE = {"JPEG": "image/jpeg", "PNG": "image/png"}
 _PLAIN = 2.0  # a standard deviation of grey below this is a wall, not a person
@@ -36,27 +35,10 @@ def read(path: Path) -> bytes:
 
 
 def decode(content: bytes, name: str = "the image") -> Picture:
-    """Turn the bytes of an image file into RGB, shape (height, width, 3).
-
-    The size is looked at before pixels are unpacked, so a small file cannot fill the memory.
-    """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Pillow warns of odd metadata that nobody needs
-            with Image.open(io.BytesIO(content)) as image:
-                if image.width * image.height > MAX_PIXELS:
-                    raise Image.DecompressionBombError
-                picture = np.asarray(image.convert("RGB"))
-    except Image.DecompressionBombError as error:
-        raise InputError(
-            f"{name} has too many pixels; at most {MAX_PIXELS:,} are read. Make it smaller or cut "
-            "the person out of it (resight crop)"
-        ) from error
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
-        raise InputError(
-            f"{name} cannot be read as an image; give a whole JPEG, PNG, BMP, TIFF or WebP file"
-        ) from error
-    return picture
+    """Turn the bytes of an image file into RGB; the size is checked before pixels are unpacked."""
+    stream = io.BytesIO(content)
+    stream.name = name
+    return images.read(stream)
 
 
 def check(picture: Picture, name: str = "the image") -> None:

@@ -13,9 +13,9 @@ from resight.errors import StoreError, unknown_name
 from resight.gallery.engines.base import Engine
 from resight.gallery.gallery import Gallery
 from resight.gallery.manifest import Manifest, drop_model, trained_on
+from resight.gallery.times import EPOCH
 from resight.gallery.view import read_journal
 
-_EPOCH = 1e8  # smaller times count from the start of a recording, not from 1970
 _NEEDLE = 48  # bytes of an image or descriptor that no other one has
 
 
@@ -64,7 +64,7 @@ def expire(gallery: Gallery, now: float | None = None) -> int:
     if days is None:
         return 0
     table = gallery.view.table
-    moment = np.where(table.times > _EPOCH, table.times, table.added)
+    moment = np.where(table.times > EPOCH, table.times, table.added)
     limit = (time.time() if now is None else now) - 86_400.0 * days
     ids = table.ids[moment < limit].tolist()
     if ids:

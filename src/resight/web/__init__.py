@@ -1,1 +1,1 @@
-""""""
+"""The page and JSON API over a gallery: ``resight serve GALLERY``."""

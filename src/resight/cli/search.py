@@ -1,0 +1,116 @@
+"""``resight search``: find a person's other sightings in a gallery."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from resight.cli._common import print_json, say, verb
+
+if TYPE_CHECKING:
+    from resight.gallery import Gallery, Hit
+
+app = verb("Find the sightings in a gallery that look most like a person.")
+SCHEMA = "resight.search/1"
+
+
+@app.command()
+def search(
+    gallery: Annotated[str, typer.Argument(help="a folder, s3://... or postgresql://...#name")],
+    images: Annotated[list[Path], typer.Argument(help="one crop of a person each")],
+    k: Annotated[int, typer.Option("-k", help="how many results", min=1)] = 20,
+    camera: Annotated[list[str] | None, typer.Option(help="only this camera (repeatable)")] = None,
+    exclude_camera: Annotated[
+        list[str] | None, typer.Option(help="not this camera (repeatable)")
+    ] = None,
+    after: Annotated[
+        str | None, typer.Option(metavar="TIME", help="seconds, h:mm:ss or 2024-05-31T14:00")
+    ] = None,
+    before: Annotated[str | None, typer.Option(metavar="TIME", help="as --after")] = None,
+    person: Annotated[
+        list[str] | None, typer.Option(help="only sightings labelled so (repeatable)")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="write a page with thumbnails")
+    ] = None,
+) -> None:
+    """Rank a gallery's sightings by how much they look like each image."""
+    from resight.gallery import Filter, Gallery
+    from resight.gallery.times import parse
+
+    where = Filter(
+        tuple(camera or ()),
+        tuple(exclude_camera or ()),
+        None if after is None else parse(after),
+        None if before is None else parse(before),
+        tuple(person or ()),
+    )
+    opened = Gallery.open(gallery)
+    answers = [(path, _one(opened, path, k, where)) for path in images]
+    if html is not None:
+        _write_page(html, opened, answers)
+        say(f"wrote {html}")
+    if json:
+        print_json(_document(opened, answers))
+    elif html is None:
+        for path, hits in answers:
+            _print_table(path, hits, where)
+
+
+def _one(gallery: Gallery, path: Path, k: int, where: Any) -> list[Hit]:
+    return gallery.search(
+        path,
+        k,
+        cameras=where.cameras,
+        exclude_cameras=where.exclude_cameras,
+        after=where.after,
+        before=where.before,
+        persons=where.persons,
+    )
+
+
+def _document(gallery: Gallery, answers: list[tuple[Path, list[Hit]]]) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "gallery": gallery.uri,
+        "model": gallery.model.fingerprint,
+        "queries": [
+            {"image": str(path), "hits": [asdict(hit) for hit in hits]} for path, hits in answers
+        ],
+    }
+
+
+def _print_table(path: Path, hits: list[Hit], where: Any) -> None:
+    from resight.gallery.times import show
+
+    if not hits:
+        ways = " or ".join(words for words, _ in where.widened())
+        print(f"{path}: nothing found" + (f"; widen the search: {ways}" if ways else ""))
+        return
+    calibrated = hits[0].probability is not None
+    print(f"{path}")
+    print(f"{'rank':>4}  {'distance':>9}  {'same':>5}  {'camera':<14} {'time':<19} person / id")
+    for hit in hits:
+        same = (
+            f"{100 * hit.probability:.0f}%" if calibrated and hit.probability is not None else "-"
+        )
+        print(
+            f"{hit.rank:>4}  {hit.distance:>9.4g}  {same:>5}  {hit.camera:<14} "
+            f"{show(hit.time):<19} {hit.person or 'unknown'} / {hit.id}"
+        )
+
+
+def _write_page(file: Path, gallery: Gallery, answers: list[tuple[Path, list[Hit]]]) -> None:
+    """Write one self-contained file: images are inside."""
+    from resight._files import atomic_write
+    from resight.gallery.crops import read
+    from resight.web.rendering import render_results
+
+    queries = [(str(path), read(path), hits) for path, hits in answers]
+    page = render_results(gallery.uri, queries, gallery.image)
+    with atomic_write(file, "w") as stream:
+        stream.write(page)

@@ -1,0 +1,187 @@
+"""Learning from what was taught: fit again on the labelled sightings, and say what it brings.
+
+The gain is measured by cross-validation over people who were taught on the page: in each fold the
+new model never sees the people it is asked about. The model in use has not seen them either, or,
+where it has (it came from an earlier refit), it is fitted again without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.errors import InputError
+from resight.gallery.engines.base import Floats32
+from resight.gallery.gallery import Gallery
+from resight.gallery.labels import Labels
+from resight.gallery.view import View, read_journal
+
+Texts = NDArray[np.str_]
+Progress = Callable[[str, float], None]
+
+MIN_PEOPLE = 2
+_FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Labelled sightings: what a model is fitted on.
+
+    A sighting that was only rejected ("different") is an example too: of somebody else, seen once.
+    """
+
+    ids: list[str]
+    features: Floats32
+    persons: Texts
+    cameras: Texts
+
+    def without(self, people: set[str]) -> Examples:
+        """Leave some people out."""
+        keep = np.array([person not in people for person in self.persons.tolist()])
+        ids = [sighting for sighting, kept in zip(self.ids, keep, strict=True) if kept]
+        return Examples(ids, self.features[keep], self.persons[keep], self.cameras[keep])
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A refitted model that nobody uses yet, with its gain.
+
+    Attributes
+    ----------
+    before, after : float
+        Rank 1 across cameras on people held out, in percent.
+    queries, people : int
+        How many sightings of how many people were asked for.
+    """
+
+    model: Any
+    trained_on: list[str]
+    before: float
+    after: float
+    queries: int
+    people: int
+
+    @property
+    def better(self) -> bool:
+        """Whether it finds at least as many as the model in use."""
+        return self.after >= self.before
+
+
+def why_not(view: View) -> str | None:
+    """Say what is missing for a refit; None if nothing is."""
+    taught = _across_cameras(view.table.cameras, view.persons, view.labels.taught())
+    if len(taught) < MIN_PEOPLE:
+        return (
+            f"Confirm matches of at least {MIN_PEOPLE} people across two cameras first; so far "
+            f"{len(taught)} {'is' if len(taught) == 1 else 'are'} known that way."
+        )
+    return None
+
+
+def refit(gallery: Gallery, on_step: Progress | None = None) -> Candidate:
+    """Fit a model on everything that is labelled and measure its gain; nothing is changed yet.
+
+    Parameters
+    ----------
+    on_step : callable, optional
+        Called with words and the share that is done.
+    """
+    say = on_step or (lambda words, share: None)
+    view = gallery.view
+    reason = why_not(view)
+    if reason is not None:
+        raise InputError(reason)
+    say("reading descriptors", 0.0)
+    examples = _examples(gallery, view, view.labels)
+    taught = _across_cameras(examples.cameras, examples.persons, view.labels.taught())
+    earlier = _examples_of_current(gallery, view, examples)
+    folds = [sorted(taught)[i::_FOLDS] for i in range(min(_FOLDS, len(taught)))]
+    before: list[bool] = []
+    after: list[bool] = []
+    for number, held_out in enumerate(folds):
+        say(f"measuring, part {number + 1} of {len(folds)}", 0.1 + 0.7 * number / len(folds))
+        people = set(held_out)
+        old = view.model if earlier is None else _fit(view.model, earlier.without(people))
+        before += rank1_hits(old, examples, people)
+        after += rank1_hits(_fit(view.model, examples.without(people)), examples, people)
+    say("fitting on everything", 0.8)
+    model = _fit(view.model, examples)
+    say("done", 1.0)
+    return Candidate(
+        model, examples.ids, _percent(before), _percent(after), len(before), len(taught)
+    )
+
+
+def adopt(gallery: Gallery, candidate: Candidate, on_step: Progress | None = None) -> None:
+    """Use the refitted model from now on; `Gallery.undo_rebuild` goes back."""
+    say = on_step or (lambda words, share: None)
+    gallery.rebuild(
+        candidate.model,
+        origin="refit",
+        trained_on=candidate.trained_on,
+        on_step=lambda share: say("embedding the gallery", share),
+    )
+
+
+def rank1_hits(model: Any, examples: Examples, people: set[str]) -> list[bool]:
+    """Whether each sighting of `people` finds its person first among the other cameras' sightings.
+
+    A tie counts as a miss. Sightings whose person no other camera has seen are not asked for.
+    """
+    D = np.asarray(model.distances(examples.features, examples.features), float)  # (n, n)
+    hits = []
+    for row, (person, camera) in enumerate(zip(examples.persons, examples.cameras, strict=True)):
+        other = examples.cameras != camera
+        same = other & (examples.persons == person)
+        if person in people and same.any():
+            wrong = D[row, other & (examples.persons != person)]
+            hits.append(bool(D[row, same].min() < wrong.min(initial=np.inf)))
+    return hits
+
+
+def _examples(gallery: Gallery, view: View, labels: Labels) -> Examples:
+    persons = labels.persons(view.table.ids.tolist())
+    for sighting in {s for e in labels.active if e.kind == "different" for s in (e.a, e.b)}:
+        row = view.rows[sighting]
+        if not persons[row]:
+            persons = persons.astype(f"U{max(40, persons.dtype.itemsize // 4)}")
+            persons[row] = f"somebody {sighting}"
+    rows = np.flatnonzero(persons != "")
+    ids = view.table.ids[rows].tolist()
+    features = gallery.features(ids).features
+    return Examples(ids, features, persons[rows], view.table.cameras[rows])
+
+
+def _examples_of_current(gallery: Gallery, view: View, now: Examples) -> Examples | None:
+    """Return what the model in use was refitted on; None if it came from elsewhere."""
+    generation = view.manifest.current
+    if generation.origin != "refit":
+        return None
+    journal = [entry for entry in read_journal(gallery.engine) if entry.when <= generation.when]
+    return _examples(gallery, view, Labels(view.table.ids, view.table.persons, journal))
+
+
+def _across_cameras(cameras: Texts, persons: Texts, people: set[str]) -> set[str]:
+    return {p for p in people if len(set(cameras[persons == p].tolist())) > 1}
+
+
+def _fit(like: Any, examples: Examples) -> Any:
+    """Fit k-XQDA on the descriptors of the model in use."""
+    from sklearn.base import clone
+
+    from resight.learners.kxqda import KXQDA
+    from resight.model import Model
+
+    learner = clone(like.learner) if isinstance(like.learner, KXQDA) else KXQDA()
+    model = Model(
+        like.descriptors, learner, mirror=like.mirror, normalize=like.normalizer is not None
+    )
+    return model.fit(examples.features, examples.persons, examples.cameras)
+
+
+def _percent(hits: list[bool]) -> float:
+    return 100.0 * sum(hits) / len(hits)

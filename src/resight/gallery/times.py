@@ -1,0 +1,51 @@
+"""Times as people write and read them."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime, timezone
+
+from resight.errors import InputError
+
+EPOCH = 1e8  # smaller times count from the start of a recording, not from 1970
+
+
+def show(seconds: float | None) -> str:
+    """Write a time: a date (UTC) if it is one, else hours:minutes:seconds from the start.
+
+    >>> show(3725.5), show(1.7e9), show(None)
+    ('1:02:05.5', '2023-11-14 22:13:20', '')
+    """
+    if seconds is None or math.isnan(seconds):
+        return ""
+    if abs(seconds) >= EPOCH:
+        moment = datetime.fromtimestamp(seconds, timezone.utc)
+        return moment.strftime("%Y-%m-%d %H:%M:%S")
+    sign, rest = ("-", -seconds) if seconds < 0 else ("", seconds)
+    whole = int(rest)
+    fraction = f"{rest - whole:.3f}".rstrip("0").rstrip(".")[1:]
+    return f"{sign}{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}{fraction}"
+
+
+def parse(text: str) -> float:
+    """Read a time: seconds, hours:minutes:seconds, or a date as in ISO 8601 (UTC unless it says).
+
+    >>> parse("90"), parse("1:02:05.5"), parse("2023-11-14 22:13:20")
+    (90.0, 3725.5, 1700000000.0)
+    """
+    text = text.strip()
+    try:
+        if "-" in text[1:]:
+            moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+            return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
+        seconds = 0.0
+        for part in text.split(":"):
+            seconds = 60.0 * seconds + float(part)
+        if math.isfinite(seconds) and text.count(":") <= 2:
+            return seconds
+    except (ValueError, OverflowError):
+        pass
+    raise InputError(
+        f"{text!r} is no time; write seconds (90), hours:minutes:seconds (0:01:30) or a date "
+        "(2024-05-31T14:00)"
+    )

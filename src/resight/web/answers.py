@@ -1,0 +1,148 @@
+"""What the pages show and the JSON twins return: the same plain data."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from pydantic import BaseModel
+
+from resight.gallery import Hit
+from resight.gallery.view import View
+
+
+class Sighting(BaseModel):
+    """One stored crop of a person."""
+
+    id: str
+    person: str
+    camera: str
+    time: float | None
+    source: str
+
+    @property
+    def image(self) -> str:
+        """Address of its image."""
+        return f"/image/{self.id}"
+
+
+class Found(Sighting):
+    """A sighting that a search found; `distance` is squared, smaller = more alike."""
+
+    rank: int
+    distance: float
+    probability: float | None
+    verdict: Literal["same", "different"] | None
+
+
+class Widening(BaseModel):
+    """A way to ask for less, when a search found nothing."""
+
+    words: str
+    address: str
+
+
+class SearchAnswer(BaseModel):
+    """The sightings most like a stored one (`like`) or an uploaded image (`upload`)."""
+
+    like: str
+    upload: str
+    name: str
+    query: Sighting | None
+    hits: list[Found]
+    widen: list[Widening]
+    model: str
+
+
+class BrowseAnswer(BaseModel):
+    """A page of the gallery."""
+
+    sightings: list[Sighting]
+    total: int
+    page: int
+    pages: int
+    cameras: list[str]
+    propose: list[Sighting]
+
+
+class PersonAnswer(BaseModel):
+    """All sightings of a person, by camera and time."""
+
+    person: str
+    sightings: list[Sighting]
+    cameras: list[str]
+
+
+class Taught(BaseModel):
+    """One thing that was taught."""
+
+    key: str
+    kind: Literal["same", "different", "name"]
+    a: str
+    b: str
+    person: str
+    who: str
+    when: float
+
+
+class TrayAnswer(BaseModel):
+    """Everything that was taught and not undone, newest first."""
+
+    taught: list[Taught]
+
+
+class TeachAnswer(BaseModel):
+    """What a verdict led to."""
+
+    taught: Taught | None
+    person: str
+    total: int
+
+
+class Access(BaseModel):
+    """One entry of the access log."""
+
+    when: float
+    who: str
+    what: str
+    query: str = ""
+    conditions: str = ""
+
+
+class AccessAnswer(BaseModel):
+    """The latest entries of the access log, newest first."""
+
+    entries: list[Access]
+
+
+class Problem(BaseModel):
+    """What went wrong and what to do next."""
+
+    error: str
+
+
+def sighting(view: View, row: int) -> Sighting:
+    """Describe the sighting in a row of the table."""
+    table, time = view.table, float(view.table.times[row])
+    return Sighting(
+        id=str(table.ids[row]),
+        person=str(view.persons[row]),
+        camera=str(table.cameras[row]),
+        time=None if np.isnan(time) else time,
+        source=str(table.sources[row]),
+    )
+
+
+def found(hit: Hit) -> Found:
+    """Describe a hit."""
+    return Found(
+        id=hit.id,
+        person=hit.person,
+        camera=hit.camera,
+        time=hit.time,
+        source=hit.source,
+        rank=hit.rank,
+        distance=hit.distance,
+        probability=hit.probability,
+        verdict=hit.verdict,
+    )

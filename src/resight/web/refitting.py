@@ -1,0 +1,112 @@
+"""The refit that runs behind the page: one at a time, watched, adopted only when it is done."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Literal
+
+from pydantic import BaseModel
+
+from resight.errors import ResightError
+from resight.gallery import Gallery
+from resight.gallery.teaching import Candidate, adopt, refit, why_not
+
+Status = Literal["idle", "running", "done", "worse", "failed", "undone"]
+
+
+class RefitState(BaseModel):
+    """Where the refit is; percentages of rank 1 on people held out."""
+
+    status: Status = "idle"
+    words: str = ""
+    share: float = 0.0
+    before: float | None = None
+    after: float | None = None
+    queries: int = 0
+    people: int = 0
+    missing: str | None = None
+    can_undo: bool = False
+
+
+class RefitJob:
+    """Runs `refit` in a thread, and `adopt` if the result is not worse."""
+
+    def __init__(self, gallery: Gallery) -> None:
+        self._gallery = gallery
+        self._lock = threading.Lock()
+        self._state = RefitState()
+        self._candidate: Candidate | None = None
+        self._thread: threading.Thread | None = None
+
+    def state(self) -> RefitState:
+        """Return where it is, what is missing to start, and whether there is a way back."""
+        view = self._gallery.view
+        can_undo = view.manifest.current.origin == "refit"
+        return self._state.model_copy(update={"missing": why_not(view), "can_undo": can_undo})
+
+    def start(self) -> None:
+        """Start a refit unless one is running."""
+        self._launch(self._refit)
+
+    def adopt_anyway(self) -> None:
+        """Use a refitted model although it found fewer."""
+        if self._candidate is not None:
+            self._launch(self._adopt)
+
+    def undo(self) -> None:
+        """Go back to the model before the last refit."""
+        self._gallery.undo_rebuild()
+        self._state = RefitState(status="undone", words="the earlier model is in use again")
+
+    def wait(self) -> None:
+        """Wait until the thread has ended."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _launch(self, work: object) -> None:
+        with self._lock:
+            if self._state.status == "running":
+                return
+            self._state = RefitState(status="running", words="starting")
+            self._thread = threading.Thread(target=self._guarded, args=(work,), daemon=True)
+            self._thread.start()
+
+    def _guarded(self, work: object) -> None:
+        try:
+            work()  # type: ignore[operator]
+        except ResightError as error:
+            self._state = RefitState(status="failed", words=str(error))
+        except Exception:
+            logging.getLogger(__name__).exception("refit failed")
+            self._state = RefitState(
+                status="failed", words="the refit failed; the model in use was not changed"
+            )
+
+    def _step(self, words: str, share: float) -> None:
+        self._state = self._state.model_copy(update={"words": words, "share": share})
+
+    def _refit(self) -> None:
+        self._candidate = candidate = refit(self._gallery, self._step)
+        gain = {
+            "before": candidate.before,
+            "after": candidate.after,
+            "queries": candidate.queries,
+            "people": candidate.people,
+        }
+        self._state = self._state.model_copy(update=gain)
+        if candidate.better:
+            self._adopt()
+        else:
+            words = "it would find fewer people, so the model in use was kept"
+            self._state = self._state.model_copy(update={"status": "worse", "words": words})
+
+    def _adopt(self) -> None:
+        if self._candidate is None:
+            return
+        gain = {"before": self._candidate.before, "after": self._candidate.after}
+        self._state = self._state.model_copy(update={"status": "running", **gain})
+        adopt(self._gallery, self._candidate, self._step)
+        self._candidate = None
+        done = {"status": "done", "words": "the new model is in use", "share": 1.0}
+        self._state = self._state.model_copy(update=done)

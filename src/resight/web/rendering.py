@@ -1,0 +1,64 @@
+"""Templates: every value is escaped, so names with markup are shown as text."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from resight.gallery import Hit
+from resight.gallery.crops import decode, image_type, keep
+from resight.gallery.times import show
+
+_HERE = Path(__file__).parent
+STATIC = _HERE / "static"
+
+
+@cache
+def environment() -> Environment:
+    """Return the templates with their filters."""
+    made = Environment(
+        loader=FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["time"] = show
+    made.filters["percent"] = lambda share: f"{100 * share:.0f}%"
+    made.filters["distance"] = lambda value: f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+    made.filters["query"] = lambda values: urlencode(values, doseq=True)
+    return made
+
+
+def render(template: str, **values: Any) -> str:
+    """Fill in a template."""
+    return environment().get_template(template).render(**values)
+
+
+def render_results(
+    gallery: str,
+    queries: Sequence[tuple[str, bytes, list[Hit]]],
+    image: Callable[[str], bytes],
+) -> str:
+    """Make one self-contained page of search results: name, image and hits of each query."""
+    shown = [
+        {
+            "name": name,
+            "image": data_uri(keep(content, decode(content, name), None)[0]),
+            "hits": [(hit, data_uri(image(hit.id))) for hit in hits],
+        }
+        for name, content, hits in queries
+    ]
+    style = (STATIC / "page.css").read_text(encoding="utf-8")
+    return render("results.html", gallery=gallery, queries=shown, style=style)
+
+
+def data_uri(content: bytes) -> str:
+    """Put an image into a page."""
+    return f"data:{image_type(content)};base64,{base64.b64encode(content).decode()}"

@@ -1,0 +1,67 @@
+"""The first page: pick a sighting or upload an image."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, Query
+from fastapi.responses import HTMLResponse
+
+from resight.gallery.proposing import propose
+from resight.web.answers import BrowseAnswer, sighting
+from resight.web.visiting import Visit, Visitor
+
+router = APIRouter()
+_PER_PAGE = 48
+_PROPOSED = 6
+
+_Camera = Annotated[str, Query(description="only this camera")]
+_Known = Annotated[str, Query(description="yes: labelled, no: unknown, empty: all")]
+_Page = Annotated[int, Query(ge=1)]
+
+
+@router.get("/", response_class=HTMLResponse, include_in_schema=False)
+def index(
+    visit: Visitor, camera: _Camera = "", known: _Known = "", page: _Page = 1
+) -> HTMLResponse:
+    """Show the gallery."""
+    visit.site.expire_sometimes()
+    answer = _browse(visit, camera, known, page)
+    return visit.page("browse.html", answer=answer, camera=camera, known=known)
+
+
+@router.get("/index.json", response_model=BrowseAnswer, tags=["gallery"])
+def index_json(
+    visit: Visitor, camera: _Camera = "", known: _Known = "", page: _Page = 1
+) -> BrowseAnswer:
+    """List sightings, a page at a time, and those most worth teaching."""
+    return _browse(visit, camera, known, page)
+
+
+@router.get("/info.json", tags=["gallery"])
+def info_json(visit: Visitor) -> dict[str, Any]:
+    """Tell what the gallery holds; `csrf` is the word that changes in this session must carry."""
+    return {**visit.site.gallery.info(), "csrf": visit.csrf}
+
+
+def _browse(visit: Visit, camera: str, known: str, page: int) -> BrowseAnswer:
+    view = visit.site.gallery.view
+    chosen = np.ones(len(view.table), bool)
+    if camera:
+        chosen &= view.table.cameras == camera
+    if known in ("yes", "no"):
+        chosen &= (view.persons != "") == (known == "yes")
+    rows = np.flatnonzero(chosen)
+    pages = max(1, math.ceil(len(rows) / _PER_PAGE))
+    page = min(page, pages)
+    shown = rows[(page - 1) * _PER_PAGE : page * _PER_PAGE]
+    return BrowseAnswer(
+        sightings=[sighting(view, row) for row in shown.tolist()],
+        total=len(rows),
+        page=page,
+        pages=pages,
+        cameras=view.cameras,
+        propose=[sighting(view, view.rows[key]) for key in propose(view, _PROPOSED)],
+    )

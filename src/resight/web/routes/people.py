@@ -1,0 +1,59 @@
+"""A person's page, and the access log."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from fastapi import APIRouter, Query
+from fastapi.responses import HTMLResponse
+
+from resight.web.answers import Access, AccessAnswer, PersonAnswer, sighting
+from resight.web.security import RefusedError
+from resight.web.visiting import Visit, Visitor
+
+router = APIRouter()
+
+_Name = Annotated[str, Query(description="the person's name")]
+
+
+@router.get("/person", response_class=HTMLResponse, include_in_schema=False)
+def person(visit: Visitor, name: _Name) -> HTMLResponse:
+    """Show all sightings of a person on a time line by camera."""
+    answer = _person(visit, name)
+    times = [one.time for one in answer.sightings if one.time is not None]
+    span = (min(times), max(times)) if times else None
+    return visit.page("person.html", answer=answer, span=span)
+
+
+@router.get("/person.json", response_model=PersonAnswer, tags=["gallery"])
+def person_json(visit: Visitor, name: _Name) -> PersonAnswer:
+    """List all sightings of a person, by time."""
+    return _person(visit, name)
+
+
+@router.get("/access", response_class=HTMLResponse, include_in_schema=False)
+def access(visit: Visitor) -> HTMLResponse:
+    """Show who searched what."""
+    return visit.page("access.html", answer=_accesses(visit))
+
+
+@router.get("/access.json", response_model=AccessAnswer, tags=["gallery"])
+def access_json(visit: Visitor) -> AccessAnswer:
+    """List who searched what, newest first."""
+    return _accesses(visit)
+
+
+def _person(visit: Visit, name: str) -> PersonAnswer:
+    view = visit.site.gallery.view
+    rows = np.flatnonzero(view.persons == name) if name else np.empty(0, np.intp)
+    if not len(rows):
+        raise RefusedError(404, f"nobody is called {name!r} in this gallery")
+    order = np.argsort(np.nan_to_num(view.table.times[rows], nan=np.inf), kind="stable")
+    seen = [sighting(view, row) for row in rows[order].tolist()]
+    visit.site.log(visit.who, "person", query=name)
+    return PersonAnswer(person=name, sightings=seen, cameras=sorted({one.camera for one in seen}))
+
+
+def _accesses(visit: Visit) -> AccessAnswer:
+    return AccessAnswer(entries=[Access(**entry) for entry in visit.site.accesses()])

@@ -1,0 +1,66 @@
+"""Refit: start, watch, adopt, go back."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+
+from resight.web.refitting import RefitState
+from resight.web.rendering import render
+from resight.web.visiting import Changer, Visit, Visitor
+
+router = APIRouter()
+
+_Back = Annotated[str, Form()]
+
+
+@router.get("/refit", response_class=HTMLResponse, include_in_schema=False)
+def watch(visit: Visitor) -> HTMLResponse:
+    """Show where the refit is (also as a part of other pages)."""
+    if visit.by_htmx:
+        return _part(visit)
+    return visit.page("refit.html")
+
+
+@router.get("/refit.json", response_model=RefitState, tags=["refit"])
+def watch_json(visit: Visitor) -> RefitState:
+    """Tell where the refit is and what it gains."""
+    return visit.site.job.state()
+
+
+@router.post("/refit", response_model=RefitState, tags=["refit"])
+def start(visit: Changer, back: _Back = "/refit") -> Response:
+    """Fit the model again on everything that is labelled, in the background."""
+    visit.site.job.start()
+    visit.site.log(visit.who, "refit")
+    return _answer(visit, back)
+
+
+@router.post("/refit/adopt", response_model=RefitState, tags=["refit"])
+def adopt(visit: Changer, back: _Back = "/refit") -> Response:
+    """Use the refitted model although cross-validation found it worse."""
+    visit.site.job.adopt_anyway()
+    return _answer(visit, back)
+
+
+@router.post("/refit/undo", response_model=RefitState, tags=["refit"])
+def undo(visit: Changer, back: _Back = "/refit") -> Response:
+    """Go back to the model before the last refit."""
+    visit.site.job.undo()
+    visit.site.log(visit.who, "refit undone")
+    return _answer(visit, back)
+
+
+def _answer(visit: Visit, back: str) -> Response:
+    if visit.wants_json:
+        return JSONResponse(visit.site.job.state().model_dump())
+    return _part(visit) if visit.by_htmx else visit.back(back)
+
+
+def _part(visit: Visit) -> HTMLResponse:
+    state = visit.site.job.state()
+    # Another model is in use: the results on the page ask for themselves again.
+    headers = {"HX-Trigger": "refitted"} if state.status in ("done", "undone") else {}
+    return HTMLResponse(render("refit_part.html", csrf=visit.csrf, refit=state), headers=headers)

@@ -1,0 +1,143 @@
+"""Searching: by a stored sighting or an uploaded image; filters live in the address."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from starlette.formparsers import MultiPartException, MultiPartParser
+
+from resight.errors import InputError
+from resight.web.answers import SearchAnswer, Widening, found, sighting
+from resight.web.security import MAX_BODY, RefusedError
+from resight.web.visiting import Conditions, Visit, Visitor, Where
+
+router = APIRouter()
+
+_Like = Annotated[str, Query(description="id of a stored sighting")]
+_Upload = Annotated[str, Query(description="key that POST /upload gave")]
+
+
+@router.get("/search", response_class=HTMLResponse, include_in_schema=False)
+def search(visit: Visitor, where: Where, like: _Like = "", upload: _Upload = "") -> HTMLResponse:
+    """Show what looks most like the query."""
+    answer = _search(visit, where, like, upload)
+    cameras = visit.site.gallery.view.cameras
+    return visit.page("search.html", answer=answer, where=where, cameras=cameras)
+
+
+@router.get("/search.json", response_model=SearchAnswer, tags=["search"])
+def search_json(
+    visit: Visitor, where: Where, like: _Like = "", upload: _Upload = ""
+) -> SearchAnswer:
+    """Find the sightings most like a stored one or an uploaded image."""
+    return _search(visit, where, like, upload)
+
+
+class _InMemory(MultiPartParser):
+    """Keeps every upload in memory: nothing is written to any folder."""
+
+    spool_max_size = MAX_BODY
+
+
+@router.post("/upload", tags=["search"], responses={303: {"description": "to the search page"}})
+async def upload(request: Request) -> Response:
+    """Send an image (form field `image`) to search with; it is kept in memory only."""
+    from fastapi.concurrency import run_in_threadpool
+
+    from resight.web.visiting import visit as visit_of
+
+    visit = visit_of(request)
+    try:
+        form = await _InMemory(request.headers, request.stream(), max_files=1, max_fields=5).parse()
+    except (MultiPartException, KeyError) as error:
+        raise InputError("the upload did not arrive as a form with a file; try again") from error
+    visit.site.guard.check_change(request, str(form.get("csrf", "")))
+    file = form.get("image")
+    if file is None or isinstance(file, str) or not file.size:
+        raise InputError("no image was chosen; choose a JPEG or PNG of one person")
+    name, content = file.filename or "upload", await file.read()
+    await form.close()
+    key = await run_in_threadpool(visit.site.keep_upload, name, content)
+    if visit.wants_json:
+        return JSONResponse({"upload": key})
+    return visit.back(f"/search?upload={key}")
+
+
+@router.get("/image/{key}", include_in_schema=False)
+def image(visit: Visitor, key: str) -> Response:
+    """Return the stored crop of a sighting."""
+    return _picture(visit.site.gallery.image(key))
+
+
+@router.get("/upload/{key}", include_in_schema=False)
+def uploaded(visit: Visitor, key: str) -> Response:
+    """Return an uploaded image while it is in memory."""
+    kept = visit.site.upload(key)
+    if kept is None:
+        raise RefusedError(404, "this upload is no longer kept; upload the image again")
+    return _picture(kept.image)
+
+
+def _picture(content: bytes) -> Response:
+    from resight.gallery.crops import image_type
+
+    headers = {"Cache-Control": "private, max-age=3600"}
+    return Response(content, media_type=image_type(content), headers=headers)
+
+
+def _search(visit: Visit, where: Conditions, like: str, upload: str) -> SearchAnswer:
+    gallery = visit.site.gallery
+    view = gallery.view
+    query, name, own = None, "", ""
+    if like:
+        if like not in view.rows:
+            raise RefusedError(404, "this sighting is not in the gallery; it may have been removed")
+        query = sighting(view, view.rows[like])
+        name, own = query.source, query.camera
+        hits = gallery.search_like(like, where.k, where.filter(own))
+    elif upload:
+        kept = visit.site.upload(upload)
+        if kept is None:
+            raise RefusedError(404, "this upload is no longer kept; upload the image again")
+        name = kept.name
+        hits = gallery.search_described(kept.described, where.k, where.filter())[0]
+    else:
+        raise InputError("nothing to search for; pick a sighting or upload an image")
+    _log(visit, where, like, upload)
+    return SearchAnswer(
+        like=like,
+        upload=upload,
+        name=name,
+        query=query,
+        hits=[found(hit) for hit in hits],
+        widen=[] if hits else _widen(where, own, like, upload),
+        model=view.manifest.current.fingerprint,
+    )
+
+
+def _widen(where: Conditions, own: str, like: str, upload: str) -> list[Widening]:
+    """Offer to drop each condition in turn."""
+    from dataclasses import replace
+
+    drops: dict[str, dict[str, Any]] = {
+        "any camera": {"camera": (), "others": False} if where.camera or where.others else {},
+        "any time": {"after": "", "before": ""} if where.after or where.before else {},
+        "any person": {"person": ()} if where.person else {},
+    }
+    return [
+        Widening(
+            words=words,
+            address=replace(where, **changes).address("/search", like=like, upload=upload),
+        )
+        for words, changes in drops.items()
+        if changes
+    ]
+
+
+def _log(visit: Visit, where: Conditions, like: str, upload: str) -> None:
+    asked = {name: value for name, value in where.values().items() if name != "k"}
+    query = like or f"upload {upload}"
+    visit.site.log(visit.who, "search", query=query, conditions=json.dumps(asked) if asked else "")

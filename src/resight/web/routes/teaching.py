@@ -1,0 +1,147 @@
+"""Teaching: same, different, a name, undo; the tray of what was taught; labels as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Form
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+
+from resight.errors import InputError
+from resight.gallery.labels import Entry
+from resight.web.answers import Taught, TeachAnswer, TrayAnswer, sighting
+from resight.web.rendering import render
+from resight.web.visiting import Changer, Visit, Visitor
+
+router = APIRouter()
+
+_Text = Annotated[str, Form()]
+
+
+@router.post("/teach", response_model=TeachAnswer, tags=["teaching"])
+def teach(
+    visit: Changer,
+    kind: Annotated[Literal["same", "different"], Form()],
+    a: Annotated[str, Form(description="the sighting that was searched for")],
+    b: Annotated[str, Form(description="the sighting that was found")],
+    back: _Text = "/",
+) -> Response:
+    """Say that two sightings show the same person, or different people."""
+    entry = visit.site.gallery.teach(kind, a, b, who=visit.who)
+    if visit.by_htmx:
+        return _card(visit, a, b)
+    return _answer(visit, entry, a, back)
+
+
+@router.post("/name", response_model=TeachAnswer, tags=["teaching"])
+def name(
+    visit: Changer,
+    a: Annotated[str, Form(description="any sighting of the person")],
+    person: Annotated[str, Form(description="the new name")],
+    back: _Text = "/",
+) -> Response:
+    """Give a person a name."""
+    entry = visit.site.gallery.teach("name", a, person=person, who=visit.who)
+    new = visit.site.gallery.view.labels.person(a)
+    from urllib.parse import urlencode
+
+    address = f"/person?{urlencode({'name': new})}" if back.startswith("/person") else back
+    return _answer(visit, entry, a, address)
+
+
+@router.post("/undo", response_model=TeachAnswer, tags=["teaching"])
+def undo(
+    visit: Changer,
+    key: Annotated[str, Form(description="what to undo; empty: the latest")] = "",
+    back: _Text = "/",
+) -> Response:
+    """Take back something that was taught."""
+    active = visit.site.gallery.view.labels.active
+    if not key and not active:
+        raise InputError("there is nothing left to undo")
+    visit.site.gallery.teach("undo", key or active[-1].key, who=visit.who)
+    undone = next((entry for entry in active if entry.key == (key or active[-1].key)), None)
+    if visit.wants_json:
+        return _answer(visit, undone, undone.a if undone else "", back)
+    return visit.back(back)
+
+
+@router.get("/taught", response_class=HTMLResponse, include_in_schema=False)
+def taught(visit: Visitor) -> HTMLResponse:
+    """Show everything that was taught."""
+    return visit.page("taught.html", answer=_tray(visit))
+
+
+@router.get("/taught.json", response_model=TrayAnswer, tags=["teaching"])
+def taught_json(visit: Visitor) -> TrayAnswer:
+    """List everything that was taught and not undone."""
+    return _tray(visit)
+
+
+@router.get("/labels.csv", response_class=PlainTextResponse, tags=["teaching"])
+def labels_csv(visit: Visitor) -> PlainTextResponse:
+    """Export who is who: id, person, camera, time, source; only labelled sightings."""
+    view = visit.site.gallery.view
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(["id", "person", "camera", "time", "source"])
+    for row in range(len(view.table)):
+        one = sighting(view, row)
+        if one.person:
+            time = "" if one.time is None else repr(one.time)
+            writer.writerow(
+                [one.id, *map(_plain, (one.person, one.camera)), time, _plain(one.source)]
+            )
+    visit.site.log(visit.who, "export labels")
+    headers = {"Content-Disposition": 'attachment; filename="labels.csv"'}
+    return PlainTextResponse(buffer.getvalue(), headers=headers, media_type="text/csv")
+
+
+def _plain(text: str) -> str:
+    """Keep spreadsheets from running a name as a formula."""
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+
+
+def _tray(visit: Visit) -> TrayAnswer:
+    active = visit.site.gallery.view.labels.active
+    return TrayAnswer(taught=[_taught(entry) for entry in reversed(active)])
+
+
+def _taught(entry: Entry) -> Taught:
+    return Taught(
+        key=entry.key,
+        kind=entry.kind,  # type: ignore[arg-type]  # undo is never active
+        a=entry.a,
+        b=entry.b,
+        person=entry.person,
+        who=entry.who,
+        when=entry.when,
+    )
+
+
+def _answer(visit: Visit, entry: Entry | None, a: str, back: str) -> Response:
+    if not visit.wants_json:
+        return visit.back(back)
+    labels = visit.site.gallery.view.labels
+    answer = TeachAnswer(
+        taught=_taught(entry) if entry else None,
+        person=labels.person(a) if a else "",
+        total=len(labels.active),
+    )
+    return JSONResponse(answer.model_dump())
+
+
+def _card(visit: Visit, a: str, b: str) -> HTMLResponse:
+    """Return the verdict of one card and the new tray, for htmx to put in place."""
+    view = visit.site.gallery.view
+    values = {
+        "csrf": visit.csrf,
+        "like": a,
+        "hit": sighting(view, view.rows[b]),
+        "verdict": view.labels.verdict(a, b),
+        "info": visit.site.gallery.info(),
+        "refit": visit.site.job.state(),
+    }
+    return HTMLResponse(render("verdict_part.html", **values))

@@ -1,0 +1,81 @@
+"""What one running server knows: the gallery, its guard, uploads in memory and the refit."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
+
+from resight.gallery import Described, Gallery
+from resight.gallery.crops import check, decode, keep
+from resight.gallery.forgetting import expire
+from resight.web.refitting import RefitJob
+from resight.web.security import Guard
+
+_KEPT_UPLOADS = 32
+_EXPIRY_EVERY = 3600.0
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A query image that somebody sent: kept in memory only, until newer ones push it out."""
+
+    name: str
+    image: bytes
+    described: Described
+
+
+@dataclass
+class Site:
+    """Shared by all requests."""
+
+    gallery: Gallery
+    guard: Guard
+    job: RefitJob = field(init=False)
+    _uploads: OrderedDict[str, Upload] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _expired_at: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.job = RefitJob(self.gallery)
+
+    def keep_upload(self, name: str, content: bytes) -> str:
+        """Check and describe an uploaded image; return the key under which it can be searched."""
+        picture = decode(content, name)
+        check(picture, name)
+        stored, picture = keep(content, picture, None)
+        upload = Upload(name, stored, self.gallery.describe([picture]))
+        key = secrets.token_urlsafe(9)
+        with self._lock:
+            self._uploads[key] = upload
+            while len(self._uploads) > _KEPT_UPLOADS:
+                self._uploads.popitem(last=False)
+        return key
+
+    def upload(self, key: str) -> Upload | None:
+        """Return an upload that is still in memory."""
+        with self._lock:
+            return self._uploads.get(key)
+
+    def log(self, who: str, what: str, **details: Any) -> None:
+        """Note who did what in the gallery's access log."""
+        entry = {"when": time.time(), "who": who, "what": what, **details}
+        self.gallery.engine.append("access", secrets.token_hex(8), json.dumps(entry))
+
+    def accesses(self, limit: int = 200) -> list[dict[str, Any]]:
+        """Return the latest entries of the access log, newest first."""
+        return [json.loads(text) for _, text in self.gallery.engine.read("access")][::-1][:limit]
+
+    def expire_sometimes(self) -> None:
+        """Remove sightings past their retention, at most once an hour."""
+        now = time.time()
+        with self._lock:
+            due = now - self._expired_at > _EXPIRY_EVERY
+            if due:
+                self._expired_at = now
+        if due:
+            expire(self.gallery)
