@@ -135,6 +135,9 @@ def _params(words: list[str]) -> dict[str, dict[str, Any]]:
 
 
 def _print(found: Evaluation, as_json: bool) -> None:
+    for run in found.result["runs"]:
+        for text in run["warnings"]:
+            say(f"{run['title']}: {text}")
     if as_json:
         print_json(found.result)
         return

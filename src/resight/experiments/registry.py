@@ -61,7 +61,7 @@ _ALL = (
     LearnerSpec("kmfa", "kMFA", "kernel_mfa:KernelMFA"),
     LearnerSpec("nfst", "NFST", "nfst:NFST"),
     LearnerSpec("knfst", "KNFST", "kernel_nfst:KernelNFST"),
-    LearnerSpec("mlapg", "MLAPG", "mlapg:MLAPG", normalize=False),
+    LearnerSpec("mlapg", "MLAPG", "mlapg:MLAPG", False, {"scale": None}),
     LearnerSpec("lmnn", "LMNN", "lmnn:LMNN"),
     LearnerSpec("itml", "ITML", "itml:ITML"),
 )

@@ -20,7 +20,7 @@ from resight.experiments.features import Features, FeatureStore
 from resight.experiments.gram import GramSpace
 from resight.experiments.paper import PaperTable
 from resight.experiments.results import percent_summary
-from resight.experiments.runner import RANKS, Plan, Trial, run
+from resight.experiments.runner import RANKS, Plan, Trial, run, warnings_of
 from resight.protocols import Protocol, for_dataset
 
 SCHEMA = "resight.reproduce/1"
@@ -97,6 +97,8 @@ class _Bench:
             f"{title} ({job.plan.version}): rank 1 {rank1['mean']:.2f} ± {rank1['sd']:.2f}, "
             f"{figures['seconds']:.0f} s"
         )
+        for text in figures["warnings"]:
+            self.say(f"  {text}")
         return figures
 
     def sightings(self, dataset: str) -> Sightings:
@@ -140,6 +142,7 @@ def _figures(job: Job, trials: list[Trial], seconds: float) -> dict[str, Any]:
         "summary": summary,
         "trials": [{"rank1": 100.0 * trial.rank(1), "fit_s": trial.fit_s} for trial in trials],
         "seconds": seconds,
+        "warnings": warnings_of(trials),
     }
     if any(trial.choice for trial in trials):
         figures["chosen"] = [trial.params for trial in trials]

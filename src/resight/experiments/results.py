@@ -17,7 +17,7 @@ from resight._version import __version__
 from resight.datasets.sightings import Sightings
 from resight.evaluation.result import COLUMNS
 from resight.evaluation.statistics import summarise
-from resight.experiments.runner import RANKS, Plan, Trial
+from resight.experiments.runner import RANKS, Plan, Trial, warnings_of
 from resight.protocols import Protocol
 
 SCHEMA = "resight.result/1"
@@ -102,6 +102,7 @@ def _run_document(run: Run) -> dict[str, Any]:
         "rerank": run.plan.rerank,
         "trials": [_trial_document(trial) for trial in run.trials],
         "summary": run.summary(),
+        "warnings": warnings_of(run.trials),
     }
 
 

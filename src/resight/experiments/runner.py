@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -61,6 +62,7 @@ class Trial:
     params: dict[str, Any]
     fit_s: float
     choice: list[dict[str, Any]] | None = None  # how each candidate scored
+    warnings: tuple[str, ...] = ()  # what the learner had to say about its fit
 
     def rank(self, k: int) -> float:
         """Fraction found within the first k, mean of directions."""
@@ -106,6 +108,15 @@ def run(
     return [list(of_plan) for of_plan in zip(*trials, strict=True)]
 
 
+def warnings_of(trials: Sequence[Trial]) -> list[str]:
+    """List what learners warned of, each once, with the number of splits it happened in."""
+    counts: dict[str, int] = {}
+    for trial in trials:
+        for text in trial.warnings:
+            counts[text] = counts.get(text, 0) + 1
+    return [f"in {count} of {len(trials)} splits: {text}" for text, count in counts.items()]
+
+
 def run_split(
     sightings: Sightings, protocol: Protocol, space: GramSpace, split: Split, plans: Sequence[Plan]
 ) -> list[Trial]:
@@ -136,10 +147,13 @@ def _trial(
     key = (plan.spec.normalize, isinstance(learner, Euclidean))
     if key not in known:
         known[key] = space.products(split.train, split.test, normalize=key[0], between_test=key[1])
-    distances = _test_distances(learner, known[key], persons, cameras)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        distances = _test_distances(learner, known[key], persons, cameras)
     seconds = time.perf_counter() - start
     rankings = rank_directions(sightings, protocol, split, distances, plan.rerank)
-    return Trial(rankings, params, seconds, table)
+    said = dict.fromkeys(str(warning.message) for warning in caught)
+    return Trial(rankings, params, seconds, table, tuple(said))
 
 
 def _test_distances(
