@@ -1,0 +1,45 @@
+"""The whole flow on cameras that the package draws itself: images to report and gallery."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from resight.datasets.synthetic import draw_cameras
+from resight.experiments.evaluate import Evaluation, evaluate
+from resight.experiments.executors import Executor
+from resight.experiments.features import FeatureStore
+from resight.experiments.fitting import fit_model
+from resight.experiments.results import save
+from resight.experiments.runner import Plan
+from resight.report import write
+
+DESCRIPTORS = "gog+lomo-dagger"
+LEARNERS = ("kxqda", "xqda", "euclidean")
+N_PEOPLE = 160
+SEED = 7
+
+
+@dataclass(frozen=True)
+class Demo:
+    """What the demo made, and where."""
+
+    evaluation: Evaluation
+    images: Path
+    model: Path
+    report: Path
+
+
+def run_demo(out: Path, *, n_jobs: int = 1, executor: Executor | None = None) -> Demo:
+    """Draw two cameras, extract, learn, evaluate; write report and model below `out`."""
+    images, store = out / "cameras", FeatureStore(out / "features")
+    sightings = draw_cameras(images, N_PEOPLE, seed=SEED)
+    plans = [Plan(name) for name in LEARNERS]
+    found = evaluate(sightings, store, [DESCRIPTORS], plans, n_jobs=n_jobs, executor=executor)
+    save(out / "result", found.result, found.sightings, found.runs)
+    report = out / "report.html"
+    rankings = out / "result" / "rankings.csv"
+    write(report, found.result, found.sightings, rankings, "resight demo")
+    model = out / "model"
+    fit_model(sightings, store, DESCRIPTORS, "kxqda", {}, executor=executor).model.save(model)
+    return Demo(found, images, model, report)
