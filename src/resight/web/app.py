@@ -17,7 +17,7 @@ from resight.errors import InputError, ResightError
 from resight.gallery import Gallery
 from resight.web.rendering import STATIC, render
 from resight.web.routes import browsing, people, refit, searching, teaching
-from resight.web.security import HEADERS, SESSION, TOKEN, Guard, LimitBody, RefusedError
+from resight.web.security import HEADERS, SESSION, TOKEN, Guard, RefusedError
 from resight.web.site import Site
 
 Next = Callable[[Request], Awaitable[Response]]
@@ -40,24 +40,25 @@ def make_app(gallery: Gallery, guard: Guard) -> FastAPI:
         app.include_router(part.router)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.middleware("http")(_guarded)
-    app.add_middleware(LimitBody)
     for kind in (ResightError, RefusedError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _explain)
     return app
 
 
 async def _guarded(request: Request, go_on: Next) -> Response:
-    """Check host and token, give the session its cookie, add the headers."""
+    """Check host, size and token, give the session its cookie, add the headers."""
     guard: Guard = request.app.state.site.guard
     session = request.cookies.get(SESSION) or secrets.token_urlsafe(16)
     request.state.csrf = guard.csrf(session)
     try:
         guard.check_host(request)
+        guard.check_size(request)
         if not request.url.path.startswith("/static/"):
             request.state.who = guard.who(request)
         response = _without_token(request) or await go_on(request)
     except RefusedError as refused:
         response = await _explain(request, refused)
+        response.headers["Connection"] = "close"  # whatever else was sent is not read
     for name, value in HEADERS.items():
         response.headers[name] = value
     if SESSION not in request.cookies:

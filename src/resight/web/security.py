@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 
 from starlette.requests import HTTPConnection
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MAX_BODY = 21 * 2**20  # an image of 20 MB and what a form puts around it
 SESSION, TOKEN = "resight_session", "resight_token"
@@ -67,6 +66,20 @@ class Guard:
         if self.loopback and name not in LOOPBACK:
             raise RefusedError(421, f"this server is not {name!r}; use the address it printed")
 
+    def check_size(self, request: HTTPConnection) -> None:
+        """Refuse large bodies before they are read, and bodies that do not say how large they are.
+
+        Browsers always say; the server holds them to what they said.
+        """
+        declared = request.headers.get("content-length", "0")
+        if "transfer-encoding" in request.headers or not declared.isdigit():
+            raise RefusedError(411, "say how long the request is (Content-Length)")
+        if int(declared) > MAX_BODY:
+            limit = MAX_BODY // 2**20 - 1
+            raise RefusedError(
+                413, f"too large: an upload may have {limit} MB. Cut the person out of it first"
+            )
+
     def who(self, request: HTTPConnection) -> str:
         """Name the user, refusing those without a valid token."""
         address = request.client.host if request.client else "unknown"
@@ -98,54 +111,3 @@ class Guard:
 def _bearer(request: HTTPConnection) -> str:
     kind, _, value = request.headers.get("authorization", "").partition(" ")
     return value.strip() if kind.lower() == "bearer" else ""
-
-
-class LimitBody:
-    """Refuse large request bodies before they are read, or as soon as they have grown too large."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on with its body counted."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        headers = dict(scope["headers"])
-        declared = headers.get(b"content-length", b"0")
-        if not declared.isdigit() or int(declared) > MAX_BODY:
-            await _too_large(send)
-            return
-        seen, started = 0, False
-
-        async def counted() -> Message:
-            nonlocal seen
-            message = await receive()
-            seen += len(message.get("body", b""))
-            if seen > MAX_BODY:
-                raise _TooLargeError
-            return message
-
-        async def noted(message: Message) -> None:
-            nonlocal started
-            started = True
-            await send(message)
-
-        try:
-            await self.app(scope, counted, noted)
-        except _TooLargeError:
-            if not started:
-                await _too_large(send)
-
-
-class _TooLargeError(Exception):
-    pass
-
-
-async def _too_large(send: Send) -> None:
-    text = (
-        f"too large: an upload may have {MAX_BODY // 2**20 - 1} MB. Cut the person out of it first"
-    )
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
-    await send({"type": "http.response.start", "status": 413, "headers": headers})
-    await send({"type": "http.response.body", "body": text.encode()})

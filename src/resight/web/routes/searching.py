@@ -54,12 +54,14 @@ async def upload(request: Request) -> Response:
         form = await _InMemory(request.headers, request.stream(), max_files=1, max_fields=5).parse()
     except (MultiPartException, KeyError) as error:
         raise InputError("the upload did not arrive as a form with a file; try again") from error
-    visit.site.guard.check_change(request, str(form.get("csrf", "")))
-    file = form.get("image")
-    if file is None or isinstance(file, str) or not file.size:
-        raise InputError("no image was chosen; choose a JPEG or PNG of one person")
-    name, content = file.filename or "upload", await file.read()
-    await form.close()
+    try:
+        visit.site.guard.check_change(request, str(form.get("csrf", "")))
+        file = form.get("image")
+        if file is None or isinstance(file, str) or not file.size:
+            raise InputError("no image was chosen; choose a JPEG or PNG of one person")
+        name, content = file.filename or "upload", await file.read()
+    finally:
+        await form.close()
     key = await run_in_threadpool(visit.site.keep_upload, name, content)
     if visit.wants_json:
         return JSONResponse({"upload": key})

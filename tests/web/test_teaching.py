@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import csv
+import io
+from html import unescape
+from typing import Any
+
+import pytest
+
+from resight.gallery import Gallery
+
+JSON = {"Accept": "application/json"}
+
+
+def test_teach_and_undo(client: Any, gallery: Gallery, demo: Any, csrf: str) -> None:
+    a, b = demo.unlabelled_pairs(gallery)[0]
+    form = {"kind": "same", "a": a, "b": b, "csrf": csrf, "back": f"/search?like={a}"}
+    answer = client.post("/teach", data=form)
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/search?like={a}")
+    assert "Same person" in client.get(f"/search?like={a}&k=90").text
+    tray = client.get("/taught.json").json()["taught"]
+    assert [(one["kind"], one["a"], one["b"]) for one in tray] == [("same", a, b)]
+    assert client.get("/taught").text.count("Undo answer") == 1
+    assert client.post("/undo", data={"csrf": csrf}, headers=JSON).json()["total"] == 0
+    assert client.get("/taught.json").json() == {"taught": []}
+    nothing = client.post("/undo", data={"csrf": csrf}, headers=JSON)
+    assert (nothing.status_code, nothing.json()) == (
+        422,
+        {"error": "there is nothing left to undo"},
+    )
+
+
+def test_undo_of_one_among_several(client: Any, gallery: Gallery, demo: Any, csrf: str) -> None:
+    pairs = demo.unlabelled_pairs(gallery)[:3]
+    keys = []
+    for a, b in pairs:
+        form = {"kind": "same", "a": a, "b": b, "csrf": csrf}
+        keys.append(client.post("/teach", data=form, headers=JSON).json()["taught"]["key"])
+    client.post("/undo", data={"csrf": csrf, "key": keys[1]})
+    assert [one["key"] for one in client.get("/taught.json").json()["taught"]] == [keys[2], keys[0]]
+
+
+def test_a_contradiction_is_refused(client: Any, gallery: Gallery, demo: Any, csrf: str) -> None:
+    a, b = demo.unlabelled_pairs(gallery)[0]
+    form = {"a": a, "b": b, "csrf": csrf}
+    client.post("/teach", data={**form, "kind": "different"})
+    refused = client.post("/teach", data={**form, "kind": "same"}, headers=JSON)
+    assert refused.status_code == 422
+    assert "told apart before" in refused.json()["error"]
+    part = client.post("/teach", data={**form, "kind": "same"}, headers={"HX-Request": "true"})
+    assert part.headers["hx-retarget"] == "#message"
+    assert "told apart before" in part.text
+
+
+def test_htmx_gets_the_card_and_the_tray(
+    client: Any, gallery: Gallery, demo: Any, csrf: str
+) -> None:
+    a, b = demo.unlabelled_pairs(gallery)[0]
+    form = {"kind": "different", "a": a, "b": b, "csrf": csrf}
+    part = client.post("/teach", data=form, headers={"HX-Request": "true"}).text
+    assert "<html" not in part
+    assert f'id="verdict-{b}"' in part
+    assert "Different person" in part
+    assert 'id="tray" aria-label="Teaching" hx-swap-oob="true"' in part
+
+
+MARKUP = "<script>alert('x')</script>"
+
+
+def test_names_with_markup_are_shown_as_text(
+    client: Any, gallery: Gallery, demo: Any, csrf: str
+) -> None:
+    a, b = demo.unlabelled_pairs(gallery)[0]
+    client.post("/teach", data={"kind": "same", "a": a, "b": b, "csrf": csrf})
+    answer = client.post("/name", data={"a": a, "person": MARKUP, "csrf": csrf, "back": "/person"})
+    page = client.get(answer.headers["location"])
+    assert page.status_code == 200
+    for address in (answer.headers["location"], f"/search?like={a}&k=90", "/taught", "/?known=yes"):
+        text = client.get(address).text
+        assert MARKUP not in text
+    assert MARKUP in unescape(page.text)
+    twin = client.get("/person.json", params={"name": MARKUP}).json()
+    assert {one["id"] for one in twin["sightings"]} == {a, b}
+
+
+@pytest.mark.parametrize("person", ["", " ", "x" * 101, "0001"])
+def test_bad_names(client: Any, gallery: Gallery, demo: Any, csrf: str, person: str) -> None:
+    a, b = demo.unlabelled_pairs(gallery)[0]
+    client.post("/teach", data={"kind": "same", "a": a, "b": b, "csrf": csrf})
+    answer = client.post("/name", data={"a": a, "person": person, "csrf": csrf}, headers=JSON)
+    assert answer.status_code == 422
+
+
+def test_export(client: Any, gallery: Gallery, demo: Any, csrf: str) -> None:
+    a, b = demo.unlabelled_pairs(gallery)[0]
+    client.post("/teach", data={"kind": "same", "a": a, "b": b, "csrf": csrf})
+    client.post("/name", data={"a": a, "person": "=HYPERLINK(1)", "csrf": csrf})
+    answer = client.get("/labels.csv")
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert len(rows) == 36 + 2
+    assert {row["person"] for row in rows if row["id"] in (a, b)} == {"'=HYPERLINK(1)"}
+    assert "labels.csv" in answer.headers["content-disposition"]
