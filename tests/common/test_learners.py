@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -381,3 +382,24 @@ def test_pipeline_in_a_grid_search_over_persons(learner: MetricLearner, toy: Toy
     search.fit(toy.X, toy.persons, cameras=toy.cameras, groups=toy.persons)
     assert search.best_score_ > 0.3
     assert search.transform(toy.Q).shape[0] == len(toy.Q)
+
+
+# What the guide says
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "learners.md"
+
+
+def test_the_guide_lists_every_learner_and_whether_it_uses_cameras() -> None:
+    lines = GUIDE.read_text(encoding="utf-8").splitlines()
+    rows = {line.split("`")[1]: line for line in lines if re.match(r"\| `\w+` \|.*\[\d+", line)}
+    assert set(rows) == set(NAMES)
+    assert {name for name, row in rows.items() if "persons only" not in row} == USES_CAMERAS
+
+
+def test_the_code_of_the_guide_runs() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    names: dict[str, Any] = {}
+    for block in blocks:
+        exec(block, names)
+    assert names["D"].shape == (40, 40)
+    assert names["search"].best_score_ > 0.3
