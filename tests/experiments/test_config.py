@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+
+from resight.errors import InputError
+from resight.experiments.config import checked_config, read_config
+
+
+def test_unknown_keys_are_refused_with_the_nearest(tmp_path):
+    file = tmp_path / "run.toml"
+    file.write_text('dataset = "grid"\nlearner = ["kxqda"]\n')
+    with pytest.raises(InputError, match="did you mean 'learners'"):
+        checked_config(read_config(file))
+
+
+def test_learners_and_their_parameters_are_checked_before_any_work():
+    with pytest.raises(InputError, match="did you mean 'kxqda'"):
+        checked_config({"dataset": "x", "learners": ["kxqd"]}).plans()
+    with pytest.raises(InputError, match="did you mean 'width'"):
+        checked_config({"dataset": "x", "params": {"kxqda": {"widht": 2.0}}}).plans()
+    with pytest.raises(InputError, match="not among the learners"):
+        checked_config({"dataset": "x", "params": {"xqda": {"reg": 1e-3}}}).plans()
+
+
+def test_versions_and_rerankings_become_plans():
+    plans = checked_config(
+        {"dataset": "x", "learners": ["kxqda:cv", "xqda"], "rerank": ["k-reciprocal"]}
+    ).plans()
+    assert [(p.learner, p.version, p.rerank) for p in plans] == [
+        ("kxqda", "cv", None),
+        ("kxqda", "cv", "k-reciprocal"),
+        ("xqda", "default", None),
+        ("xqda", "default", "k-reciprocal"),
+    ]
+    assert plans[0].candidates
+    assert not plans[2].candidates
+
+
+@pytest.mark.parametrize("word", ["xqda:cv", "kxqda:best"])
+def test_unknown_versions_are_refused(word):
+    with pytest.raises(InputError, match="':cv' is for kxqda"):
+        checked_config({"dataset": "x", "learners": [word]}).plans()
+
+
+def test_damaged_and_missing_files_are_named(tmp_path):
+    with pytest.raises(InputError, match="no configuration file"):
+        read_config(tmp_path / "none.toml")
+    (tmp_path / "bad.toml").write_text("dataset = [")
+    with pytest.raises(InputError, match="not valid TOML"):
+        read_config(tmp_path / "bad.toml")
