@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from resight.datasets.sightings import Sightings
+from resight.evaluation import cmc
+from resight.experiments.candidates import CV
+from resight.experiments.gram import GramSpace
+from resight.experiments.results import Run, document, save
+from resight.experiments.runner import Plan, run
+from resight.experiments.tables import results_table
+from resight.protocols import half_half
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(11)
+    n = 32
+    codes = np.tile(np.arange(n), 2)
+    cameras = np.repeat(["A", "B"], n)
+    sightings = Sightings(
+        paths=[f"{camera}/{code}.png" for camera, code in zip(cameras, codes, strict=True)],
+        persons=codes.astype(str),
+        cameras=cameras,
+        name="vectors",
+    )
+    X = rng.normal(size=(n, 40))[codes] + 0.8 * rng.normal(size=(2 * n, 40))
+    return sightings, X, half_half(sightings, n_splits=3)
+
+
+def test_a_trial_equals_ranking_by_hand(data):
+    sightings, X, protocol = data
+    trials = run(sightings, protocol, GramSpace([X], precision="float64"), [Plan("euclidean")])[0]
+    split = protocol.splits[1]
+    rows = X - X[split.train].mean(axis=0)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    found = []
+    for query, gallery in split.directions:
+        D = ((rows[query][:, None] - rows[gallery][None]) ** 2).sum(axis=-1)
+        found.append(cmc(D, sightings.persons[query], sightings.persons[gallery])[0])
+    assert trials[1].rank(1) == pytest.approx(np.mean(found))
+
+
+def test_processes_do_not_change_results(data):
+    sightings, X, protocol = data
+    space = GramSpace([X])
+    plans = [Plan("kxqda"), Plan("kxqda", "cv", {}, CV[:3])]
+    alone = run(sightings, protocol, space, plans, n_jobs=1)
+    together = run(sightings, protocol, space, plans, n_jobs=2)
+    for a, b in zip(alone, together, strict=True):
+        assert [trial.map for trial in a] == pytest.approx([trial.map for trial in b])
+        assert [trial.params for trial in a] == [trial.params for trial in b]
+
+
+def test_reranked_rows_keep_the_plain_ones(data):
+    sightings, X, protocol = data
+    plans = [Plan("kxqda"), *(Plan("kxqda", rerank=r) for r in ("k-reciprocal", "cross-view"))]
+    plain, *others = run(sightings, protocol, GramSpace([X]), plans)
+    for trials in others:
+        assert len(trials) == len(plain)
+        assert all(0.0 <= trial.rank(1) <= 1.0 for trial in trials)
+    assert others[0][0].rankings[0].result.top_distances[0, 0] != pytest.approx(
+        plain[0].rankings[0].result.top_distances[0, 0]
+    )
+
+
+def test_warnings_of_learners_are_counted(data):
+    sightings, X, protocol = data
+    hopeless = Plan("kxqda", params={"reg": 1e3})
+    trials = run(sightings, protocol, GramSpace([X]), [hopeless])[0]
+    result = document(sightings, protocol, [Run(hopeless, ("vectors",), trials)], {})
+    assert result["runs"][0]["warnings"][0].startswith("in 3 of 3 splits: no direction separates")
+
+
+def test_documents_hold_percentages_and_survive_json(data, tmp_path):
+    sightings, X, protocol = data
+    plan = Plan("kxqda", "cv", {}, CV[:2])
+    trials = run(sightings, protocol, GramSpace([X]), [plan])[0]
+    runs = [Run(plan, ("vectors",), trials)]
+    result = document(sightings, protocol, runs, {"fingerprint": {}})
+    save(tmp_path, result, sightings, runs)
+    again = json.loads((tmp_path / "result.json").read_text())
+    assert again["schema"] == "resight.result/1"
+    summary = again["runs"][0]["summary"]["rank1"]
+    assert summary["mean"] == pytest.approx(100 * np.mean([trial.rank(1) for trial in trials]))
+    assert len(again["runs"][0]["trials"][0]["candidates"]) == 2
+    lines = (tmp_path / "rankings.csv").read_text().splitlines()
+    n_queries = sum(len(r.query_rows) for trial in trials for r in trial.rankings)
+    assert len(lines) == 1 + n_queries
+    assert "k-XQDA (cv), vectors" in results_table(result)
