@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import warnings
 from collections.abc import Sequence
@@ -109,12 +110,18 @@ def run(
 
 
 def warnings_of(trials: Sequence[Trial]) -> list[str]:
-    """List what learners warned of, each once, with the number of splits it happened in."""
+    """List what learners warned of, each once, with the number of splits it happened in.
+
+    Warnings that differ only in their figures count as one; the first is shown.
+    """
     counts: dict[str, int] = {}
+    shown: dict[str, str] = {}
     for trial in trials:
         for text in trial.warnings:
-            counts[text] = counts.get(text, 0) + 1
-    return [f"in {count} of {len(trials)} splits: {text}" for text, count in counts.items()]
+            kind = re.sub(r"[-+.\d]+(e[-+]?\d+)?", "#", text)
+            counts[kind] = counts.get(kind, 0) + 1
+            shown.setdefault(kind, text)
+    return [f"in {counts[kind]} of {len(trials)} splits: {text}" for kind, text in shown.items()]
 
 
 def run_split(
