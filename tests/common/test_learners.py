@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import doctest
 import re
 import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +118,12 @@ def test_docstring_says_whether_cameras_count(learner: MetricLearner) -> None:
     text = type(learner).__doc__ or ""
     assert "cameras" in text
     assert "References" in text
+
+
+def test_example_of_the_docstring_runs(learner: MetricLearner) -> None:
+    outcome = doctest.testmod(import_module(type(learner).__module__))
+    assert outcome.attempted > 0
+    assert outcome.failed == 0
 
 
 # What must not change the result

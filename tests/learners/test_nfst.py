@@ -59,3 +59,12 @@ def test_a_large_offset_changes_nothing(sample, n_features):
     np.testing.assert_allclose(
         far.distances(data.X + 1e5, data.X + 1e5), near.distances(data.X, data.X), atol=1e-8
     )
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_few_sightings_collapse_as_well(seed):
+    X = np.random.default_rng(seed).normal(size=(6, 20))
+    learner = NFST().fit(X, [1, 1, 2, 2, 3, 3])
+    assert learner.n_components_ == 2
+    E = learner.transform(X)
+    np.testing.assert_allclose(E[::2], E[1::2], atol=1e-12)

@@ -9,6 +9,7 @@ import scipy.linalg
 
 from resight.errors import InputError
 from resight.learners._base import Codes, Floats
+from resight.learners._subspace import round_off
 
 
 def null_directions(Z: Floats, persons: Codes) -> Floats:
@@ -31,8 +32,7 @@ def null_directions(Z: Floats, persons: Codes) -> Floats:
     np.add.at(sums, persons, Z)
     H = Z - (sums / members[:, None])[persons]  # (N, p): (I - L) Z
     values, vectors = scipy.linalg.eigh(H.T @ H, check_finite=False)  # T = H H^T of the paper
-    tolerance = len(values) * np.spacing(values[-1])
-    null: Floats = vectors[:, values <= tolerance]
+    null: Floats = vectors[:, values <= round_off(len(values)) * values[-1]]
     if null.shape[1]:
         return null
     warnings.warn(
@@ -64,7 +64,7 @@ def null_coefficients(K: Floats, persons: Codes) -> Floats:
         The columns sum to 0, so that it does not matter whether new rows are centred.
     """
     values, U = scipy.linalg.eigh(K, overwrite_a=True, check_finite=False)
-    kept = values > len(K) * np.finfo(np.float64).eps * max(values[-1], 0.0)
+    kept = values > round_off(len(K)) * max(values[-1], 0.0)
     if not kept.any():
         raise InputError(
             "the kernel does not tell any two training sightings apart; "

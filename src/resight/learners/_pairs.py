@@ -23,6 +23,7 @@ from resight.learners._base import (
     _without_learned_attributes,
 )
 from resight.learners._laplacian import CrossCameraPairs
+from resight.learners._subspace import round_off
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ class PairLearner(MetricLearner):
 def positive_root(M: Floats) -> Floats:
     """Return F with F F^T the nearest positive semi-definite matrix to M, (p, rank)."""
     values, vectors = scipy.linalg.eigh(M, check_finite=False)
-    positive = values > len(M) * np.finfo(np.float64).eps * np.abs(values).max()
+    positive = values > round_off(len(M)) * np.abs(values).max()
     if not positive.any():
         raise InputError(
             "the similar pairs differ more than the dissimilar ones in every direction, so nothing "

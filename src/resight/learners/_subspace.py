@@ -1,4 +1,4 @@
-"""Work in the span of the training rows: exact coordinates and PCA without a d x d matrix."""
+"""PCA in the span of the training rows: never a feature by feature matrix of wide data."""
 
 from __future__ import annotations
 
@@ -48,11 +48,6 @@ def _centred_blocks(X: Floats, mean: Floats) -> Iterator[tuple[slice, Floats]]:
     for start in range(0, X.shape[1], FEATURES_AT_ONCE):
         columns = slice(start, start + FEATURES_AT_ONCE)
         yield columns, X[:, columns] - mean[columns]
-
-
-def span(X: Floats) -> Floats:
-    """Return an orthonormal basis of the row space of X, shape (n_features, rank)."""
-    return _right_singular(X, np.zeros(X.shape[1]), min(X.shape))
 
 
 def pca(X: Floats, n_components: int | str, limit: int | None = None) -> Projection:
@@ -130,8 +125,15 @@ def lift(X: Floats, mean: Floats, coefficients: Floats) -> Floats:
 
 def _n_positive(values: Floats, size: int) -> int:
     """Count eigenvalues, largest first, that are above round-off."""
-    floor = size * np.finfo(np.float64).eps * max(float(values[0]), 0.0)
-    return int(np.count_nonzero(values > floor))
+    return int(np.count_nonzero(values > round_off(size) * max(float(values[0]), 0.0)))
+
+
+def round_off(size: int) -> float:
+    """Below this fraction of the largest eigenvalue of a matrix, another one counts as zero.
+
+    Sums of a few terms are not exact to as many units in the last place either, hence the 100.
+    """
+    return max(size, 100) * float(np.finfo(np.float64).eps)
 
 
 class PCAMetricLearner(MetricLearner):

@@ -13,6 +13,7 @@ from resight.learners import _parameters as allowed
 from resight.learners._base import Codes, Floats, KernelMetricLearner
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._pairs import ListedPairs, PairLearner, positive_root
+from resight.learners._subspace import round_off
 
 
 class KernelKISSME(KernelMetricLearner, PairLearner):
@@ -47,6 +48,17 @@ class KernelKISSME(KernelMetricLearner, PairLearner):
     ----------
     B. Nguyen, B. De Baets, "Kernel distance metric learning using pairwise constraints for person
     re-identification", IEEE TIP 28(2), 2019.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from resight import KernelKISSME
+    >>> rng = np.random.default_rng(0)
+    >>> persons = np.tile(np.arange(20), 2)
+    >>> X = rng.normal(size=(20, 30))[persons] + 0.3 * rng.normal(size=(40, 30))
+    >>> learner = KernelKISSME().fit(X, persons, cameras=np.repeat([0, 1], 20))
+    >>> learner.distances(X[:2], X[20:]).argmin(axis=1)
+    array([0, 1])
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -90,7 +102,7 @@ class KernelKISSME(KernelMetricLearner, PairLearner):
         else:
             # K = R R^T; the metric between coordinates R is R^T C R, kernel rows k are R x.
             values, U = scipy.linalg.eigh(K, check_finite=False)
-            kept = values > len(K) * np.finfo(np.float64).eps * values[-1]
+            kept = values > round_off(len(K)) * values[-1]
             roots, U = np.sqrt(values[kept]), U[:, kept]
             R = U * roots  # (N, rank)
             self.coef_ = (U / roots) @ positive_root(R.T @ C @ R)

@@ -53,6 +53,16 @@ class KernelLFDA(KernelMetricLearner):
     ----------
     F. Xiong, M. Gou, O. Camps, M. Sznaier, "Person re-identification using kernel-based metric
     learning methods", ECCV 2014.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from resight import KernelLFDA
+    >>> rng = np.random.default_rng(0)
+    >>> persons = np.tile(np.arange(20), 2)
+    >>> X = rng.normal(size=(20, 30))[persons] + 0.3 * rng.normal(size=(40, 30))
+    >>> KernelLFDA().fit(X, persons).distances(X[:2], X[20:]).argmin(axis=1)
+    array([0, 1])
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

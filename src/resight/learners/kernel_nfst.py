@@ -30,13 +30,23 @@ class KernelNFST(KernelMetricLearner):
     Notes
     -----
     The steps of NFST in the basis B = (I - 1/N) U Lambda^-1/2 of the centred kernel matrix
-    U Lambda U^T. An eigenvalue counts as zero below N eps times the largest; the published code
-    has an absolute 1e-12, which depends on the scale of the kernel.
+    U Lambda U^T. An eigenvalue counts as zero by its ratio to the largest; the published code has
+    an absolute 1e-12, which depends on the scale of the kernel.
 
     References
     ----------
     L. Zhang, T. Xiang, S. Gong, "Learning a discriminative null space for person
     re-identification", CVPR 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from resight import KernelNFST
+    >>> rng = np.random.default_rng(0)
+    >>> persons = np.tile(np.arange(20), 2)
+    >>> X = rng.normal(size=(20, 30))[persons] + 0.3 * rng.normal(size=(40, 30))
+    >>> KernelNFST().fit(X, persons).distances(X[:2], X[20:]).argmin(axis=1)
+    array([0, 1])
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {**allowed.KERNEL}

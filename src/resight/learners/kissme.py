@@ -18,7 +18,7 @@ from resight.learners._pairs import (
     n_independent_similar,
     positive_root,
 )
-from resight.learners._subspace import Projection, pca
+from resight.learners._subspace import Projection, pca, round_off
 
 
 class KISSME(PairLearner):
@@ -142,7 +142,7 @@ def quadratic_form(A: Floats, B: Floats, M: Floats) -> Floats:
 def _inverse(C: Floats) -> Floats:
     """Inverse of a symmetric positive definite matrix; LinAlgError when there is none."""
     values, vectors = scipy.linalg.eigh(C)
-    if values[0] <= len(C) * np.finfo(np.float64).eps * values[-1]:
+    if values[0] <= round_off(len(C)) * values[-1]:
         raise scipy.linalg.LinAlgError("singular covariance")
     inverse: Floats = (vectors / values) @ vectors.T
     return inverse

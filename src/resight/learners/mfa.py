@@ -53,6 +53,16 @@ class MFA(PCAMetricLearner):
     ----------
     S. Yan et al., "Graph embedding and extensions: a general framework for dimensionality
     reduction", TPAMI 29(1), 2007.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from resight import MFA
+    >>> rng = np.random.default_rng(0)
+    >>> persons = np.tile(np.arange(20), 2)
+    >>> X = rng.normal(size=(20, 30))[persons] + 0.3 * rng.normal(size=(40, 30))
+    >>> MFA().fit(X, persons).distances(X[:2], X[20:]).argmin(axis=1)
+    array([0, 1])
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
