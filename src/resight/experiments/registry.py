@@ -66,6 +66,8 @@ _ALL = (
     LearnerSpec("itml", "ITML", "itml:ITML"),
 )
 
+ITERATIVE = ("mlapg", "lmnn", "itml")  # minutes where the others take seconds
+
 LEARNERS: dict[str, LearnerSpec] = {spec.name: spec for spec in _ALL}
 
 

@@ -19,12 +19,14 @@ from resight.experiments.executors import Executor
 from resight.experiments.features import Features, FeatureStore
 from resight.experiments.gram import GramSpace
 from resight.experiments.paper import PaperTable
+from resight.experiments.registry import ITERATIVE
 from resight.experiments.results import percent_summary
 from resight.experiments.runner import RANKS, Plan, Trial, run, warnings_of
 from resight.protocols import Protocol, for_dataset
 
 SCHEMA = "resight.reproduce/1"
 Say = Callable[[str], None]
+_SIZES = ("grid", "prid2011", "prid450s", "cuhk01")  # ascending
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,14 @@ def reproduce(
         for row in table.rows
         for plan in row.plans()
     )
-    ordered = sorted(jobs, key=lambda job: (job.dataset, job.protocol, job.descriptors))
-    found = {job: bench.measure(job) for job in ordered}
+    found = {job: bench.measure(job) for job in sorted(jobs, key=_order)}
     return {"schema": SCHEMA, "tables": [_table_document(table, found) for table in chosen]}
+
+
+def _order(job: Job) -> tuple[bool, int, str, tuple[str, ...]]:
+    """Small before large, quick before iterative, and equal Gram matrices together."""
+    slow = job.plan.learner in ITERATIVE
+    return slow, _SIZES.index(job.dataset), job.protocol, job.descriptors
 
 
 class _Bench:
