@@ -294,6 +294,19 @@ def test_cameras_of_another_length(learner: MetricLearner, toy: Toy) -> None:
         learner.fit(toy.X, toy.persons, toy.cameras[1:])
 
 
+@pytest.mark.parametrize("missing", [None, np.nan])
+def test_a_missing_camera(learner: MetricLearner, toy: Toy, missing: Any) -> None:
+    cameras = [missing, *toy.cameras[1:].tolist()]
+    with pytest.raises(InputError, match=r"cameras .* leave out"):
+        learner.fit(toy.X, toy.persons, cameras)
+
+
+def test_persons_of_mixed_kinds(learner: MetricLearner, toy: Toy) -> None:
+    persons = np.array(["ann", *toy.persons[1:].tolist()], dtype=object)
+    with pytest.raises(InputError, match=r"persons .* all as text"):
+        learner.fit(toy.X, persons, toy.cameras)
+
+
 def test_use_before_fit(learner: MetricLearner, toy: Toy) -> None:
     with pytest.raises(NotFittedError):
         learner.distances(toy.Q, toy.G)

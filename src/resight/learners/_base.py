@@ -55,7 +55,7 @@ class MetricLearner(
         rows: Floats
         rows, labels = validate_data(fresh, X, y, dtype=self._dtypes, ensure_min_samples=2)
         _refuse_equal(rows)
-        fresh.persons_, codes = np.unique(labels, return_inverse=True)
+        fresh.persons_, codes = _encode(labels, "persons")
         camera_codes = encode_cameras(cameras, len(codes))
         fresh.training_fingerprint_ = _fingerprint(rows, codes, camera_codes)
         fresh._fit(rows, codes, camera_codes)
@@ -164,8 +164,22 @@ def encode_cameras(cameras: ArrayLike | None, n_sightings: int) -> Codes | None:
             f"cameras has shape {given.shape}, but there are {n_sightings} sightings; "
             "give one camera for each row"
         )
-    codes: Codes = np.unique(given, return_inverse=True)[1]
-    return codes
+    return _encode(given, "cameras")[1]
+
+
+def _encode(labels: NDArray[Any], what: str) -> tuple[NDArray[Any], Codes]:
+    """Return the distinct labels, sorted, and for each label its place among them."""
+    try:
+        distinct, codes = np.unique(labels, return_inverse=True)
+    except TypeError:
+        kinds = ", ".join(sorted({type(label).__name__ for label in labels}))
+        raise InputError(
+            f"{what} are a mixture of {kinds}, which have no order; give all as text or all as "
+            "numbers, and leave out sightings whose label is missing"
+        ) from None
+    if distinct.dtype.kind == "f" and np.isnan(distinct).any():
+        raise InputError(f"{what} hold NaN; leave out sightings whose label is missing")
+    return distinct, codes
 
 
 def squared_euclidean(A: Floats, B: Floats) -> Floats:

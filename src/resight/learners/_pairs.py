@@ -23,7 +23,7 @@ from resight.learners._base import (
     _without_learned_attributes,
 )
 from resight.learners._laplacian import CrossCameraPairs
-from resight.learners._subspace import round_off
+from resight.learners._subspace import CENTRED_BY_COLUMNS, round_off
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,8 @@ Self = TypeVar("Self", bound="PairLearner")
 class PairLearner(MetricLearner):
     """A learner that needs pairs only: `_fit_to_pairs` gets the rows and the pairs."""
 
+    _dtypes = CENTRED_BY_COLUMNS
+
     def fit_pairs(self: Self, X: ArrayLike, similar: ArrayLike, dissimilar: ArrayLike) -> Self:
         """Learn from listed pairs instead of persons and cameras.
 
@@ -95,7 +97,7 @@ class PairLearner(MetricLearner):
         """
         self._validate_params()
         fresh = _without_learned_attributes(self)
-        rows: Floats = validate_data(fresh, X, dtype=(np.float64, np.float32), ensure_min_samples=2)
+        rows: Floats = validate_data(fresh, X, dtype=self._dtypes, ensure_min_samples=2)
         _refuse_equal(rows)
         alike = _checked("similar", similar, len(rows))
         unlike = _checked("dissimilar", dissimilar, len(rows))

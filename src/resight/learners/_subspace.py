@@ -19,6 +19,9 @@ AUTO_COMPONENTS = 100
 #: Columns converted to float64 together: bounds the copy that centring needs.
 FEATURES_AT_ONCE = 2048
 
+#: What learners that centre so accept as it is: float32 descriptors are never copied whole.
+CENTRED_BY_COLUMNS: tuple[type, ...] = (np.float64, np.float32)
+
 
 @dataclass(frozen=True)
 class Projection:
@@ -143,6 +146,8 @@ class PCAMetricLearner(MetricLearner):
     keeps ``mean_`` (n_features,) and ``components_`` (n_features, n_components): the embedding of
     a sighting is its centred descriptor times ``components_``.
     """
+
+    _dtypes = CENTRED_BY_COLUMNS
 
     pca: int | str
 

@@ -9,7 +9,13 @@ import numpy as np
 from resight.learners._base import Codes, Floats, MetricLearner
 from resight.learners._foley_sammon import null_coefficients, null_directions
 from resight.learners._graphs import check_persons
-from resight.learners._subspace import Projection, centred_products, lift, pca
+from resight.learners._subspace import (
+    CENTRED_BY_COLUMNS,
+    Projection,
+    centred_products,
+    lift,
+    pca,
+)
 
 
 class NFST(MetricLearner):
@@ -47,6 +53,7 @@ class NFST(MetricLearner):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
+    _dtypes = CENTRED_BY_COLUMNS
 
     def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
         check_persons(persons)
