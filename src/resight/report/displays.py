@@ -1,0 +1,102 @@
+"""Plots of a result: the data first, the drawing second."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+_COLOURS = ("#1b6ca8", "#c8553d", "#588157", "#8a5a9e", "#b08900", "#4d5d6c", "#d17aa6", "#2a9d8f")
+_SHOWN_RANKS = 20
+
+
+@dataclass(frozen=True)
+class CMCCurve:
+    """Cumulative match characteristic of one run, in percent, with its spread over splits."""
+
+    title: str
+    mean: Floats  # (n_ranks,)
+    sd: Floats  # (n_ranks,)
+
+
+@dataclass(frozen=True)
+class CMCDisplay:
+    """CMC curves of all runs of a result."""
+
+    curves: tuple[CMCCurve, ...]
+
+    @classmethod
+    def from_result(cls, result: dict[str, Any]) -> CMCDisplay:
+        """Take the curves of a `resight.result/1` document."""
+        curves = []
+        for run in result["runs"]:
+            rows = [trial["curve"][:_SHOWN_RANKS] for trial in run["trials"]]
+            values = np.array([row[: min(map(len, rows))] for row in rows])
+            sd = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1])
+            curves.append(CMCCurve(run["title"], values.mean(axis=0), sd))
+        return cls(tuple(curves))
+
+    def plot(self, ax: Any) -> None:
+        """Draw the curves with bands of one standard deviation."""
+        for i, curve in enumerate(self.curves):
+            ranks = np.arange(1, len(curve.mean) + 1)
+            colour = _COLOURS[i % len(_COLOURS)]
+            style = ("-", "--", ":")[(i // len(_COLOURS)) % 3]
+            ax.plot(ranks, curve.mean, style, color=colour, label=curve.title, linewidth=2)
+            low, high = curve.mean - curve.sd, curve.mean + curve.sd
+            ax.fill_between(
+                ranks, low, np.minimum(high, 100), color=colour, alpha=0.15, linewidth=0
+            )
+        ax.set(xlabel="rank", ylabel="found, percent", xlim=(1, None), ylim=(0, 100))
+        ax.set_xticks([1, 5, 10, 15, 20])
+        ax.grid(alpha=0.3)
+        ax.legend(loc="lower right", fontsize="small", frameon=False)
+
+    def svg(self) -> str:
+        """Return the plot as an inline SVG element."""
+        return _svg(self.plot, (7.0, 4.2))
+
+
+@dataclass(frozen=True)
+class CameraMatrixDisplay:
+    """Rank 1 for each pair of query camera and camera of the right answer, in percent."""
+
+    cameras: tuple[str, ...]
+    values: Floats  # (query camera, answer camera), NaN where nobody was asked
+
+    def plot(self, ax: Any) -> None:
+        """Draw the matrix with its figures."""
+        image = np.ma.masked_invalid(self.values)
+        ax.imshow(image, cmap="Blues", vmin=0, vmax=100)
+        places = np.arange(len(self.cameras))
+        ax.set_xticks(places, self.cameras, rotation=45, ha="right")
+        ax.set_yticks(places, self.cameras)
+        ax.set(xlabel="camera of the first right answer", ylabel="query camera")
+        for (i, j), value in np.ndenumerate(self.values):
+            if np.isfinite(value):
+                colour = "white" if value > 60 else "black"
+                ax.text(j, i, f"{value:.0f}", ha="center", va="center", color=colour)
+
+    def svg(self) -> str:
+        """Return the plot as an inline SVG element."""
+        side = 2.5 + 0.5 * len(self.cameras)
+        return _svg(self.plot, (side, side))
+
+
+def _svg(draw: Any, size: tuple[float, float]) -> str:
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context(
+        {"svg.fonttype": "none", "svg.hashsalt": "resight", "font.family": "sans-serif"}
+    ):
+        figure = Figure(figsize=size, layout="constrained")
+        draw(figure.add_subplot())
+        stream = io.StringIO()
+        figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
+    text = stream.getvalue()
+    return text[text.index("<svg") :]

@@ -1,0 +1,122 @@
+"""The report: what was measured, how sure it is, what went wrong, how to do it again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from resight._files import atomic_write
+from resight.datasets.sightings import Sightings
+from resight.errors import StoreError
+from resight.evaluation.statistics import compare_paired
+from resight.report.displays import CMCDisplay
+from resight.report.rankings import camera_matrix, read_rankings, worst_first
+
+SCHEMA = "resight.result/1"
+_MEASURES = (
+    ("rank1", "rank 1"),
+    ("rank5", "rank 5"),
+    ("rank10", "rank 10"),
+    ("rank20", "rank 20"),
+    ("map", "mAP"),
+    ("minp", "mINP"),
+)
+
+
+def write(
+    path: Path,
+    result: dict[str, Any],
+    sightings: Sightings | None = None,
+    rankings: Path | None = None,
+    command: str = "",
+) -> None:
+    """Write the report of a result as one HTML file.
+
+    Parameters
+    ----------
+    path : Path
+    result : dict
+        A `resight.result/1` document.
+    sightings, rankings : optional
+        With both, ranked lists are shown as pictures, where the images can be read.
+    command : str
+        How to make the result again.
+    """
+    from jinja2 import Environment, PackageLoader
+
+    environment = Environment(
+        loader=PackageLoader("resight.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    text = environment.get_template("report.html").render(
+        _context(result, sightings, rankings, command)
+    )
+    with atomic_write(path, "w") as stream:
+        stream.write(text)
+
+
+def read_result(folder: Path) -> dict[str, Any]:
+    """Read `result.json` of a folder, refusing what is no result."""
+    file = folder / "result.json"
+    try:
+        result = json.loads(file.read_bytes())
+        schema = result["schema"]
+    except FileNotFoundError:
+        raise StoreError(
+            f"there is no result.json in {folder}; run resight evaluate --out"
+        ) from None
+    except (ValueError, KeyError, TypeError):
+        raise StoreError(f"{file} is damaged; evaluate again") from None
+    if schema != SCHEMA:
+        raise StoreError(f"{file} has schema {schema!r}; this resight reads {SCHEMA!r}")
+    return dict(result)
+
+
+def _context(
+    result: dict[str, Any], sightings: Sightings | None, rankings: Path | None, command: str
+) -> dict[str, Any]:
+    context: dict[str, Any] = {
+        "result": result,
+        "command": command,
+        "measures": _MEASURES,
+        "best": _best(result["runs"]),
+        "curves": CMCDisplay.from_result(result).svg(),
+        "comparisons": _comparisons(result),
+        "reranked": any(run.get("rerank") for run in result["runs"]),
+        "settings": json.dumps(
+            [{key: run[key] for key in ("title", "params", "version")} for run in result["runs"]],
+            indent=1,
+        ),
+        "lists": [],
+        "matrix": None,
+    }
+    if sightings is not None and rankings is not None:
+        rows = read_rankings(rankings)
+        context["lists"] = worst_first(rows, sightings)
+        matrix = camera_matrix(rows, sightings)
+        context["matrix"] = None if matrix is None else matrix.svg()
+    return context
+
+
+def _best(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return max(runs, key=lambda run: float(run["summary"]["rank1"]["mean"]))
+
+
+def _comparisons(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """Paired differences of rank 1 between runs on the same splits."""
+    protocol = result["protocol"]
+    if protocol["splits"] < 2:
+        return []
+    people = protocol["query_people"] + protocol["train_people"]
+    fraction = protocol["query_people"] / people
+    found = []
+    for a, b in combinations(result["runs"][:5], 2):
+        values = [[trial["cmc"]["1"] for trial in run["trials"]] for run in (a, b)]
+        test = compare_paired(*values, test_fraction=fraction)
+        found.append({"a": a["title"], "b": b["title"], "test": test})
+    return found

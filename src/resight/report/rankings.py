@@ -1,0 +1,117 @@
+"""The ranked lists of a run, read back from `rankings.csv`, as pictures and as a camera matrix."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from resight.datasets.sightings import Sightings
+from resight.errors import InputError, ResightError
+from resight.report.displays import CameraMatrixDisplay
+from resight.report.thumbnails import thumbnail
+
+_NEEDED = ("run", "split", "query", "query_camera", "top_paths", "first_rank", "person")
+_QUERIES = 24  # pictures keep the file small: at most so many queries ...
+_ANSWERS = 8  # ... with so many answers each
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One place of a ranked list."""
+
+    picture: str | None  # data URI, None where the file cannot be read
+    label: str
+    right: bool
+
+
+@dataclass(frozen=True)
+class QueryList:
+    """A query with the head of its ranked list."""
+
+    picture: str | None
+    person: str
+    camera: str
+    first_rank: int
+    answers: tuple[Answer, ...]
+
+
+def read_rankings(path: Path) -> list[dict[str, str]]:
+    """Read `rankings.csv`, refusing a file that is none."""
+    try:
+        with path.open(newline="", encoding="utf-8") as stream:
+            rows = list(csv.DictReader(stream))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path} cannot be read: {error}; evaluate again") from error
+    missing = [name for name in _NEEDED if not rows or rows[0].get(name) is None]
+    if missing:
+        raise InputError(f"{path} lacks the columns {', '.join(missing)}; evaluate again")
+    return rows
+
+
+def worst_first(rows: list[dict[str, str]], sightings: Sightings) -> list[QueryList]:
+    """Pictures of the first run and split: the worst queries, down to some that went well."""
+    own = [row for row in rows if row["run"] == "0" and row["split"] == "0"]
+    own.sort(key=lambda row: -int(row["first_rank"]))
+    step = max(1, len(own) // _QUERIES)
+    worst, rest = own[: _QUERIES // 2], own[_QUERIES // 2 :: step]
+    chosen = worst + rest[: _QUERIES - len(worst)]
+    place = {path: i for i, path in enumerate(sightings.paths.tolist())}
+    return [_query_list(row, sightings, place) for row in chosen]
+
+
+def _query_list(row: dict[str, str], sightings: Sightings, place: dict[str, int]) -> QueryList:
+    answers = []
+    for path in row["top_paths"].split("|")[:_ANSWERS]:
+        i = place.get(path)
+        person = "" if i is None else str(sightings.persons[i])
+        camera = "" if i is None else str(sightings.cameras[i])
+        right = person == row["person"]
+        answers.append(Answer(_picture(sightings, path), f"{person or 'unknown'}, {camera}", right))
+    return QueryList(
+        _picture(sightings, row["query"]),
+        row["person"],
+        row["query_camera"],
+        int(row["first_rank"]),
+        tuple(answers),
+    )
+
+
+def _picture(sightings: Sightings, path: str) -> str | None:
+    try:
+        return thumbnail(sightings.root / path)
+    except (ResightError, OSError):
+        return None
+
+
+def camera_matrix(rows: list[dict[str, str]], sightings: Sightings) -> CameraMatrixDisplay | None:
+    """Rank 1 of the first run by query camera and camera of the answer; None for two cameras."""
+    cameras = tuple(np.unique(sightings.cameras).tolist())
+    if len(cameras) < 3:
+        return None
+    camera_of = dict(zip(sightings.paths.tolist(), sightings.cameras.tolist(), strict=True))
+    person_of = dict(zip(sightings.paths.tolist(), sightings.persons.tolist(), strict=True))
+    right = np.zeros((len(cameras), len(cameras)))
+    asked = np.zeros_like(right)
+    for row in (row for row in rows if row["run"] == "0"):
+        i = cameras.index(row["query_camera"])
+        for j in _answer_cameras(row, cameras, camera_of, person_of):
+            asked[i, j] += 1
+            right[i, j] += row["first_rank"] == "1"
+    with np.errstate(invalid="ignore"):
+        return CameraMatrixDisplay(cameras, 100.0 * right / asked)
+
+
+def _answer_cameras(
+    row: dict[str, str],
+    cameras: tuple[str, ...],
+    camera_of: dict[str, str],
+    person_of: dict[str, str],
+) -> Iterator[int]:
+    for path in row["top_paths"].split("|"):
+        if person_of.get(path) == row["person"]:
+            yield cameras.index(camera_of[path])
+            return
