@@ -116,7 +116,7 @@ def _comparisons(result: dict[str, Any]) -> list[dict[str, Any]]:
     fraction = protocol["query_people"] / people
     found = []
     for a, b in combinations(result["runs"][:5], 2):
-        values = [[trial["cmc"]["1"] for trial in run["trials"]] for run in (a, b)]
-        test = compare_paired(*values, test_fraction=fraction)
+        first, second = ([trial["cmc"]["1"] for trial in run["trials"]] for run in (a, b))
+        test = compare_paired(first, second, fraction)
         found.append({"a": a["title"], "b": b["title"], "test": test})
     return found
