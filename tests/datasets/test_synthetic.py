@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from resight.datasets import load
 from resight.datasets.synthetic import draw_cameras, draw_person, render
 from resight.errors import InputError
 
@@ -46,6 +47,21 @@ def test_written_files_are_the_drawn_pictures(tmp_path: Path) -> None:
     assert sightings.roles.tolist().count("distractor") == 4
     for file, drawing in zip(sightings.files(), drawings, strict=True):
         np.testing.assert_array_equal(cv2.imread(str(file))[..., ::-1], drawing.image)
+
+
+def test_loading_the_folder_gives_the_same_sightings(tmp_path: Path) -> None:
+    drawn = draw_cameras(tmp_path, 2, 2, images_per_camera=2, distractors=1, size=(32, 16))
+    loaded = load(tmp_path)
+    assert loaded.name == drawn.name
+    for column in ("paths", "persons", "cameras", "times", "roles"):
+        np.testing.assert_array_equal(getattr(loaded, column), getattr(drawn, column))
+
+
+def test_everybody_walks_from_camera_to_camera() -> None:
+    drawings = list(render(3, 3, 2, size=(16, 16)))
+    for person in {d.person for d in drawings}:
+        times = [d.time for d in drawings if d.person == person]
+        assert times == sorted(times)
 
 
 def test_distractors_are_seen_by_the_last_camera_only() -> None:

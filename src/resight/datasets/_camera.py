@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
+_GOLDEN_ANGLE = np.pi * (3 - np.sqrt(5))  # multiples of it never come close to each other
+_CAST = 0.2  # logarithm of the gain of the strongest channel
 
 
 @dataclass(frozen=True)
@@ -92,26 +94,39 @@ class Camera:
         return np.asarray(cv2.GaussianBlur(picture, (0, 0), sigma), np.float32)
 
 
-def camera(rng: np.random.Generator, name: str) -> Camera:
-    """Install one camera at random."""
-    mixing = np.eye(3) + rng.uniform(-0.12, 0.12, (3, 3)) * (1 - np.eye(3))
-    balance = np.exp(rng.normal(0, 0.20, 3))
-    balance /= balance.mean()
+def camera(rng: np.random.Generator, index: int, phase: float) -> Camera:
+    """Install camera number `index` of a town.
+
+    Neighbours in number are told apart by rule, not by luck, so that every seed is about equally
+    hard: their colour casts and the directions in which people walk are golden angles apart,
+    starting from the town's `phase`, and dark cameras alternate with bright ones.
+    """
+    angle = phase + index * _GOLDEN_ANGLE
+    contrast = 1.0 if (index + int(phase * 10)) % 2 else -1.0
     return Camera(
-        name=name,
-        colour=(balance[:, None] * mixing / mixing.sum(1, keepdims=True)).astype(np.float32),
-        exposure=float(np.exp(rng.normal(0.05, 0.30))),
-        gamma=float(rng.uniform(0.75, 1.25)),
-        haze=float(rng.uniform(0.0, 0.12)),
+        name=f"camera-{index + 1}",
+        colour=_response(rng, angle + rng.normal(0, 0.2)),
+        exposure=float(np.exp(0.05 + 0.22 * contrast + rng.normal(0, 0.05))),
+        gamma=float(1.0 + 0.18 * contrast + rng.normal(0, 0.03)),
+        haze=float(rng.uniform(0.02, 0.10)),
         blur=float(rng.uniform(0.3, 0.8)),
         noise=float(rng.uniform(2, 7)),
         quality=int(rng.integers(60, 95)),
         detail=float(rng.uniform(0.6, 1.0)),
-        yaw=float(rng.uniform(0, 2 * np.pi)),
+        yaw=float(angle + rng.normal(0, 0.2)),
         elevation=float(rng.uniform(0.02, 0.4)),
         occlusion=float(rng.uniform(0.05, 0.15)),
         backdrop=_scene(rng),
     )
+
+
+def _response(rng: np.random.Generator, cast: float) -> Floats:
+    """Linear colour response (3, 3): a cast of fixed strength towards hue `cast`, and mixing."""
+    thirds = np.array([0.0, 2.0, 4.0]) * np.pi / 3
+    balance = np.exp(_CAST * np.cos(cast - thirds))
+    mixing = np.eye(3) + rng.uniform(-0.12, 0.12, (3, 3)) * (1 - np.eye(3))
+    mixed = mixing / mixing.sum(1, keepdims=True)
+    return np.asarray(balance[:, None] / balance.mean() * mixed, np.float32)
 
 
 def _scene(rng: np.random.Generator, height: int = 320, width: int = 640) -> Floats:

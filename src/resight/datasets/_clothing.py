@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Colour = tuple[float, float, float]
-Floats = NDArray[np.float32]
+Floats = NDArray[np.float32] | NDArray[np.float64]
 
 # Hue in degrees, saturation and value of common cloth, and how often it is worn (upper, lower).
 # Neutral tones dominate, as in any street: they make different people alike.
@@ -123,7 +123,7 @@ def appearance(rng: np.random.Generator) -> Appearance:
 
 def _cloth(rng: np.random.Generator, popularity: int) -> Cloth:
     """Choose colours (`popularity`: column of the table, 3 upper and 4 lower) and a pattern."""
-    pattern = _PATTERNS[rng.choice(len(_PATTERNS), p=[0.52, 0.11, 0.06, 0.09, 0.12, 0.10])]
+    pattern = _PATTERNS[rng.choice(len(_PATTERNS), p=[0.60, 0.09, 0.05, 0.07, 0.10, 0.09])]
     colour, second = (_cloth_colour(rng, popularity) for _ in range(2))
     period = rng.uniform(0.03, 0.09)
     return Cloth(colour, second, pattern, float(period), float(rng.random()))
@@ -149,5 +149,7 @@ def _cloth_colour(rng: np.random.Generator, popularity: int) -> Colour:
 
 
 def _shift(colour: Colour, rng: np.random.Generator, spread: float) -> Colour:
-    red, green, blue = np.clip(np.asarray(colour) + rng.normal(0, spread, 3), 0, 1).tolist()
+    """Vary the brightness, and the tone a little."""
+    change = rng.normal(0, spread) + rng.normal(0, spread / 4, 3)
+    red, green, blue = np.clip(np.asarray(colour) + change, 0, 1).tolist()
     return (red, green, blue)

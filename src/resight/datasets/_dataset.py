@@ -63,7 +63,7 @@ class Dataset:
         InputError
             If none of the layouts is found, or two of them in one folder.
         """
-        for folder in (root, *(root / home for home in self.homes)):
+        for folder in (*(root / home for home in self.homes), root):
             if folder.is_dir():
                 rows = self._rows(folder)
                 if rows:

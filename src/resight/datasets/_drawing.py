@@ -19,6 +19,9 @@ from resight.datasets._clothing import Appearance, Cloth, Colour
 Point = tuple[float, float, float]
 _HIP, _SHOULDER, _NECK, _HEAD = 0.50, 0.815, 0.86, 0.925
 _THIGH, _SHIN, _UPPER_ARM, _FOREARM = 0.235, 0.225, 0.155, 0.16
+_TURN = np.linspace(0, 2 * np.pi, 16, endpoint=False)
+_CIRCLE = np.stack([np.cos(_TURN), np.sin(_TURN)], axis=1)  # (16, 2)
+_HALF_CIRCLE = _CIRCLE[[12, 14, 0, 2, 4]]  # (5, 2), from -90 to 90 degrees
 
 
 @dataclass(frozen=True)
@@ -207,18 +210,14 @@ class Figure:
 
     def _limb(self, start: Point, end: Point, wide: float, narrow: float, cloth: Cloth) -> None:
         """Paint a tapered capsule between two points of the body frame."""
-        (x0, y0), (x1, y1) = self._screen(*start), self._screen(*end)
+        first, last = np.array(self._screen(*start)), np.array(self._screen(*end))
+        along = last - first
+        along /= max(float(np.hypot(*along)), 1e-6)
+        across = np.array([-along[1], along[0]])
+        cap = _HALF_CIRCLE @ np.stack([along, across])  # (5, 2), around the far end
         scale = self.pose.scale
-        length = max(float(np.hypot(x1 - x0, y1 - y0)), 1e-6)
-        across = np.array([-(y1 - y0), x1 - x0]) / length
-        ends = ((np.array([x0, y0]), wide * scale), (np.array([x1, y1]), narrow * scale))
-        around = np.linspace(-np.pi / 2, np.pi / 2, 5)
-        along = np.array([x1 - x0, y1 - y0]) / length
-        outline = []
-        for (middle, radius), sign in zip(ends, (-1.0, 1.0), strict=True):
-            arc = np.cos(around)[:, None] * along * sign + np.sin(around)[:, None] * across * sign
-            outline.append(middle + radius * arc)
-        self._fill(np.concatenate(outline), cloth)
+        outline = np.concatenate([first - wide * scale * cap, last + narrow * scale * cap])
+        self._fill(outline, cloth)
 
     def _upright(
         self, outline: list[tuple[float, float]], cloth: Cloth, shift: float = 0.0
@@ -233,10 +232,7 @@ class Figure:
         self._fill(np.array(left + right[::-1]), cloth)
 
     def _ellipse(self, centre: Point, broad: float, tall: float, colour: Colour) -> None:
-        x, y = self._screen(*centre)
-        turn = np.linspace(0, 2 * np.pi, 16, endpoint=False)
-        ring = np.stack([x + broad * np.cos(turn) * self.pose.scale,
-                         y + tall * np.sin(turn) * self.pose.scale], axis=1)  # fmt: skip
+        ring = self._screen(*centre) + _CIRCLE * (broad * self.pose.scale, tall * self.pose.scale)
         self._fill(ring, _plain(colour))
 
     def _fill(self, outline: NDArray[np.float64], cloth: Cloth) -> None:
@@ -251,10 +247,9 @@ class Figure:
         rim = 0.03 * self.pose.scale
         depth = cv2.distanceTransform(mask, cv2.DIST_L1, 3)
         shade = 0.72 + 0.28 * np.minimum(depth, rim) / rim
-        v, u = np.mgrid[y0:y1, x0:x1].astype(np.float32)
-        u = (u - self.pose.centre) / self.pose.scale
-        v = (self.pose.feet - v) / self.pose.scale
-        painted = np.ascontiguousarray(cloth.paint(u, v) * shade[..., None], np.float32)
+        u = (np.arange(x0, x1, dtype=np.float32)[None, :] - self.pose.centre) / self.pose.scale
+        v = (self.pose.feet - np.arange(y0, y1, dtype=np.float32)[:, None]) / self.pose.scale
+        painted = np.asarray(cloth.paint(u, v) * shade[..., None], np.float32)
         cv2.copyTo(painted, mask, self.canvas[y0:y1, x0:x1])
 
 

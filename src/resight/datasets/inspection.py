@@ -13,6 +13,7 @@ from resight._files import digest_of_file
 from resight._progress import progress
 from resight.datasets._walk import natural
 from resight.datasets.sightings import Sightings
+from resight.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -124,16 +125,13 @@ def _paths(sightings: Sightings, groups: list[list[int]]) -> tuple[tuple[str, ..
 
 
 def _trouble(file: Path) -> str | None:
-    """Why a file cannot be used, or None."""
-    from PIL import Image, UnidentifiedImageError
+    """Why a file cannot be used, or None; by the reader that descriptors use."""
+    from resight.images import read
 
     try:
-        with Image.open(file) as image:
-            image.load()
-    except FileNotFoundError:
-        return "no such file"
-    except UnidentifiedImageError:
-        return "empty file" if file.stat().st_size == 0 else "not an image"
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        return str(error)
+        read(file)
+    except InputError as error:
+        return str(error).removeprefix(f"{file} ")
+    except OSError as error:
+        return error.strerror or str(error)
     return None

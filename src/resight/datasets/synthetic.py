@@ -24,10 +24,12 @@ from numpy.typing import NDArray
 from resight.datasets._camera import Camera, camera
 from resight.datasets._clothing import Appearance, appearance
 from resight.datasets._drawing import Figure, Pose
+from resight.datasets.folders import TABLE
 from resight.datasets.sightings import Sightings
+from resight.datasets.table import write_table
 from resight.errors import InputError
 
-_PERSON, _CAMERA, _SHOT = 1, 2, 3  # three independent streams of random numbers for each seed
+_PERSON, _CAMERA, _SHOT, _WALK = 1, 2, 3, 4  # independent streams of random numbers for each seed
 
 
 class Drawing(NamedTuple):
@@ -38,6 +40,7 @@ class Drawing(NamedTuple):
     camera: str
     shot: int
     role: str
+    time: float
 
     @property
     def path(self) -> str:
@@ -140,8 +143,9 @@ def _render(
             role = "" if person < n_people else "distractor"
             for shot in range(counts["images_per_camera"]):
                 image = draw_person(person, view, shot=shot, seed=seed, size=size)
-                name = camera_name(view, n_cameras)
-                yield Drawing(image, f"{person + 1:0{digits}d}", name, shot + 1, role)
+                label = f"{person + 1:0{digits}d}"
+                time = _arrival(seed, person, view) + shot
+                yield Drawing(image, label, camera_name(view, n_cameras), shot + 1, role, time)
 
 
 def draw_cameras(
@@ -154,6 +158,10 @@ def draw_cameras(
     size: tuple[int, int] = (128, 64),
 ) -> Sightings:
     """Draw as `render` does and write ``<camera>/<person>/<shot>.png`` below `folder`.
+
+    Roles and times go into ``sightings.csv`` beside them, so that `resight.datasets.load` of the
+    folder gives the same sightings back. Pictures of an earlier, larger drawing in the same folder
+    are not removed, but the table does not name them.
 
     Returns
     -------
@@ -169,15 +177,19 @@ def draw_cameras(
     (6, ['camera-1', 'camera-2'])
     """
     root = Path(folder)
-    rows: list[tuple[str, str, str, str]] = []
+    rows: list[tuple[str, str, str, str, float]] = []
     drawings = render(
         n_people, n_cameras, images_per_camera, seed=seed, distractors=distractors, size=size
     )
     for drawing in drawings:
         _write_png(root / drawing.path, drawing.image)
-        rows.append((drawing.path, drawing.person, drawing.camera, drawing.role))
-    paths, persons, cameras, roles = (np.array(column) for column in zip(*rows, strict=True))
-    return Sightings(paths, persons, cameras, roles=roles, root=root, name=root.name)
+        rows.append((drawing.path, drawing.person, drawing.camera, drawing.role, drawing.time))
+    paths, persons, cameras, roles, times = (np.array(c) for c in zip(*rows, strict=True))
+    sightings = Sightings(
+        paths, persons, cameras, times=times, roles=roles, root=root, name=root.resolve().name
+    )
+    write_table(sightings, root / TABLE)
+    return sightings
 
 
 def camera_name(index: int, n_cameras: int) -> str:
@@ -185,9 +197,17 @@ def camera_name(index: int, n_cameras: int) -> str:
     return f"camera-{index + 1:0{len(str(n_cameras))}d}"
 
 
+def _arrival(seed: int, person: int, view: int) -> float:
+    """Whole seconds after midnight: out in the morning, then from camera to camera in order."""
+    rng = np.random.default_rng([seed, _WALK, person])
+    start = rng.integers(8 * 3600, 18 * 3600)
+    return float(start + rng.integers(60, 600, size=view + 1).sum())
+
+
 @lru_cache(maxsize=64)
 def _camera(seed: int, index: int) -> Camera:
-    return camera(np.random.default_rng([seed, _CAMERA, index]), f"camera-{index + 1}")
+    phase = np.random.default_rng([seed, _CAMERA]).uniform(0, 2 * np.pi)
+    return camera(np.random.default_rng([seed, _CAMERA, index]), index, phase)
 
 
 @lru_cache(maxsize=4096)

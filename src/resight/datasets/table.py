@@ -52,7 +52,7 @@ def read_table(file: str | Path, root: str | Path | None = None) -> Sightings:
         sites=np.array([row.get("site", "") for _, row in rows]),
         boxes=np.array([_box(file, n, row) for n, row in rows]) if "x" in columns else None,
         root=file.parent if root is None else Path(root),
-        name=file.parent.name if file.stem == "sightings" else file.stem,
+        name=file.resolve().parent.name if file.stem == "sightings" else file.stem,
     )
 
 
