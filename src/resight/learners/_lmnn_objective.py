@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +26,28 @@ def target_neighbors(Z: Floats, persons: Codes, cameras: Codes | None, k: int) -
     order = np.argsort(persons, kind="stable")
     for members in np.split(order, np.flatnonzero(np.diff(persons[order])) + 1):
         D2 = squared_euclidean(Z[members], Z[members])  # (n_c, n_c)
-        D2[~_other_camera(members, members, cameras)] = np.inf
+        D2[~_other_camera(members, cameras)] = np.inf
         ranked = np.argsort(D2, axis=1, kind="stable")[:, :k]
         found = np.isfinite(np.take_along_axis(D2, ranked, axis=1))
         nearest[members, : ranked.shape[1]] = np.where(found, members[ranked], MISSING)
     used = (nearest != MISSING).any(axis=0)
     return nearest[:, used]
+
+
+@dataclass(frozen=True)
+class _Anchors:
+    """Some sightings of one camera and those of all other cameras.
+
+    Attributes
+    ----------
+    rows, others : int arrays (a,), (b,)
+    same : pair of int arrays
+        Where in an (a, b) matrix both sightings show one person: no impostor there.
+    """
+
+    rows: Codes
+    others: Codes
+    same: tuple[Codes, ...]
 
 
 class LMNNObjective:
@@ -62,56 +79,66 @@ class LMNNObjective:
         push: float,
         smoothing: float,
     ) -> None:
-        self.Z, self.persons, self.cameras, self.targets = Z, persons, cameras, targets
+        self.Z, self.targets = Z, targets
         self.push, self.smoothing = push, smoothing
         self.n_pairs = int(np.count_nonzero(targets != MISSING))
+        self._slices = list(_anchor_slices(persons, cameras, targets))
 
     def __call__(self, L: Floats) -> tuple[float, Floats]:
         """Return f(L) and its gradient, for L of shape (r, d)."""
         E = self.Z @ L.T  # (N, r)
         slope = np.zeros_like(E)  # half the derivative by E
-        value = sum(self._add_rows(rows, E, slope) for rows in self._slices())
+        value = sum(self._add_terms(anchors, E, slope) for anchors in self._slices)
         gradient: Floats = (2.0 / self.n_pairs) * (slope.T @ self.Z)  # (r, d)
         return value / self.n_pairs, gradient
 
-    def _slices(self) -> Iterator[Codes]:
-        anchors = np.flatnonzero((self.targets != MISSING).any(axis=1))
-        size = max(1, BLOCK_ENTRIES // len(self.Z))
-        return (anchors[start : start + size] for start in range(0, len(anchors), size))
-
-    def _add_rows(self, rows: Codes, E: Floats, slope: Floats) -> float:
-        """Add the terms of the anchors ``rows`` to slope; return their value."""
-        D2 = squared_euclidean(E[rows], E)  # (n_rows, N)
-        D2[~self._impostors(rows)] = np.inf
+    def _add_terms(self, anchors: _Anchors, E: Floats, slope: Floats) -> float:
+        """Add the terms of these anchors to slope; return their value."""
+        mine, theirs = E[anchors.rows], E[anchors.others]
+        D2 = squared_euclidean(mine, theirs)  # (a, b)
+        D2[anchors.same] = np.inf
         pressed = np.zeros_like(D2)  # how strongly each impostor is pushed away
         value = 0.0
-        for targets in self.targets[rows].T:  # the first target of every anchor, the second, ...
+        for targets in self.targets[anchors.rows].T:  # everybody's nearest, then the next, ...
             has = targets != MISSING
-            toward = np.where(has[:, None], E[rows] - E[targets], 0.0)
+            toward = np.where(has[:, None], mine - E[targets], 0.0)
             pull = (toward * toward).sum(axis=1)
             reach = np.where(has, 1.0 + pull, -np.inf)
-            loss, derivative = self._hinge(reach[:, None] - D2)
-            value += (1.0 - self.push) * pull.sum() + self.push * loss.sum()
-            weight = (1.0 - self.push) + self.push * derivative.sum(axis=1)
-            toward *= weight[:, None]
-            slope[rows] += toward
+            loss, press = self._hinge(reach[:, None] - D2)
+            value += (1.0 - self.push) * pull.sum() + self.push * loss
+            toward *= (1.0 - self.push) + self.push * press.sum(axis=1)[:, None]
+            slope[anchors.rows] += toward
             np.subtract.at(slope, targets[has], toward[has])
-            pressed += derivative
-        slope[rows] -= self.push * (pressed.sum(axis=1)[:, None] * E[rows] - pressed @ E)
-        slope -= self.push * (pressed.sum(axis=0)[:, None] * E - pressed.T @ E[rows])
+            pressed += press
+        out, back = pressed.sum(axis=1)[:, None], pressed.sum(axis=0)[:, None]
+        slope[anchors.rows] -= self.push * (out * mine - pressed @ theirs)
+        slope[anchors.others] -= self.push * (back * theirs - pressed.T @ mine)
         return float(value)
 
-    def _hinge(self, z: Floats) -> tuple[Floats, Floats]:
-        """Return the rounded hinge and its derivative."""
-        positive = np.maximum(z, 0.0)
-        derivative = np.minimum(positive / self.smoothing, 1.0)
-        return derivative * (positive - 0.5 * self.smoothing * derivative), derivative
-
-    def _impostors(self, rows: Codes) -> NDArray[np.bool_]:
-        different = self.persons[rows][:, None] != self.persons
-        return different & _other_camera(rows, np.arange(len(self.Z)), self.cameras)
+    def _hinge(self, z: Floats) -> tuple[float, Floats]:
+        """Return the sum of the rounded hinge and its derivative; z is overwritten."""
+        np.maximum(z, 0.0, out=z)
+        derivative = z / self.smoothing
+        np.minimum(derivative, 1.0, out=derivative)
+        squares = np.vdot(derivative, derivative)
+        return float(np.vdot(derivative, z) - 0.5 * self.smoothing * squares), derivative
 
 
-def _other_camera(rows: Codes, columns: Codes, cameras: Codes | None) -> NDArray[np.bool_]:
-    views = np.arange(max(rows.max(), columns.max()) + 1) if cameras is None else cameras
-    return np.asarray(views[rows][:, None] != views[columns])
+def _anchor_slices(persons: Codes, cameras: Codes | None, targets: Codes) -> Iterator[_Anchors]:
+    """Split the sightings that have a target by camera, and into slices that fit into memory."""
+    has_target = (targets != MISSING).any(axis=1)
+    everybody = np.zeros(len(persons), dtype=np.intp) if cameras is None else cameras
+    for camera in np.unique(everybody):
+        rows = np.flatnonzero((everybody == camera) & has_target)
+        # Without cameras nobody is excluded here: a sighting is no impostor of its own person.
+        others = np.flatnonzero((everybody != camera) | (cameras is None))
+        size = max(1, BLOCK_ENTRIES // len(others))
+        for start in range(0, len(rows), size):
+            some = rows[start : start + size]
+            same = np.nonzero(persons[some][:, None] == persons[others])
+            yield _Anchors(some, others, same)
+
+
+def _other_camera(members: Codes, cameras: Codes | None) -> NDArray[np.bool_]:
+    views = members if cameras is None else cameras[members]
+    return np.asarray(views[:, None] != views)

@@ -35,7 +35,7 @@ class LMNN(PCAMetricLearner):
         Width of the rounded corner of the hinge, in units of the margin.
     max_iter : int, default=1000
         Iterations at most.
-    tol : float, default=1e-4
+    tol : float, default=1e-3
         It stops when no entry of the gradient exceeds this.
 
     Attributes
@@ -103,7 +103,7 @@ class LMNN(PCAMetricLearner):
         pca: int | str = "auto",
         smoothing: float = 0.1,
         max_iter: int = 1000,
-        tol: float = 1e-4,
+        tol: float = 1e-3,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.push = push
