@@ -52,9 +52,12 @@ class Multipartite:
     def apply(self, M: Floats) -> Floats:
         """Return L M in O(size of M), for M of shape (N, k)."""
         in_groups, in_parts = _indicator(self.groups), _indicator(self.parts)
-        product: Floats = self.degrees[:, None] * M
-        product -= in_groups @ (in_groups.T @ M)
-        product += in_parts @ (in_parts.T @ M)
+        # L ignores what is constant in a group: without it nothing large cancels.
+        sizes = np.bincount(self.groups)[:, None]
+        centred = M - in_groups @ (in_groups.T @ M / sizes)
+        product: Floats = in_parts @ (in_parts.T @ centred)
+        centred *= self.degrees[:, None]
+        product += centred
         return product
 
     def matrix(self) -> sparse.csr_array:
