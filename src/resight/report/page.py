@@ -114,8 +114,9 @@ def _comparisons(result: dict[str, Any]) -> list[dict[str, Any]]:
         return []
     people = protocol["query_people"] + protocol["train_people"]
     fraction = protocol["query_people"] / people
+    plain = [run for run in result["runs"] if not run.get("rerank")]
     found = []
-    for a, b in combinations(result["runs"][:5], 2):
+    for a, b in combinations(plain[:5], 2):
         first, second = ([trial["cmc"]["1"] for trial in run["trials"]] for run in (a, b))
         test = compare_paired(first, second, fraction)
         found.append({"a": a["title"], "b": b["title"], "test": test})

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from resight.cli import main
+from resight.datasets.synthetic import draw_cameras
+from resight.errors import InputError, StoreError
+from resight.experiments.gram import GramSpace
+from resight.experiments.results import Run, document, save
+from resight.experiments.runner import Plan, run
+from resight.protocols import half_half
+from resight.report import write
+from resight.report.displays import CMCDisplay
+from resight.report.page import read_result
+from resight.report.rankings import camera_matrix, read_rankings, worst_first
+
+
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory):
+    """A real evaluation of drawn people, on mean colours of a coarse grid."""
+    from resight.images import read
+
+    folder = tmp_path_factory.mktemp("report")
+    sightings = draw_cameras(folder / "images", 20, n_cameras=3, seed=3)
+    X = np.array([read(file)[::8, ::8].ravel() for file in sightings.files()], dtype=np.float64)
+    protocol = half_half(sightings, n_splits=3)
+    plans = [Plan("kxqda"), Plan("euclidean"), Plan("euclidean", rerank="cross-view")]
+    trials = run(sightings, protocol, GramSpace([X]), plans)
+    runs = [Run(plan, ("grid",), of_plan) for plan, of_plan in zip(plans, trials, strict=True)]
+    result = document(sightings, protocol, runs, {"fingerprint": {}})
+    save(folder / "result", result, sightings, runs)
+    return folder, result, sightings
+
+
+def test_the_report_stands_alone(evaluated, tmp_path):
+    folder, result, sightings = evaluated
+    page = tmp_path / "report.html"
+    write(page, result, sightings, folder / "result" / "rankings.csv", "resight evaluate x")
+    text = page.read_text()
+    assert "http://" not in text.replace("http://www.w3.org", "")
+    assert "https://" not in text
+    assert "<script" not in text
+    assert text.count("data:image/jpeg;base64,") > 20
+    assert "post-processing that uses the gallery" in text
+    assert "resight evaluate x" in text
+    best = max(one["summary"]["rank1"]["mean"] for one in result["runs"])
+    assert f"<b>{best:.1f}%</b>" in text
+    assert page.stat().st_size < 3_000_000
+
+
+def test_worst_queries_come_first_and_right_answers_are_marked(evaluated):
+    folder, _, sightings = evaluated
+    rows = read_rankings(folder / "result" / "rankings.csv")
+    lists = worst_first(rows, sightings)
+    ranks = [one.first_rank for one in lists]
+    assert ranks == sorted(ranks, reverse=True)
+    for one in lists:
+        marks = [answer.right for answer in one.answers]
+        assert marks.index(True) + 1 == one.first_rank if True in marks else one.first_rank > 8
+
+
+def test_curves_are_means_over_splits(evaluated):
+    _, result, _ = evaluated
+    display = CMCDisplay.from_result(result)
+    first = [trial["curve"][0] for trial in result["runs"][0]["trials"]]
+    assert display.curves[0].mean[0] == pytest.approx(np.mean(first))
+    assert display.curves[0].sd[0] == pytest.approx(np.std(first, ddof=1))
+
+
+def test_the_camera_matrix_counts_each_query_once(evaluated):
+    folder, _, sightings = evaluated
+    rows = read_rankings(folder / "result" / "rankings.csv")
+    matrix = camera_matrix(rows, sightings)
+    assert matrix.cameras == tuple(np.unique(sightings.cameras))
+    assert np.isnan(np.diag(matrix.values)).all()
+    assert np.nanmax(matrix.values) <= 100
+
+
+def test_missing_images_and_markup_do_no_harm(evaluated, tmp_path):
+    from dataclasses import replace
+
+    folder, result, sightings = evaluated
+    gone = replace(sightings, root=tmp_path)
+    hostile = json.loads(json.dumps(result))
+    hostile["dataset"]["name"] = "<script>alert(1)</script>"
+    page = tmp_path / "report.html"
+    write(page, hostile, gone, folder / "result" / "rankings.csv")
+    text = page.read_text()
+    assert "<script>" not in text
+    assert "&lt;script&gt;" in text
+    assert 'class="none"' in text
+
+
+def test_the_verb_reads_results_and_refuses_others(evaluated, tmp_path, capsys):
+    folder, _, _ = evaluated
+    out = tmp_path / "page.html"
+    words = ["report", str(folder / "result"), "--data", str(folder / "images")]
+    assert main([*words, "--out", str(out)]) == 0
+    assert out.is_file()
+    assert main(["report", str(tmp_path)]) == 1
+    assert "no result.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [("{", "damaged"), ("[]", "damaged"), ('{"schema": "other/1"}', "other/1")],
+)
+def test_foreign_results_are_refused(tmp_path, content, says):
+    (tmp_path / "result.json").write_text(content)
+    with pytest.raises(StoreError, match=says):
+        read_result(tmp_path)
+
+
+def test_a_damaged_list_is_refused(tmp_path):
+    (tmp_path / "rankings.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match="lacks the columns"):
+        read_rankings(tmp_path / "rankings.csv")
