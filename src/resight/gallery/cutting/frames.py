@@ -1,0 +1,77 @@
+"""Frames of a video file or of a folder of images, with their times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from resight import images
+from resight.errors import InputError
+
+Picture = NDArray[np.uint8]
+IMAGES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp")
+
+
+class Frame(NamedTuple):
+    """One picture of a whole scene: RGB, its number from 1, its time in seconds from the start."""
+
+    number: int
+    time: float | None
+    image: Picture
+
+
+def frames(source: Path, every: int = 1, fps: float | None = None) -> Iterator[Frame]:
+    """Yield every n-th frame of a video, or of the images of a folder in the order of their names.
+
+    Parameters
+    ----------
+    source : Path
+        A video file that OpenCV can read, or a folder.
+    every : int
+        Take one frame of so many; numbers count all frames.
+    fps : float, optional
+        Frames a second; needed for times of a folder, and where a video does not tell.
+    """
+    if every < 1:
+        raise InputError(f"every={every}: take one frame of at least 1")
+    if fps is not None and not fps > 0:
+        raise InputError(f"fps={fps:g}: give a number above 0")
+    if source.is_dir():
+        return _of_folder(source, every, fps)
+    if not source.is_file():
+        raise InputError(f"there is no video or folder {source}")
+    return _of_video(source, every, fps)
+
+
+def _of_folder(folder: Path, every: int, fps: float | None) -> Iterator[Frame]:
+    files = sorted(path for path in folder.iterdir() if path.suffix.lower() in IMAGES)
+    if not files:
+        raise InputError(f"no images in {folder}; give a folder of frames or a video file")
+    for number, file in enumerate(files, 1):
+        if (number - 1) % every == 0:
+            yield Frame(number, None if fps is None else (number - 1) / fps, images.read(file))
+
+
+def _of_video(file: Path, every: int, fps: float | None) -> Iterator[Frame]:
+    video = cv2.VideoCapture(str(file))
+    try:
+        if not video.isOpened():
+            raise InputError(f"OpenCV cannot read {file} as a video; convert it to MP4 or AVI")
+        rate = fps or video.get(cv2.CAP_PROP_FPS)
+        number = 0
+        while video.grab():
+            number += 1
+            if (number - 1) % every == 0:
+                done, picture = video.retrieve()
+                if done:
+                    time = (number - 1) / rate if rate and rate > 0 else None
+                    yield Frame(number, time, np.ascontiguousarray(picture[..., ::-1]))
+        if number == 0:
+            raise InputError(f"{file} holds no frame that OpenCV can read; it may be cut off")
+    finally:
+        video.release()
