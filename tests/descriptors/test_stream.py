@@ -24,7 +24,7 @@ def _double(value: float) -> np.ndarray:
 @pytest.mark.parametrize("n_images", [0, 1, BATCH, 5 * BATCH + 3])
 def test_rows_come_in_the_order_given(n_images: int, n_jobs: int | None) -> None:
     values = list(range(n_images))
-    result = gather(stream(_double, values, "raise", n_jobs), n_images, 2)
+    result = gather(stream(_double, values, 2, "raise", n_jobs), n_images, 2)
     want = np.array([[v, 2 * v] for v in values], np.float32).reshape(-1, 2)
     np.testing.assert_array_equal(result.features, want)
     np.testing.assert_array_equal(result.kept, values)
@@ -33,7 +33,7 @@ def test_rows_come_in_the_order_given(n_images: int, n_jobs: int | None) -> None
 
 def test_bad_images_are_collected_with_their_reason() -> None:
     values = [1, -2, 3, -4] * 10
-    result = gather(stream(_double, values, "collect", 2), len(values), 2)
+    result = gather(stream(_double, values, 2, "collect", 2), len(values), 2)
     assert result.features[:, 0].tolist() == [1, 3] * 10
     assert result.kept.tolist() == list(range(0, 40, 2))
     assert [f.index for f in result.failures] == list(range(1, 40, 2))
@@ -42,7 +42,7 @@ def test_bad_images_are_collected_with_their_reason() -> None:
 
 
 def test_nothing_but_failures() -> None:
-    result = gather(stream(_double, [-1] * 20, "collect", 2), 20, 2)
+    result = gather(stream(_double, [-1] * 20, 2, "collect", 2), 20, 2)
     assert result.features.shape == (0, 2)
     assert len(result.failures) == 20
 
@@ -51,21 +51,21 @@ def test_an_unforeseen_error_is_collected_with_its_type() -> None:
     def divide(value: int) -> np.ndarray:
         return np.array([1 // value])
 
-    result = gather(stream(divide, [1, 0], "collect", 1), 2, 1)
+    result = gather(stream(divide, [1, 0], 1, "collect", 1), 2, 1)
     assert result.failures[0].reason.startswith("ZeroDivisionError")
 
 
 def test_the_first_bad_image_raises() -> None:
     with pytest.raises(InputError, match="-5 is negative"):
-        list(stream(_double, [1, 2, -5, -6], "raise", 2))
+        list(stream(_double, [1, 2, -5, -6], 2, "raise", 2))
 
 
 def test_bad_options_are_refused() -> None:
     with pytest.raises(InputError, match="Valid: collect, raise"):
-        stream(_double, [1], "ignore", None)
+        stream(_double, [1], 2, "ignore", None)
     for n_jobs in (0, -2):
         with pytest.raises(InputError, match="at least 1"):
-            stream(_double, [1], "raise", n_jobs)
+            stream(_double, [1], 2, "raise", n_jobs)
 
 
 def test_only_a_few_images_are_in_flight() -> None:
@@ -76,7 +76,7 @@ def test_only_a_few_images_are_in_flight() -> None:
         described.append(value)
         return np.zeros(1)
 
-    chunks = stream(note, range(10_000), "raise", 2)
+    chunks = stream(note, range(10_000), 1, "raise", 2)
     next(chunks)
     chunks.close()  # type: ignore[attr-defined]
     assert len(described) <= 6 * BATCH
@@ -90,16 +90,16 @@ def test_threads_work_side_by_side() -> None:
             meeting.wait()  # passes only when two batches run at the same time
         return np.zeros(1)
 
-    assert len(list(stream(meet, range(2 * BATCH), "raise", 2))) == 2
+    assert len(list(stream(meet, range(2 * BATCH), 1, "raise", 2))) == 2
 
 
 def test_many_features_go_to_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_stream, "IN_MEMORY", 100)
     values = [1, -1, 5] * 30
-    result = gather(stream(_double, values, "collect", 2), len(values), 2)
+    result = gather(stream(_double, values, 2, "collect", 2), len(values), 2)
     assert isinstance(result.features, np.memmap)
     assert result.features[:, 0].tolist() == [1, 5] * 30
-    assert gather(stream(_double, [-1] * 99, "collect", 2), 99, 2).features.shape == (0, 2)
+    assert gather(stream(_double, [-1] * 99, 2, "collect", 2), 99, 2).features.shape == (0, 2)
 
 
 def test_files_arrays_and_bad_files_together(tmp_path: Path) -> None:

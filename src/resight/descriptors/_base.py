@@ -127,7 +127,8 @@ class Descriptor(TransformerMixin, BaseEstimator, ABC):
         For features that are written somewhere as they come; parameters as in `extract`.
         """
         self._validate_params()
-        return stream(partial(_describe_source, self), _as_sequence(sources), on_error, n_jobs)
+        describe = partial(_describe_source, self)
+        return stream(describe, _as_sequence(sources), self.n_features, on_error, n_jobs)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Name the columns that `transform` gives: channel, strip and bin."""

@@ -2,6 +2,7 @@
 
 Nothing here is approximate: integers are counted, and floating-point values that are quantised
 or compared go through the same operations in the same order as in the definition.
+`describe` does everything in one call, so that a thread works for long without the GIL.
 """
 
 from __future__ import annotations
@@ -10,10 +11,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight._compile import kernel
-from resight.descriptors._hsv_kernel import pixel_hsv
+from resight.descriptors._pixel_kernels import pixel_gray, pixel_hsv
 from resight.images.colour import Floats, Image
 
 Codes = NDArray[np.int16]
+Weights = tuple[float, float, float]
+
+
+@kernel
+def describe(
+    image: Image,
+    coloured: Image,
+    rows: NDArray[np.int64],
+    side: int,
+    step: int,
+    radii: tuple[int, int],
+    weights: Weights,
+    unit: Floats,
+    logs: Floats,
+) -> Floats:
+    """Compute the whole descriptor; `rows` are the rows of blocks per part and scale, (3, s)."""
+    n_scales = rows.shape[1]
+    colours = np.empty((rows[0].sum(), 512), np.int16)
+    patterns = np.empty((rows[1].sum() + rows[2].sum(), 81), np.int16)
+    bins, gray = hsv_bins(coloured, unit), gray_levels(image, weights, unit)
+    filled = np.zeros(3, np.int64)
+    filled[2] = rows[1].sum()  # both radii share one array, one after the other
+    for scale in range(n_scales):
+        if scale > 0:
+            bins, gray = halved_bins(bins), halved_gray(gray)
+        end = filled + rows[:, scale]
+        strip_maxima(joint_codes(bins), 512, side, step, colours[filled[0] : end[0]])
+        for i in range(2):
+            if rows[1 + i, scale] > 0:
+                codes = siltp_codes(gray, radii[i])
+                strip_maxima(codes, 81, side, step, patterns[filled[1 + i] : end[1 + i]])
+        filled = end
+    out = np.empty(colours.size + patterns.size)
+    first = colours.size
+    second = first + 81 * rows[1].sum()
+    log_normalised(colours.reshape(-1), logs, out[:first])
+    log_normalised(patterns[: rows[1].sum()].reshape(-1), logs, out[first:second])
+    log_normalised(patterns[rows[1].sum() :].reshape(-1), logs, out[second:])
+    return out
 
 
 @kernel
@@ -60,15 +100,14 @@ def joint_codes(bins: Image) -> Codes:
 
 
 @kernel
-def gray_levels(image: Image, weights: tuple[float, float, float], unit: Floats) -> Floats:
+def gray_levels(image: Image, weights: Weights, unit: Floats) -> Floats:
     """Gray image in [0, 1]: rounded to 8 bits first, as the definition does, (h, w) float64."""
     height, width = image.shape[:2]
     gray = np.empty((height, width))
     for y in range(height):
         for x in range(width):
-            level = weights[0] * image[y, x, 0] + weights[1] * image[y, x, 1]
-            level += weights[2] * image[y, x, 2]
-            gray[y, x] = unit[int(level + 0.5)]
+            red, green, blue = image[y, x, 0], image[y, x, 1], image[y, x, 2]
+            gray[y, x] = unit[pixel_gray(red, green, blue, weights)]
     return gray
 
 

@@ -62,7 +62,11 @@ class Extraction:
 
 
 def stream(
-    describe: Describe, sources: Sequence[Any], on_error: str, n_jobs: int | None
+    describe: Describe,
+    sources: Sequence[Any],
+    n_features: int,
+    on_error: str,
+    n_jobs: int | None,
 ) -> Iterator[Chunk]:
     """Describe images in threads and yield the results in order.
 
@@ -75,7 +79,8 @@ def stream(
     starts = iter(range(0, len(sources), BATCH))
 
     def work(start: int) -> Chunk:
-        return _describe_batch(describe, sources[start : start + BATCH], start, on_error)
+        batch = sources[start : start + BATCH]
+        return _describe_batch(describe, batch, start, n_features, on_error)
 
     return _in_order(work, starts, jobs)
 
@@ -98,20 +103,21 @@ def _in_order(work: Callable[[int], Chunk], starts: Iterator[int], jobs: int) ->
                 future.cancel()
 
 
-def _describe_batch(describe: Describe, sources: Sequence[Any], start: int, on_error: str) -> Chunk:
+def _describe_batch(
+    describe: Describe, sources: Sequence[Any], start: int, n_features: int, on_error: str
+) -> Chunk:
     kept: list[int] = []
-    rows: list[Features] = []
+    features = np.empty((len(sources), n_features), np.float32)
     failures: list[Failure] = []
     for index, source in enumerate(sources, start):
         try:
-            rows.append(describe(source).astype(np.float32))
+            features[len(kept)] = describe(source)
             kept.append(index)
         except Exception as error:
             if on_error == "raise":
                 raise _with_place(error, index, source) from error
             failures.append(Failure(index, _name(source, index), _reason(error)))
-    features = np.stack(rows) if rows else np.empty((0, 0), np.float32)
-    return Chunk(np.array(kept, np.intp), features, failures)
+    return Chunk(np.array(kept, np.intp), features[: len(kept)], failures)
 
 
 def gather(chunks: Iterator[Chunk], n_images: int, n_features: int) -> Extraction:
@@ -123,8 +129,7 @@ def gather(chunks: Iterator[Chunk], n_images: int, n_features: int) -> Extractio
         for chunk in chunks:
             kept.append(chunk.kept)
             failures.extend(chunk.failures)
-            if len(chunk.kept):
-                yield chunk.features
+            yield chunk.features
 
     small = 4 * n_images * n_features <= IN_MEMORY
     collect = _rows_in_memory if small else _rows_in_file

@@ -9,39 +9,68 @@ from __future__ import annotations
 import numpy as np
 
 from resight._compile import kernel
-from resight.descriptors._hsv_kernel import pixel_hsv
+from resight.descriptors._pixel_kernels import pixel_hsv
 from resight.images.colour import Floats, Image
 
 
 @kernel
-def hs_and_rgb_sums(image: Image, mask: Floats, unit: Floats, band: int) -> Floats:
-    """Weight per bin and band of hue-saturation and of RGB: (2, n_bands, 64).
+def stripe_histograms(
+    image: Image, mask: Floats, scales: Floats, band: int, n_channels: int
+) -> Floats:
+    """Histograms of hue-saturation, RGB and (if 3 channels) Lab, length 1: (channels, 15, 64).
 
-    `unit` holds ``arange(256) / 255``.
+    `scales` (2, 256) holds ``arange(256) / 255`` and, for stripes without a value above 1,
+    ``arange(256)``.
     """
-    height, width = image.shape[:2]
-    sums = np.zeros((2, height // band, 64))
-    for y in range(height):
-        hs, rgb = sums[0, y // band], sums[1, y // band]
-        for x in range(width):
+    n_stripes = image.shape[0] // band - 1
+    bands = np.zeros((n_channels, n_stripes + 1, 64))
+    _add_hs_and_rgb(image, mask, scales[0], band, bands)
+    if n_channels == 3:
+        _add_lab(image, mask, scales[0], band, bands[2])
+    stripes = bands[:, :-1] + bands[:, 1:]
+    if n_channels == 3:
+        _redo_almost_black(image, mask, scales[1], band, stripes[2])
+    for channel in range(n_channels):
+        for stripe in range(n_stripes):
+            length = np.sqrt((stripes[channel, stripe] ** 2).sum())
+            if length > 0.0:
+                stripes[channel, stripe] /= length
+    return stripes
+
+
+@kernel
+def _add_hs_and_rgb(image: Image, mask: Floats, unit: Floats, band: int, bands: Floats) -> None:
+    """Add the weight of every pixel to its bins in `bands` (2 or more, n_bands, 64)."""
+    for y in range(image.shape[0]):
+        hs, rgb = bands[0, y // band], bands[1, y // band]
+        for x in range(image.shape[1]):
             red, green, blue = image[y, x, 0], image[y, x, 1], image[y, x, 2]
             hue, saturation, _ = pixel_hsv(unit[red], unit[green], unit[blue])
             hs[int(hue / (1.01 / 8.0)) + 8 * int(saturation / (1.01 / 8.0))] += mask[y, x]
             rgb[(red >> 6) + 4 * (green >> 6) + 16 * (blue >> 6)] += mask[y, x]
-    return sums
 
 
 @kernel
-def lab_sums(image: Image, mask: Floats, unit: Floats, band: int) -> Floats:
-    """Weight per bin and band of L*a*b*: (n_bands, 64); `unit` are the 256 scaled values."""
-    height, width = image.shape[:2]
-    sums = np.zeros((height // band, 64))
-    for y in range(height):
-        lab = sums[y // band]
-        for x in range(width):
-            red, green, blue = unit[image[y, x, 0]], unit[image[y, x, 1]], unit[image[y, x, 2]]
-            lab[_lab_bin(red, green, blue)] += mask[y, x]
-    return sums
+def _add_lab(image: Image, mask: Floats, scaled: Floats, band: int, bands: Floats) -> None:
+    """Add the weight of every pixel to its bin of L*a*b* in `bands` (n_bands, 64)."""
+    for y in range(image.shape[0]):
+        lab = bands[y // band]
+        for x in range(image.shape[1]):
+            red, green, blue = image[y, x, 0], image[y, x, 1], image[y, x, 2]
+            lab[_lab_bin(scaled[red], scaled[green], scaled[blue])] += mask[y, x]
+
+
+@kernel
+def _redo_almost_black(
+    image: Image, mask: Floats, unscaled: Floats, band: int, stripes: Floats
+) -> None:
+    """Count stripes without a value above 1 again, with 1 taken for white."""
+    for stripe in range(stripes.shape[0]):
+        top, bottom = stripe * band, (stripe + 2) * band
+        if image[top:bottom].max() <= 1:
+            stripes[stripe] = 0.0
+            target = stripes[stripe : stripe + 1]
+            _add_lab(image[top:bottom], mask[top:bottom], unscaled, 2 * band, target)
 
 
 @kernel

@@ -6,25 +6,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight._compile import kernel
+from resight.descriptors._pixel_kernels import pixel_gray
 from resight.images.colour import Floats, Image
+
+Codes = NDArray[np.int64]
 
 
 @kernel(fast=True)
-def hog_blocks(image: Image, cell: int, n_bins: int, out: Floats) -> None:
-    """Fill `out` with blocks of 2 x 2 cells of length 1, column by column."""
+def hog_blocks(image: Image, cell: int, n_bins: int) -> Floats:
+    """Blocks of 2 x 2 cells, each of length 1, column by column: (n_blocks * 4 * n_bins,)."""
     votes = _hog_votes(image, cell, n_bins)  # (rows + 2, columns + 2, n_bins)
-    rows, columns = votes.shape[0] - 2, votes.shape[1] - 2
-    size = 4 * n_bins
-    for column in range(columns - 1):
-        for row in range(rows - 1):
-            block = out[size * (column * (rows - 1) + row) :][:size]
-            total = 0.0
-            for i in range(size):
-                y, x, k = i // (2 * n_bins), i // n_bins % 2, i % n_bins
-                block[i] = votes[row + 1 + y, column + 1 + x, k]
-                total += block[i] * block[i]
-            if total > 0.0:
-                block /= np.sqrt(total)
+    rows, columns = votes.shape[0] - 3, votes.shape[1] - 3  # of blocks
+    out = np.empty((columns, rows, 2, 2, n_bins))
+    for column in range(columns):
+        for row in range(rows):
+            block = votes[row + 1 : row + 3, column + 1 : column + 3]
+            length = np.sqrt((block**2).sum())
+            out[column, row] = block / length if length > 0.0 else block
+    return out.reshape(-1)
 
 
 @kernel(fast=True)
@@ -76,11 +75,8 @@ def _strongest_change(image: Image, y: int, x: int) -> tuple[int, int]:
 
 
 @kernel(fast=True)
-def lbp_cells(gray: Image, table: NDArray[np.int64], cell: int, n_codes: int) -> Floats:
-    """Count uniform patterns in cells, shared linearly between neighbours: (codes, columns, rows).
-
-    The result is the square root of the share of each code in its cell.
-    """
+def lbp_cells(gray: Codes, table: Codes, cell: int, n_codes: int) -> Floats:
+    """Square roots of the shares of uniform patterns in cells: (n_codes, columns, rows)."""
     height, width = gray.shape
     rows, columns = height // cell, width // cell
     counts = np.zeros((rows + 2, columns + 2, n_codes))
@@ -108,7 +104,18 @@ def lbp_cells(gray: Image, table: NDArray[np.int64], cell: int, n_codes: int) ->
 
 
 @kernel
-def _neighbour_bits(gray: Image, y: int, x: int) -> int:
+def gray_levels(image: Image, weights: tuple[float, float, float]) -> Codes:
+    """Gray levels 0..255, (h, w)."""
+    height, width = image.shape[:2]
+    gray = np.empty((height, width), np.int64)
+    for y in range(height):
+        for x in range(width):
+            gray[y, x] = pixel_gray(image[y, x, 0], image[y, x, 1], image[y, x, 2], weights)
+    return gray
+
+
+@kernel
+def _neighbour_bits(gray: Codes, y: int, x: int) -> int:
     """Set a bit for each brighter neighbour: E, SE, S, SW, W, NW, N, NE."""
     centre = gray[y, x]
     bits = int(gray[y, x + 1] > centre) | int(gray[y + 1, x + 1] > centre) << 1

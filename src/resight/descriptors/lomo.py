@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,31 +98,16 @@ def _coloured(image: Image, retinex: bool | NDArray[np.uint8]) -> Image:
 def _describe(image: Image, coloured: Image) -> Floats:
     from resight.descriptors import _lomo_kernels as compiled
 
-    sizes = scale_sizes(*image.shape[:2])
-    layout = [_rows_of_part(sizes, channel) for channel in CHANNELS]
-    bins = compiled.hsv_bins(coloured, _UNIT)
-    gray = compiled.gray_levels(image, GRAY_WEIGHTS, _UNIT)
-    counts = [np.empty((sum(rows), _n_bins(c)), np.int16) for c, rows in enumerate(layout)]
-    starts = [np.concatenate([[0], np.cumsum(rows)]) for rows in layout]
-    for scale in range(len(sizes)):
-        if scale:
-            bins, gray = compiled.halved_bins(bins), compiled.halved_gray(gray)
-        codes = [compiled.joint_codes(bins)]
-        codes += [compiled.siltp_codes(gray, radius) for radius in RADII]
-        for part, starting in enumerate(starts):
-            rows = counts[part][starting[scale] : starting[scale + 1]]
-            compiled.strip_maxima(codes[part], _n_bins(part), SIDE, STEP, rows)
-    return _normalised(counts, compiled)
+    rows = _block_rows(*image.shape[:2])
+    tables = (GRAY_WEIGHTS, _UNIT, _LOGS)
+    return compiled.describe(image, coloured, rows, SIDE, STEP, RADII, *tables)
 
 
-def _normalised(counts: list[NDArray[np.int16]], compiled: Any) -> Floats:
-    vector = np.empty(sum(part.size for part in counts))
-    begin = 0
-    for part in counts:
-        out = vector[begin : begin + part.size]
-        compiled.log_normalised(part.reshape(-1), _LOGS, out)  # log(1 + n), then length 1
-        begin += part.size
-    return vector
+@lru_cache(maxsize=64)
+def _block_rows(height: int, width: int) -> NDArray[np.int64]:
+    """Count the rows of blocks of each channel on each scale, (3, n_scales)."""
+    sizes = scale_sizes(height, width)
+    return np.array([_rows_of_part(sizes, channel) for channel in CHANNELS])
 
 
 def scale_sizes(height: int, width: int) -> list[tuple[int, int]]:

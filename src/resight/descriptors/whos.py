@@ -21,17 +21,15 @@ from resight.descriptors._whos_definition import (
     WINDOW,
 )
 from resight.errors import InputError, unknown_name
-from resight.images import colour
 from resight.images.check import as_rgb
-from resight.images.colour import Floats, Image
+from resight.images.colour import GRAY_WEIGHTS, Floats, Image
 from resight.images.resize import resize as resize_image
 
 VERSION = 1  # raise it whenever the numbers change: stored features are then computed anew
 CHANNELS = {"dagger": ("hs", "rgb", "lab", "hog", "lbp"), "star": ("hs", "rgb", "hog")}
 N_STRIPES = (HEIGHT - STRIPE) // STRIPE_STEP + 1
 N_COLOURS = 64
-_UNIT = np.arange(256) / 255.0
-_UNSCALED = np.arange(256.0)
+_SCALES = np.stack([np.arange(256) / 255.0, np.arange(256.0)])
 
 
 def whos(image: Image, *, variant: str = "dagger", resize: bool = True) -> Floats:
@@ -90,54 +88,17 @@ def whos(image: Image, *, variant: str = "dagger", resize: bool = True) -> Float
             f"WHOS without resizing needs {HEIGHT} x {WIDTH} pixels, not "
             f"{image.shape[0]} x {image.shape[1]}; use resize=True"
         )
-    parts = [_colours(image, variant), _hog(image)]
-    if variant == "dagger":
-        parts.append(_lbp(image))
-    return np.sqrt(np.concatenate(parts))
+    return _describe(image, variant)
 
 
-def _colours(image: Image, variant: str) -> Floats:
-    from resight.descriptors import _whos_colour_kernels as compiled
+def _describe(image: Image, variant: str) -> Floats:
+    from resight.descriptors import _whos_kernels as compiled
 
-    mask, _ = _tables(variant)
-    bands = list(compiled.hs_and_rgb_sums(image, mask, _UNIT, STRIPE_STEP))  # (16, 64) each
-    stripes = [band[:-1] + band[1:] for band in bands]  # (15, 64): a stripe is two bands
-    if variant == "dagger":
-        stripes.append(_lab_stripes(image, mask))
-    histograms = np.stack(stripes)  # (channels, 15, 64)
-    lengths = np.sqrt(np.einsum("csb,csb->cs", histograms, histograms))
-    return (histograms / np.maximum(lengths, 1e-300)[..., None]).ravel()
-
-
-def _lab_stripes(image: Image, mask: Floats) -> Floats:
-    from resight.descriptors import _whos_colour_kernels as compiled
-
-    band = compiled.lab_sums(image, mask, _UNIT, STRIPE_STEP)
-    stripes = band[:-1] + band[1:]  # (15, 64)
-    brightest = image.reshape(HEIGHT // STRIPE_STEP, -1).max(axis=1)
-    almost_black = np.maximum(brightest[:-1], brightest[1:]) <= 1
-    if almost_black.any():
-        band = compiled.lab_sums(image, mask, _UNSCALED, STRIPE_STEP)
-        stripes[almost_black] = (band[:-1] + band[1:])[almost_black]
-    return stripes
-
-
-def _hog(image: Image) -> Floats:
-    from resight.descriptors import _whos_texture_kernels as compiled
-
+    mask, table = _tables(variant)
     window = np.ascontiguousarray(image[WINDOW])
-    blocks = [size // HOG_CELL - BLOCK + 1 for size in window.shape[:2]]  # 13 x 5
-    out = np.empty(blocks[0] * blocks[1] * BLOCK * BLOCK * HOG_BINS)
-    compiled.hog_blocks(window, HOG_CELL, HOG_BINS, out)
-    return out
-
-
-def _lbp(image: Image) -> Floats:
-    from resight.descriptors import _whos_texture_kernels as compiled
-
-    window = colour.gray(image[WINDOW])
-    _, table = _tables("dagger")
-    return compiled.lbp_cells(window, table, LBP_CELL, LBP_CODES).ravel()
+    if variant == "star":
+        return compiled.describe_star(image, window, mask, _SCALES)
+    return compiled.describe_dagger(image, window, mask, _SCALES, GRAY_WEIGHTS, table)
 
 
 @lru_cache(maxsize=2)

@@ -8,9 +8,25 @@ from numpy.typing import NDArray
 from resight._compile import kernel
 from resight.images.colour import Floats, Image
 
+Sources = NDArray[np.intp]
+
 
 @kernel
-def down_columns(image: Image, sources: NDArray[np.intp], weights: Floats) -> Image:
+def resized(
+    image: Image, down: tuple[Sources, Floats], along: tuple[Sources, Floats], rows_first: bool
+) -> Image:
+    """Resize both axes of (rows, columns, 3), in one call that holds no GIL."""
+    height = down[0].shape[1]
+    if rows_first:
+        lines = down_columns(image.reshape(image.shape[0], -1), down[0], down[1])
+        return along_rows(lines.reshape(height, image.shape[1], 3), along[0], along[1])
+    narrow = along_rows(image, along[0], along[1])
+    lines = down_columns(narrow.reshape(narrow.shape[0], -1), down[0], down[1])
+    return lines.reshape(height, narrow.shape[1], 3)
+
+
+@kernel
+def down_columns(image: Image, sources: Sources, weights: Floats) -> Image:
     """Resize the first axis of (rows, values): every value of a line takes the same weights."""
     n_taps, size = sources.shape
     width = image.shape[1]
@@ -28,7 +44,7 @@ def down_columns(image: Image, sources: NDArray[np.intp], weights: Floats) -> Im
 
 
 @kernel
-def along_rows(image: Image, sources: NDArray[np.intp], weights: Floats) -> Image:
+def along_rows(image: Image, sources: Sources, weights: Floats) -> Image:
     """Resize the second axis of (rows, columns, 3)."""
     n_taps, size = sources.shape
     height = image.shape[0]

@@ -2,6 +2,7 @@
 
 A recursive filter costs the same at every width. Lines are filtered side by side: the inner
 loop runs over independent values, so the compiler turns it into vector instructions.
+`retinex_image` does everything in one call, so that a thread works for long without the GIL.
 """
 
 from __future__ import annotations
@@ -10,6 +11,33 @@ import numpy as np
 
 from resight._compile import kernel
 from resight.images.colour import Floats, Image
+
+
+@kernel
+def retinex_image(
+    image: Image, filters: Floats, tails: Floats, logs: Floats, spread: float
+) -> Image:
+    """Compute the whole Retinex with two blurs: `filters` (2, 4) and `tails` (2, 3, 3)."""
+    height, width = image.shape[0], 3 * image.shape[1]
+    flat = image.reshape(height, width)
+    plane = np.empty((height, width))
+    for y in range(height):
+        for x in range(width):
+            plane[y, x] = flat[y, x] + 1.0  # so that black has a logarithm
+    first = blurred_image(plane, filters[0], tails[0])
+    second = blurred_image(plane, filters[1], tails[1])
+    values = reflectance(flat, logs, first, second)
+    mean, deviation = values.mean(), values.std()
+    if deviation < 1e-9:  # one colour: what is left is rounding noise
+        return image.copy()
+    return stretched(values, mean - spread * deviation, 255.0 / (2.0 * spread * deviation))
+
+
+@kernel
+def blurred_image(plane: Floats, filter_: Floats, tail: Floats) -> Floats:
+    """Blur an image of 3 interleaved channels, (h, 3 * w), along both axes."""
+    down = blurred(plane, filter_, tail)
+    return transposed(blurred(transposed(down), filter_, tail))
 
 
 @kernel(fast=True)
@@ -61,15 +89,13 @@ def transposed(image: Floats) -> Floats:
 
 
 @kernel(fast=True)
-def reflectance(image: Image, logs: Floats, first: Floats, second: Floats) -> Floats:
+def reflectance(flat: Image, logs: Floats, first: Floats, second: Floats) -> Floats:
     """Multi-scale Retinex of two blurs: log x - (log a + log b) / 2, one logarithm for both."""
-    height, width = image.shape[:2]
-    out = np.empty((height, 3 * width))
+    height, width = flat.shape
+    out = np.empty((height, width))
     for y in range(height):
         for x in range(width):
-            for c in range(3):
-                at = 3 * x + c
-                out[y, at] = logs[image[y, x, c]] - 0.5 * np.log(first[y, at] * second[y, at])
+            out[y, x] = logs[flat[y, x]] - 0.5 * np.log(first[y, x] * second[y, x])
     return out
 
 

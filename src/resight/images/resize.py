@@ -40,22 +40,13 @@ def resize(image: Image, height: int, width: int) -> Image:
     if height < 1 or width < 1:
         raise InputError(f"cannot resize to {height} x {width}: both sides must be at least 1")
     image = as_rgb(image)
-    sizes = (height, width)
-    shrink = [sizes[axis] / image.shape[axis] for axis in (0, 1)]
-    for axis in (0, 1) if shrink[0] <= shrink[1] else (1, 0):
-        if image.shape[axis] != sizes[axis]:
-            image = _resize_axis(image, axis, sizes[axis])
-    return image
-
-
-def _resize_axis(image: Image, axis: int, size: int) -> Image:
+    rows, columns = image.shape[:2]
+    if (rows, columns) == (height, width):
+        return image
     from resight.images import _resize_kernels as compiled
 
-    sources, weights = taps(image.shape[axis], size)  # both (n_taps, size)
-    if axis == 1:
-        return compiled.along_rows(image, sources, weights)
-    lines = image.reshape(image.shape[0], -1)
-    return compiled.down_columns(lines, sources, weights).reshape(size, *image.shape[1:])
+    rows_first = height / rows <= width / columns
+    return compiled.resized(image, taps(rows, height), taps(columns, width), rows_first)
 
 
 @lru_cache(maxsize=64)

@@ -52,32 +52,18 @@ def retinex(image: Image) -> Image:
     """
     from resight.images import _retinex_kernels as compiled
 
-    image = as_rgb(image)
-    height, width = image.shape[:2]
-    plane = (
-        image.reshape(height, 3 * width).astype(np.float64) + 1.0
-    )  # so that black has a logarithm
-    first, second = (gaussian_blur(plane, sigma) for sigma in SIGMAS)
-    values = compiled.reflectance(image, _LOGS, first, second)  # (height, 3 * width)
-    mean, deviation = float(values.mean()), float(values.std())
-    if deviation < 1e-9:  # one colour: what is left is rounding noise
-        return image.copy()
-    low = mean - SPREAD * deviation
-    return compiled.stretched(values, low, 255.0 / (2.0 * SPREAD * deviation))
+    filters, tails = _filters()
+    return compiled.retinex_image(as_rgb(image), filters, tails, _LOGS, SPREAD)
 
 
-def gaussian_blur(plane: Floats, sigma: float) -> Floats:
-    """Blur an image of 3 interleaved channels, shape (height, 3 * width), along both axes."""
-    from resight.images import _retinex_kernels as compiled
-
-    filter_, tail = _coefficients(sigma)
-    down = compiled.blurred(plane, filter_, tail)
-    across = compiled.blurred(compiled.transposed(down), filter_, tail)
-    return compiled.transposed(across)
+@lru_cache(maxsize=1)
+def _filters() -> tuple[Floats, Floats]:
+    """Give the filters (2, 4) and the starts of their backward passes (2, 3, 3) of both blurs."""
+    filters, tails = zip(*(coefficients(sigma) for sigma in SIGMAS), strict=True)
+    return np.stack(filters), np.stack(tails)
 
 
-@lru_cache(maxsize=8)
-def _coefficients(sigma: float) -> tuple[Floats, Floats]:
+def coefficients(sigma: float) -> tuple[Floats, Floats]:
     """Filter (gain, b1, b2, b3) of a Gaussian, and the start of its backward pass, (3, 3)."""
     q = 0.98711 * sigma - 0.96330  # Young and van Vliet, eq. 11b, sigma >= 2.5
     b0 = 1.57825 + 2.44413 * q + 1.4281 * q**2 + 0.422205 * q**3

@@ -1,4 +1,8 @@
-"""Hue, saturation and value of one pixel, compiled; `resight.images.colour.hsv` is its oracle."""
+"""Colour conversions of one pixel, compiled; `resight.images.colour` is their oracle.
+
+The operations and their order are those of `resight.images.colour`: what they give is quantised,
+and the last bit can decide a bin.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from resight._compile import kernel
 
 @kernel
 def pixel_hsv(red: float, green: float, blue: float) -> tuple[float, float, float]:
-    """Convert one pixel of values in [0, 1] by the very operations of `colour.hsv`."""
+    """Hue, saturation and value of a pixel of values in [0, 1], as `colour.hsv`."""
     value = max(red, green, blue)
     spread = value - min(red, green, blue)
     if spread == 0.0:
@@ -21,3 +25,9 @@ def pixel_hsv(red: float, green: float, blue: float) -> tuple[float, float, floa
     if hue < 0.0:
         hue += 1.0
     return hue, spread / value, value
+
+
+@kernel
+def pixel_gray(red: int, green: int, blue: int, weights: tuple[float, float, float]) -> int:
+    """Gray level 0..255 of a pixel, as `colour.gray`."""
+    return int(weights[0] * red + weights[1] * green + weights[2] * blue + 0.5)
