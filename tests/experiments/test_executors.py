@@ -231,7 +231,7 @@ def test_worker_killed_and_scheduler_restarted(kit: Any, dask: Cluster, tmp_path
         trouble = threading.Thread(target=disturb)
         trouble.start()
         features = FeatureStore(tmp_path / "cluster").ensure(
-            sightings, kit.tiny(log, 0.01), executor=executor
+            sightings, kit.tiny(log, 0.004), executor=executor
         )
         trouble.join()
     assert features.failures == ()
@@ -281,6 +281,53 @@ def test_a_folder_workers_do_not_share(dask: Cluster, tmp_path: Path) -> None:
     dask.scheduler()
     dask.worker()
     with resight.cluster(dask.address, timeout=20) as executor:
-        executor.check_shared_folder(tmp_path)
-        with pytest.raises(ClusterError, match=r"cannot write to .*--send-files"):
-            executor.check_shared_folder(tmp_path / "elsewhere")
+        executor.check_shared(tmp_path, Path(__file__))
+        with pytest.raises(ClusterError, match=r"cannot write to .*elsewhere.*--send-files"):
+            executor.check_shared(tmp_path / "elsewhere", None)
+        with pytest.raises(ClusterError, match=r"cannot read .*gone.png.*--send-files"):
+            executor.check_shared(tmp_path, tmp_path / "gone.png")
+
+
+@pytest.mark.cluster
+def test_all_workers_killed_and_replaced(kit: Any, dask: Cluster, tmp_path: Path) -> None:
+    sightings = kit.write_images(tmp_path / "images", 6 * CHUNK)
+    dask.scheduler()
+    workers = [dask.worker(), dask.worker()]
+    log = tmp_path / "log"
+
+    def disturb() -> None:
+        wait_until(lambda: described(log) > 2 * CHUNK)
+        for worker in workers:
+            worker.kill()
+        dask.worker()
+
+    with resight.cluster(dask.address, timeout=20) as executor:
+        trouble = threading.Thread(target=disturb)
+        trouble.start()
+        features = FeatureStore(tmp_path / "store").ensure(
+            sightings, kit.tiny(log, 0.004), executor=executor
+        )
+        trouble.join()
+    assert features.computed == 6 * CHUNK
+    assert described(log) <= (6 + 2) * CHUNK
+
+
+@pytest.mark.cluster
+def test_workers_that_never_come_back_end_the_wait(kit: Any, dask: Cluster, tmp_path: Path) -> None:
+    sightings = kit.write_images(tmp_path / "images", 6 * CHUNK)
+    dask.scheduler()
+    worker = dask.worker()
+    log = tmp_path / "log"
+
+    def disturb() -> None:
+        wait_until(lambda: described(log) > CHUNK)
+        worker.kill()
+
+    with resight.cluster(dask.address, timeout=20, patience=1) as executor:
+        trouble = threading.Thread(target=disturb)
+        trouble.start()
+        with pytest.raises(ClusterError, match="has had no worker for 1 s"):
+            FeatureStore(tmp_path / "store").ensure(
+                sightings, kit.tiny(log, 0.004), executor=executor
+            )
+        trouble.join()

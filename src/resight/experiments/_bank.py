@@ -101,7 +101,8 @@ class Bank:
         for _, document in self._sidecars():
             if document["dataset"] == dataset:
                 for path, key in zip(document["paths"], document["keys"], strict=True):
-                    known.setdefault(path, set()).add(key)
+                    if key != FAILED:
+                        known.setdefault(path, set()).add(key)
         return known
 
     def assemble(

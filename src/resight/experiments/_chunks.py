@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from resight import images
@@ -79,8 +80,8 @@ def compute(
 
     Notes
     -----
-    An image that cannot be described is reported and the others go on. A file that cannot be
-    read at all raises, since that may pass (a network folder), so the chunk is tried again.
+    An image that cannot be described is reported and the others go on. Errors of the disk, the
+    network or memory raise, since they may pass, so that the chunk is tried again.
     """
     _refuse_other_code(descriptor, fingerprint, version)
     if target is not None and target.exists():
@@ -109,11 +110,15 @@ def chunk_keys(path: Path) -> list[str]:
 
 
 def chunk_rows(path: Path) -> Rows:
-    """Rows of a chunk file, (n, n_features)."""
+    """Rows of a chunk file, (n, n_features), memory-mapped."""
     with path.open("rb") as stream:
         _load(stream, path)
-        rows: Rows = _load(stream, path)
-    return rows
+        try:
+            npy.read_magic(stream)
+            shape, _, dtype = npy.read_array_header_1_0(stream)
+            return np.memmap(stream, dtype, "r", stream.tell(), shape)
+        except ValueError as error:
+            raise _damaged(path, error) from error
 
 
 class refusing_full_disk:  # noqa: N801
@@ -162,9 +167,11 @@ def _load(stream: IO[bytes], path: Path) -> Any:
     try:
         return np.load(stream, allow_pickle=False)
     except (ValueError, EOFError) as error:
-        raise StoreError(
-            f"{path} is damaged ({error}). Delete it: what it held is computed again"
-        ) from error
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> StoreError:
+    return StoreError(f"{path} is damaged ({error}). Delete it: what it held is computed again")
 
 
 def _refuse_other_code(descriptor: Describes, fingerprint: str, version: str) -> None:
@@ -186,15 +193,25 @@ def _describe_all(
     keys, rows, failures = [], [], {}
     with threadpool_limits(1):  # one thread a worker: more of them only fight for the cores
         for crop in crops:
-            data = Path(crop.path).read_bytes() if contents is None else contents[crop.path]
             try:
-                rows.append(_describe(crop, data, descriptor))
+                rows.append(_describe(crop, _bytes(crop.path, contents), descriptor))
                 keys.append(crop.key)
-            except MemoryError:
+            except (MemoryError, OSError):  # may pass: the chunk is tried again
                 raise
             except Exception as error:
                 failures[crop.key] = str(error) or type(error).__name__
     return keys, np.array(rows, np.float32).reshape(-1, descriptor.n_features), failures
+
+
+def _bytes(path: str, contents: Mapping[str, bytes] | None) -> bytes:
+    if contents is not None:
+        if path not in contents:
+            raise InputError("the file disappeared before it could be sent")
+        return contents[path]
+    try:
+        return Path(path).read_bytes()
+    except (FileNotFoundError, PermissionError) as error:
+        raise InputError(f"cannot be read by worker {platform.node()}: {error.strerror}") from error
 
 
 def _describe(crop: Crop, data: bytes, descriptor: Describes) -> Rows:

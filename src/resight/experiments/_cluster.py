@@ -84,23 +84,25 @@ class ClusterExecutor(Executor):
         if now - self._lonely_since > self.patience:
             raise ClusterError(self._no_workers(self.patience))
 
-    def check_shared_folder(self, folder: Path) -> None:
-        """Refuse to start when some worker does not see `folder`, which it shall write to."""
+    def check_shared(self, folder: Path, file: Path | None) -> None:
+        """Refuse to start when some worker cannot write to `folder` or read `file`."""
         if self.send_files:
             return
-        path = str(folder)
+        shared, image = str(folder), "" if file is None else str(file)
 
-        def sees() -> bool:
+        def unseen() -> str:  # local, so that it travels by value
             import os
 
-            return os.path.isdir(path) and os.access(path, os.W_OK)
+            if not (os.path.isdir(shared) and os.access(shared, os.W_OK)):
+                return f"write to {shared}"
+            return f"read {image}" if image and not os.access(image, os.R_OK) else ""
 
-        blind = [worker for worker, fine in self._client.run(sees).items() if not fine]
-        if blind:
-            raise ClusterError(
-                f"worker {blind[0]} cannot write to {path}. Mount that folder there under the "
-                "same path, or send file contents instead (--send-files)"
-            )
+        for worker, what in self._ask_workers(unseen).items():
+            if what:
+                raise ClusterError(
+                    f"worker {worker} cannot {what}. Mount that folder there under the same path, "
+                    "or send file contents instead (--send-files)"
+                )
 
     def close(self) -> None:
         """Close our connection; the cluster itself is not ours and stays."""
@@ -143,8 +145,13 @@ class ClusterExecutor(Executor):
                 return None
             return resight.__version__
 
-        for worker, theirs in self._client.run(version).items():
+        for worker, theirs in self._ask_workers(version).items():
             refuse_other_version(theirs, worker)
+
+    def _ask_workers(self, question: Callable[[], Value]) -> dict[str, Value]:
+        """Answers of all workers; one that dies just now has none."""
+        answers: dict[str, Value] = self._client.run(question, on_error="ignore")
+        return answers
 
     def _threads(self) -> dict[str, int]:
         try:

@@ -65,8 +65,8 @@ class Executor(ABC):
     def recover(self) -> None:  # noqa: B027
         """Make the executor usable again after workers or the connection were lost."""
 
-    def check_shared_folder(self, folder: Path) -> None:  # noqa: B027
-        """Refuse to start when workers cannot write to `folder`."""
+    def check_shared(self, folder: Path, file: Path | None) -> None:  # noqa: B027
+        """Refuse to start when workers cannot write to `folder` or read `file`."""
 
     def watch(self) -> None:  # noqa: B027
         """Look after the workers while nothing finishes; called about once a second."""
@@ -146,8 +146,11 @@ def local(jobs: int | None = None) -> Executor:
     """
     if jobs is not None and jobs < 1:
         raise InputError(f"jobs={jobs}: give at least 1, or nothing for one process per core")
-    count = jobs or _usable_cores()
-    return InProcess() if count == 1 else LocalProcesses(count)
+    if jobs is None:
+        from joblib import cpu_count  # knows affinity masks and limits of containers
+
+        jobs = cpu_count()
+    return InProcess() if jobs == 1 else LocalProcesses(jobs)
 
 
 def cluster(
@@ -307,12 +310,6 @@ class _Run(Generic[Item, Value]):
             self.suspects.append((item, attempt + 1))
         else:
             self.waiting.append((item, attempt + 1))
-
-
-def _usable_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _prepare_worker() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +22,7 @@ from resight.experiments._bank import FAILED, Bank
 from resight.experiments._chunks import Crop, Describes, Report, Rows, compute, write_chunk
 from resight.experiments.executors import Executor, InProcess, LocalProcesses, Outcome, local, run
 
-CHUNK = 32  # images a task: about a second of work, so that starting it costs nothing beside it
+CHUNK = 64  # images a task: starting it and flushing its file cost little beside describing them
 _READERS = 8  # threads that read files for their digests: they wait for the disk, not for a core
 _ROUNDS = 10  # how often another process may take chunks away under us before we give up
 _SHOWN = 10  # failures spelt out in an error
@@ -117,7 +117,7 @@ class FeatureStore:
             A name such as ``"gog"``, several joined by ``+``, or an object with `name`,
             `n_features`, `fingerprint` and `describe(image)`.
         mirror : bool
-            Average each image's descriptor with that of its mirror image.
+            Average each image's descriptor with that of its mirror image (with names only).
         executor : Executor or None
             `resight.cluster(...)` or `local(jobs)`; None uses one process per core.
         on_error : {"raise", "collect"}
@@ -185,7 +185,8 @@ class _Job:
         if done is not None:
             return done
         self.bank.create()
-        executor.check_shared_folder(self.bank.chunks)
+        readable = next((Path(crop.path) for crop in self.crops if crop is not None), None)
+        executor.check_shared(self.bank.chunks, readable)
         self._notice_changes()
         for _ in range(_ROUNDS):
             chunks = self._missing()
@@ -238,7 +239,7 @@ class _Job:
                 return None
             contents = None
             if executor.send_files:
-                contents = {path: Path(path).read_bytes() for path in {c.path for c in chunk}}
+                contents = _contents({crop.path for crop in chunk})
             where = None if executor.send_files else target
             one = self.descriptor
             return where, chunk, one, one.fingerprint, __version__, contents
@@ -304,8 +305,19 @@ def _digest(path: str) -> str | OSError:
         return error
 
 
+def _contents(paths: set[str]) -> dict[str, bytes]:
+    """Read files; one that has disappeared is left out and reported with its chunk."""
+    found = {}
+    for path in paths:
+        with suppress(FileNotFoundError):
+            found[path] = Path(path).read_bytes()
+    return found
+
+
 def _descriptors(given: str | Describes, mirror: bool) -> list[Describes]:
     if not isinstance(given, str):
+        if mirror:
+            raise InputError("mirror=True goes with a descriptor's name; an object decides itself")
         return [given]
     from resight.descriptors import descriptor
 

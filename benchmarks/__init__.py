@@ -1,0 +1,1 @@
+"""Timings and memory; ``python -m benchmarks`` runs them all."""
