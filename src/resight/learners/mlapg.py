@@ -20,50 +20,55 @@ FIRST_LIPSCHITZ = 2.0**-8
 
 
 class MLAPG(PCAMetricLearner):
-    """Metric learning by accelerated proximal gradient.
+    """Pull similar pairs below and push dissimilar pairs above one distance, logistic loss.
 
-    It pulls similar pairs below and pushes dissimilar pairs above a fixed distance mu with the
-    logistic loss, each of the two kinds of pair having the same total weight, over all positive
-    semi-definite matrices M:
-
-        F(M) = sum_ij w_ij log(1 + exp(y_ij (d_M(x_i, x_j) - mu))),
-
-    with y = 1, w = 1/n_S for similar and y = -1, w = 1/n_D for dissimilar pairs.
+    It uses ``cameras``: only cross-camera pairs count, similar and dissimilar ones with the same
+    total weight.
 
     Parameters
     ----------
     pca : int, "auto" or "full", default="full"
-        Principal components kept first; "full" keeps all N - 1, as its authors do.
+        Principal components of the training rows to work on; "full" is all (N - 1 of wide data),
+        as its authors do, "auto" up to 100.
     scale : float or None, default=30.0
         The features are multiplied by one number so that the mean squared distance of
         cross-camera pairs, which is mu, becomes this; the learned ranking then does not depend on
         the scale of the features. None leaves them as they are, which is the authors' code.
     max_iter : int, default=300
-        Largest number of iterations.
+        Iterations at most.
     tol : float, default=1e-4
-        Iterations stop when the loss changes by less than this fraction of itself.
+        It stops when the loss changes by less than this fraction of the loss at the start; with
+        ``scale=None`` of the last loss, as in the authors' code.
 
     Attributes
     ----------
-    components_ : ndarray of shape (n_features, n_components)
-        Linear map to the embedding.
+    mean_ : ndarray of shape (n_features,)
+    components_ : ndarray of shape (n_features, n_components_)
+        The embedding is ``(X - mean_) @ components_``.
     objective_ : ndarray of shape (n_iter_ + 1,)
-        The loss F before the first and after each iteration.
+        The loss at the start and after each iteration.
     n_iter_ : int
-        Iterations done.
     converged_ : bool
-        Whether the stopping criterion was met.
+        Whether the stopping criterion was met; if not, the fit warns.
 
     Notes
     -----
-    Cameras are used: only cross-camera pairs count.
+    It minimises over positive semi-definite M, by accelerated proximal gradient from M = I,
 
-    The authors start from M = I, so the scale of the features sets how steep the loss is at the
-    start: unit-norm descriptors have mu of about 1 and hardly a pair is on the right side of the
-    bend of the logistic function. ``scale`` fixes this one number. Each iteration costs one
-    eigendecomposition in the PCA coordinates.
+        F(M) = sum_ij w_ij log(1 + exp(y_ij (d_M(x_i, x_j) - mu))),
 
-    Accelerated steps may raise the loss a little before it falls again.
+    with y = 1, w = 1/n_S for similar and y = -1, w = 1/n_D for dissimilar cross-camera pairs and
+    mu their mean squared distance before learning. Accelerated steps may raise the loss a little
+    before it falls again.
+
+    mu is measured on the scale of the features, but the bend of the logistic function has a width
+    of 1, so the scale decides what is learned: at mu of about 1 (descriptors of unit length) most
+    pairs stay on the bend and the loss keeps shrinking M to few directions. ``scale`` sets mu and
+    makes the result independent of the features' scale; ``scale=None`` gives the authors' numbers.
+    When all pairs can be satisfied the loss tends to 0 and never changes little in proportion to
+    itself, hence the other reference for ``tol``.
+
+    An iteration costs an eigendecomposition and a few matrix products in the PCA coordinates.
 
     References
     ----------
@@ -117,14 +122,15 @@ class MLAPG(PCAMetricLearner):
                 step, lipschitz = loss.accelerated_step(current, previous, pace, lipschitz)
                 previous, current = current, step
                 last, momentum = momentum, (1.0 + np.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
-                self.converged_ = abs(step.value - values[-1]) < self.tol * values[-1]
+                reference = values[-1] if self.scale is None else values[0]
+                self.converged_ = abs(step.value - values[-1]) < self.tol * reference
                 values.append(step.value)
                 advance(1)
         self.objective_, self.n_iter_ = np.array(values), len(values) - 1
         if not self.converged_:
             warnings.warn(
                 f"MLAPG stopped after max_iter={self.max_iter} iterations while the loss still "
-                f"changed by more than tol={self.tol:g} of itself; raise max_iter or tol",
+                f"changed by more than tol={self.tol:g} allows; raise max_iter or tol",
                 ConvergenceWarning,
                 stacklevel=2,
             )
