@@ -37,7 +37,10 @@ def atomic_write(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder beside `path` that replaces `path` as a whole on success."""
+    """Yield a temporary folder beside `path`, which must not exist; on success it becomes `path`.
+
+    On any error the temporary folder is removed.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
     try:
@@ -47,13 +50,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
                 with file.open("rb") as stream:
                     os.fsync(stream.fileno())
         part.chmod(0o777 & ~_umask())
-        if path.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".old", dir=path.parent))
-            path.replace(old / path.name)
-            part.replace(path)
-            shutil.rmtree(old)
-        else:
-            part.replace(path)
+        part.replace(path)
         sync_folder(path.parent)
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)

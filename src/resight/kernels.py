@@ -17,6 +17,7 @@ KERNELS = ("linear", "rbf", "poly", "chi2", "chi2-rbf", "exp", "precomputed")
 OF_PRODUCTS = ("linear", "rbf", "poly", "exp")  # functions of inner products alone
 NON_NEGATIVE = ("chi2", "chi2-rbf")
 _FEATURES_AT_ONCE = 2048  # columns converted together: bounds the copy that a product needs
+_TERMS_AT_ONCE = 2**16  # terms of chi-square held at a time: two such arrays stay in the cache
 _CHI2_FLOOR = 1e-10  # of the published chi-square code: keeps 0/0 at 0
 
 
@@ -88,7 +89,8 @@ class Kernel:
         if self.kernel == "rbf":
             self.gamma_ = self._bandwidth(lambda: 1.0 / _mean_squared_distance(products))
         elif self.kernel == "exp":
-            distances = np.sqrt(_squared_distances(products, squares, squares))
+            distances = np.sqrt(_squared_distances(products, squares, squares), out=products)
+            np.fill_diagonal(distances, 0.0)  # the root would magnify round-off
             self.gamma_ = self._bandwidth(lambda: 0.5 / _first_quartile(distances) ** 2)
             return _exp_of(distances, self.gamma_)
         elif self.kernel == "poly":
@@ -148,12 +150,7 @@ class Kernel:
                     f"is {rows.min():.4g}. Use raw histograms (not after BlockNormalizer) or "
                     "kernel='rbf'"
                 )
-        of_pair = _chi2_similarity if self.kernel == "chi2" else _chi2_distance
-        matrix = np.empty((len(A), len(B)))
-        other = np.asarray(B, dtype=np.float64)
-        for i, row in enumerate(A):
-            matrix[i] = of_pair(np.asarray(row, dtype=np.float64), other)
-        return matrix
+        return _pairwise(A, B, _chi2_terms if self.kernel == "chi2" else _chi2_distance_terms)
 
 
 def inner_products(A: Rows, B: Rows, precision: str = "float64") -> Floats:
@@ -201,17 +198,44 @@ def _mean_of_distinct_pairs(distances: Floats) -> float:
 
 
 def _first_quartile(distances: Floats) -> float:
-    upper = distances[np.triu_indices(len(distances), k=1)]
+    upper = np.concatenate([row[i + 1 :] for i, row in enumerate(distances)])
     rank = int(np.ceil(0.25 * len(upper))) - 1
     return float(np.partition(upper, rank)[rank])
 
 
-def _chi2_similarity(row: Floats, others: Floats) -> Floats:
-    return 2.0 * (row * others / (row + others + _CHI2_FLOOR)).sum(axis=1)
+def _pairwise(A: Rows, B: Rows, terms: Callable[[Floats, Rows, Floats, Floats], None]) -> Floats:
+    """Sum the terms of two rows for all pairs of rows, (len(A), len(B)), in bounded memory."""
+    same = A is B
+    matrix = np.empty((len(A), len(B)))
+    at_once = max(1, _TERMS_AT_ONCE // max(1, A.shape[1]))
+    buffers = np.empty((2, at_once, A.shape[1]))
+    for i, row in enumerate(A):
+        single = row.astype(np.float64)
+        for start in range(i if same else 0, len(B), at_once):
+            others = B[start : start + at_once]
+            value, scratch = buffers[:, : len(others)]
+            terms(single, others, value, scratch)
+            matrix[i, start : start + at_once] = value.sum(axis=1)
+        if same:
+            matrix[i:, i] = matrix[i, i:]
+    return matrix
 
 
-def _chi2_distance(row: Floats, others: Floats) -> Floats:
-    return ((row - others) ** 2 / (row + others + _CHI2_FLOOR)).sum(axis=1)
+def _chi2_terms(row: Floats, others: Rows, value: Floats, scratch: Floats) -> None:
+    """Write 2 x z / (x + z) into `value`."""
+    np.add(row, others, out=scratch)
+    scratch += _CHI2_FLOOR
+    np.multiply(2.0 * row, others, out=value)
+    value /= scratch
+
+
+def _chi2_distance_terms(row: Floats, others: Rows, value: Floats, scratch: Floats) -> None:
+    """Write (x - z)^2 / (x + z) into `value`."""
+    np.add(row, others, out=scratch)
+    scratch += _CHI2_FLOOR
+    np.subtract(row, others, out=value)
+    value *= value
+    value /= scratch
 
 
 def _checked_square(K: Rows) -> Floats:

@@ -1,7 +1,8 @@
 """Model files: a folder with safetensors and a JSON manifest, never pickle.
 
 Loading runs no code of the file: the manifest names classes from a fixed list, arrays come from
-safetensors, everything else is plain JSON. Digests of both parts make damage visible.
+safetensors, everything else is plain JSON. Digests of both parts make damage visible. The name of
+the tensor file carries its digest, so that replacing the manifest switches to a new model at once.
 """
 
 from __future__ import annotations
@@ -13,18 +14,19 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from resight._files import atomic_folder, digest_of
+from resight._files import atomic_folder, atomic_write, digest_of
 from resight._version import __version__
 from resight.errors import InputError, StoreError
 
 SCHEMA = "resight.model/1"
-MANIFEST, TENSORS = "manifest.json", "tensors.safetensors"
+MANIFEST = "manifest.json"
 
 # Where each class that may stand in a model file lives.
 _CLASSES = {
-    "AutoKXQDA": "resight.learners.auto",
+    "AutoKXQDA": "resight.experiments.auto",
     "BlockNormalizer": "resight.learners.normalizer",
     "Calibration": "resight.evaluation.calibration",
+    "Euclidean": "resight.learners.euclidean",
     "ITML": "resight.learners.itml",
     "KISSME": "resight.learners.kissme",
     "KXQDA": "resight.learners.kxqda",
@@ -58,17 +60,19 @@ class SavableMixin:
             )
         tensors: dict[str, np.ndarray] = {}
         state = _encode(self, "", tensors)
-        with atomic_folder(folder) as part:
-            data = _tensors_to_bytes(tensors)
-            (part / TENSORS).write_bytes(data)
-            manifest = {
-                "schema": SCHEMA,
-                "versions": {"resight": __version__, "numpy": np.__version__},
-                "state": state,
-                "tensors_digest": digest_of(data),
-            }
-            manifest["digest"] = _manifest_digest(manifest)
-            (part / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n")
+        data = _tensors_to_bytes(tensors)
+        manifest = {
+            "schema": SCHEMA,
+            "versions": {"resight": __version__, "numpy": np.__version__},
+            "state": state,
+            "tensors_digest": digest_of(data),
+        }
+        manifest["digest"] = _manifest_digest(manifest)
+        if folder.exists():
+            _write(folder, manifest, data)
+        else:
+            with atomic_folder(folder) as part:
+                _write(part, manifest, data)
         return self
 
 
@@ -82,33 +86,58 @@ def load(path: str | Path) -> Any:
     """
     folder = Path(path)
     manifest = _read_manifest(folder)
+    file = folder / _tensors_name(manifest)
     try:
-        data = (folder / TENSORS).read_bytes()
+        data = file.read_bytes()
     except OSError as error:
-        raise StoreError(f"model {folder}: {TENSORS} cannot be read ({error.strerror})") from error
+        raise StoreError(
+            f"model {folder}: {file.name} cannot be read ({error.strerror})"
+        ) from error
     if digest_of(data) != manifest["tensors_digest"]:
-        raise StoreError(f"model {folder}: {TENSORS} is damaged (its digest differs); fit again")
+        raise StoreError(f"model {folder}: {file.name} is damaged (its digest differs); fit again")
     from safetensors.numpy import load as tensors_from_bytes
 
     return _decode(manifest["state"], tensors_from_bytes(data), folder)
 
 
+def _write(folder: Path, manifest: dict[str, Any], data: bytes) -> None:
+    """Write tensors, then the manifest, whose arrival makes the model; then clear old tensors."""
+    current = _tensors_name(manifest)
+    with atomic_write(folder / current) as stream:
+        stream.write(data)
+    with atomic_write(folder / MANIFEST) as stream:
+        stream.write(_manifest_bytes(manifest))
+    for file in folder.glob("tensors-*.safetensors"):
+        if file.name != current:
+            file.unlink()
+
+
+def _tensors_name(manifest: dict[str, Any]) -> str:
+    return f"tensors-{manifest['tensors_digest']}.safetensors"
+
+
 def _read_manifest(folder: Path) -> dict[str, Any]:
-    if not folder.is_dir() or not (folder / MANIFEST).is_file():
+    if not (folder / MANIFEST).is_file():
         raise StoreError(f"{folder} is not a model folder: there is no {MANIFEST} in it")
+    text = (folder / MANIFEST).read_bytes()
     try:
-        manifest = json.loads((folder / MANIFEST).read_bytes())
-        schema, digest = manifest["schema"], manifest["digest"]
-    except (ValueError, KeyError, TypeError) as error:
+        manifest = json.loads(text)
+    except (ValueError, RecursionError) as error:
         raise StoreError(f"model {folder}: {MANIFEST} is damaged; fit again") from error
+    schema = manifest.get("schema") if isinstance(manifest, dict) else None
     if schema != SCHEMA:
         raise StoreError(
-            f"model {folder} has format {schema!r}, this resight {__version__} reads {SCHEMA!r}; "
-            "update resight or fit again"
+            f"{folder} is not a model that resight {__version__} reads: its {MANIFEST} has format "
+            f"{schema!r}, not {SCHEMA!r}. If a newer resight wrote it, update; else fit again"
         )
-    if digest != _manifest_digest(manifest):
+    # Byte by byte: even a change that JSON does not mind means that the disk is failing.
+    if manifest.get("digest") != _manifest_digest(manifest) or text != _manifest_bytes(manifest):
         raise StoreError(f"model {folder}: {MANIFEST} is damaged (its digest differs); fit again")
-    return dict(manifest)
+    return manifest
+
+
+def _manifest_bytes(manifest: dict[str, Any]) -> bytes:
+    return (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode()
 
 
 def _manifest_digest(manifest: dict[str, Any]) -> str:
@@ -135,7 +164,7 @@ def _encode(value: Any, key: str, tensors: dict[str, np.ndarray]) -> Any:
     if isinstance(value, (list, tuple)):
         items = [_encode(item, f"{key}.{i}", tensors) for i, item in enumerate(value)]
         return {"tuple" if isinstance(value, tuple) else "list": items}
-    if isinstance(value, dict):
+    if isinstance(value, dict) and all(isinstance(k, str) for k in value):
         return {"dict": {k: _encode(v, f"{key}.{k}", tensors) for k, v in value.items()}}
     name = type(value).__name__
     if name in _CLASSES and _CLASSES[name] == type(value).__module__:

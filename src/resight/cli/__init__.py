@@ -10,7 +10,7 @@ from resight._version import __version__
 from resight.errors import ResightError, unknown_name
 
 VERBS = {
-    "demo": "draw synthetic cameras, learn, evaluate and write a report: the whole flow in a minute",
+    "demo": "draw synthetic cameras, learn, evaluate, report: the whole flow in a minute",
     "data": "list the known datasets; describe and check folders of images",
     "crop": "cut people out of video or frames into a folder per camera",
     "extract": "compute descriptors of many images into a feature store",
@@ -23,6 +23,8 @@ VERBS = {
     "serve": "open the search page of a gallery",
     "doctor": "tell what this machine has and compile ahead",
 }
+
+_INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -46,13 +48,10 @@ def _run(verb: str, rest: list[str]) -> int:
     try:
         app(args=rest, prog_name=f"resight {verb}")
     except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else 0
+        return _exit_code(stop)
     except ResightError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print("interrupted: what was finished is kept; the same command goes on", file=sys.stderr)
-        return 130
     except BrokenPipeError:  # the reader of our output went away, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
@@ -61,6 +60,16 @@ def _run(verb: str, rest: list[str]) -> int:
         print(f"error: {error.strerror or error}{where}", file=sys.stderr)
         return 1
     return 0
+
+
+def _exit_code(stop: SystemExit) -> int:
+    """Tell what Typer's ways to stop mean: a number, nothing, or a message to print."""
+    if stop.code == _INTERRUPTED:  # Typer turns Ctrl-C into this code without a word
+        print("interrupted: what was finished is kept; the same command goes on", file=sys.stderr)
+    if stop.code is None or isinstance(stop.code, int):
+        return stop.code or 0
+    print(f"error: {stop.code}", file=sys.stderr)
+    return 1
 
 
 def _overview() -> str:

@@ -64,14 +64,10 @@ def extract(
         if cluster is None
         else executors.cluster(cluster, send_files=send_files)
     )
-    try:
-        with workers:
-            features = store.ensure(
-                sightings, descriptor, mirror=mirror, executor=workers, on_error="collect"
-            )
-    except KeyboardInterrupt:  # Typer would end without a word
-        say("interrupted: what was finished is kept; the same command goes on")
-        raise typer.Exit(130) from None
+    with workers:
+        features = store.ensure(
+            sightings, descriptor, mirror=mirror, executor=workers, on_error="collect"
+        )
     _report(sightings, features, out, time.perf_counter() - start, json)
     if features.failures:
         raise typer.Exit(1)
