@@ -19,6 +19,7 @@ from PIL import Image
 
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError, StoreError
+from resight.experiments._chunks import chunk_keys
 from resight.experiments.executors import local
 from resight.experiments.features import CHUNK, FeatureStore
 
@@ -26,6 +27,7 @@ from resight.experiments.features import CHUNK, FeatureStore
 SCRIPT = """
 import runpy, sys
 from pathlib import Path
+from resight.experiments._chunks import chunk_keys
 from resight.experiments.executors import local
 from resight.experiments.features import FeatureStore
 kit = runpy.run_path(sys.argv[1])
@@ -243,22 +245,29 @@ def test_interrupt_keeps_finished_chunks(kit: Any, tmp_path: Path) -> None:
     assert int(end.communicate()[0]) <= 300 - CHUNK
 
 
-def test_full_disk_is_reported_and_loses_nothing(kit: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("limit", [5000, 9000])
+def test_full_disk_is_reported_and_loses_nothing(kit: Any, tmp_path: Path, limit: int) -> None:
+    # Rows of 96 bytes and keys: the chunk of 64 takes 8,448 bytes, that of 36 takes 4,864, the
+    # table of both 9,728. So the first limit stops a chunk, the second the table.
     kit.write_images(tmp_path / "images", 100)
-    limited = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))\n" + SCRIPT
-    # A chunk of 64 rows of 96 bytes and keys takes 8,448 bytes and fits; the table does not.
+    limited = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n"
     command = [kit.file, tmp_path / "images", tmp_path / "store", tmp_path / "log", "1", "0"]
     full = subprocess.run(
-        [sys.executable, "-c", limited, *command], capture_output=True, text=True, check=False
+        [sys.executable, "-c", limited + SCRIPT, *command],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert full.returncode == 1
     assert "no space left to write" in full.stderr
     assert "Everything finished is kept" in full.stderr
     assert not list((tmp_path / "store").rglob("*.part"))
+    kept = sum(len(chunk_keys(path)) for path in (tmp_path / "store").rglob("*.chunk"))
+    assert kept in ((0, 36) if limit == 5000 else (100,))
     free = subprocess.run(
         [sys.executable, "-c", SCRIPT, *command], capture_output=True, text=True, check=True
     )
-    assert free.stdout.strip() == "0"  # all chunks were there already
+    assert int(free.stdout) == 100 - kept
 
 
 def test_leftovers_of_killed_processes_are_removed(
