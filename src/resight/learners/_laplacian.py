@@ -55,7 +55,7 @@ class Multipartite:
         # L ignores what is constant in a group: without it nothing large cancels.
         sizes = np.bincount(self.groups)[:, None]
         centred = M - in_groups @ (in_groups.T @ M / sizes)
-        product: Floats = in_parts @ (in_parts.T @ centred)
+        product: Floats = in_parts @ (in_parts.T @ centred) - in_groups @ (in_groups.T @ centred)
         centred *= self.degrees[:, None]
         product += centred
         return product

@@ -55,8 +55,8 @@ def direction_weights(mu: Floats) -> Floats:
     if mu[0] <= 1.0:
         warnings.warn(
             f"no direction separates dissimilar from similar pairs (largest eigenvalue {mu[0]:.3g} "
-            "is not above 1), so the ranking is hardly better than chance. Lower reg, choose a "
-            "wider kernel (width > 1), or check persons and cameras",
+            "is not above 1), so the ranking is hardly better than chance. Lower reg, make it "
+            "relative to the data (reg_form='relative' of k-XQDA), or check persons and cameras",
             RuntimeWarning,
             stacklevel=2,
         )

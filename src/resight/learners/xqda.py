@@ -6,7 +6,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import LinAlgError, lapack, solve_triangular
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from resight.errors import InputError
@@ -95,7 +95,15 @@ class XQDA(MetricLearner):
         if self.solver == "svd":
             return self._solve_svd(similar, dissimilar)
         bound = min(len(similar), max(1, pairs.max_components()))
-        mu, V = leading_pencil(dissimilar, similar, bound)
+        scale = float(similar.diagonal().max())
+        try:
+            mu, V = leading_pencil(dissimilar, similar, bound)
+        except LinAlgError:
+            raise InputError(
+                f"reg={self.reg:g} is too small for the scale of these features (variances up to "
+                f"{scale:.3g}): the matrix of similar pairs is numerically singular. Give a reg of "
+                f"at least {1e-12 * scale:.1g}, or normalise the features first"
+            ) from None
         kept = self._kept(mu)
         return mu[:kept], V[:, :kept] * direction_weights(mu[:kept]), None
 

@@ -1,0 +1,72 @@
+"""Leading eigenpairs against LAPACK's complete solution."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.linalg import LinAlgError, eigh
+
+from resight.learners import _solvers
+from resight.learners._solvers import gram, leading_eigenpairs, leading_pencil
+
+
+def pencil(n, seed=0):
+    rng = np.random.default_rng(seed)
+    A, B = rng.normal(size=(2, n, n))
+    return A @ A.T, B @ B.T / n + 0.1 * np.eye(n)
+
+
+def lower(M):
+    """What the solvers are given: Fortran order, and rubbish where they must not look."""
+    return np.asfortranarray(np.tril(M) + np.triu(np.full(M.shape, np.nan), 1))
+
+
+@pytest.mark.parametrize(("n", "n_leading"), [(1, 1), (2, 1), (30, 1), (30, 7), (30, 29), (30, 30)])
+def test_leading_pencil_is_the_end_of_the_whole_spectrum(n, n_leading):
+    A, B = pencil(n)
+    mu, V = leading_pencil(lower(A), lower(B), n_leading)
+    expected = eigh(A, B, eigvals_only=True)[::-1][:n_leading]
+    np.testing.assert_allclose(mu, expected, rtol=1e-10)
+    np.testing.assert_allclose(V.T @ B @ V, np.eye(n_leading), atol=1e-10)
+    np.testing.assert_allclose(A @ V, B @ V * mu, atol=1e-9 * np.abs(A).max())
+
+
+def test_a_matrix_that_is_not_positive_definite_is_refused():
+    A, B = pencil(10)
+    B -= 2 * np.eye(10) * np.linalg.eigvalsh(B)[5]
+    with pytest.raises(LinAlgError, match="positive definite"):
+        leading_pencil(lower(A), lower(B), 3)
+
+
+def test_clusters_far_below_the_largest_eigenvalues():
+    """The MRRR routine of LAPACK gives up on such spectra: seen with k-XQDA at small lambda."""
+    rng = np.random.default_rng(0)
+    n, n_leading = 60, 20
+    Q = np.linalg.qr(rng.normal(size=(n, n)))[0]
+    values = np.sort(
+        np.concatenate([rng.uniform(1e9, 6e10, 8), 1 + 1e-9 * rng.uniform(size=40), np.zeros(12)])
+    )[::-1]
+    mu, V = leading_eigenpairs(lower((Q * values) @ Q.T), n_leading)
+    np.testing.assert_allclose(mu, values[:n_leading], atol=1e-14 * values[0] * n)
+    np.testing.assert_allclose(V.T @ V, np.eye(n_leading), atol=1e-12)
+
+
+def test_divide_and_conquer_answers_where_mrrr_fails(monkeypatch):
+    A, _ = pencil(30)
+    expected, _ = leading_eigenpairs(lower(A), 5)
+
+    def failing(d, e, *_, **__):
+        return 0, np.zeros(30), np.zeros((30, 30)), 22
+
+    monkeypatch.setattr(_solvers.lapack, "dstemr", failing)
+    mu, V = leading_eigenpairs(lower(A), 5)
+    np.testing.assert_allclose(mu, expected, rtol=1e-12)
+    np.testing.assert_allclose(A @ V, V * mu, atol=1e-9 * mu[0])
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_gram_is_the_lower_triangle_of_the_product(order):
+    P = np.asarray(np.random.default_rng(0).normal(size=(5, 8)), order=order)
+    expected = np.tril(P @ P.T)
+    np.testing.assert_allclose(np.tril(gram(P)), expected, rtol=1e-13)
+    np.testing.assert_allclose(np.tril(gram(P, 2.0, into=gram(P))), 3 * expected, rtol=1e-13)
