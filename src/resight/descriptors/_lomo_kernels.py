@@ -22,7 +22,7 @@ Weights = tuple[float, float, float]
 def describe(
     image: Image,
     coloured: Image,
-    rows: NDArray[np.int64],
+    starts: NDArray[np.int64],
     side: int,
     step: int,
     radii: tuple[int, int],
@@ -30,29 +30,31 @@ def describe(
     unit: Floats,
     logs: Floats,
 ) -> Floats:
-    """Compute the whole descriptor; `rows` are the rows of blocks per part and scale, (3, s)."""
-    n_scales = rows.shape[1]
-    colours = np.empty((rows[0].sum(), 512), np.int16)
-    patterns = np.empty((rows[1].sum() + rows[2].sum(), 81), np.int16)
+    """Compute the whole descriptor.
+
+    `starts` (3, n_scales + 1) counts the rows of blocks of each part before each scale.
+    """
+    last = starts.shape[1] - 1
+    counts_of_colours = np.empty((starts[0, last], 512), np.int16)
+    counts_of_patterns = np.empty((starts[1, last] + starts[2, last], 81), np.int16)
     bins, gray = hsv_bins(coloured, unit), gray_levels(image, weights, unit)
-    filled = np.zeros(3, np.int64)
-    filled[2] = rows[1].sum()  # both radii share one array, one after the other
-    for scale in range(n_scales):
+    for scale in range(last):
         if scale > 0:
             bins, gray = halved_bins(bins), halved_gray(gray)
-        end = filled + rows[:, scale]
-        strip_maxima(joint_codes(bins), 512, side, step, colours[filled[0] : end[0]])
+        rows = counts_of_colours[starts[0, scale] : starts[0, scale + 1]]
+        strip_maxima(joint_codes(bins), side, step, rows)
         for i in range(2):
-            if rows[1 + i, scale] > 0:
-                codes = siltp_codes(gray, radii[i])
-                strip_maxima(codes, 81, side, step, patterns[filled[1 + i] : end[1 + i]])
-        filled = end
-    out = np.empty(colours.size + patterns.size)
-    first = colours.size
-    second = first + 81 * rows[1].sum()
-    log_normalised(colours.reshape(-1), logs, out[:first])
-    log_normalised(patterns[: rows[1].sum()].reshape(-1), logs, out[first:second])
-    log_normalised(patterns[rows[1].sum() :].reshape(-1), logs, out[second:])
+            before = i * starts[1, last]  # both radii share one array, one after the other
+            begin, end = starts[1 + i, scale], starts[1 + i, scale + 1]
+            if end > begin:
+                rows = counts_of_patterns[before + begin : before + end]
+                strip_maxima(siltp_codes(gray, radii[i]), side, step, rows)
+    first = 512 * starts[0, last]
+    second = first + 81 * starts[1, last]
+    out = np.empty(second + 81 * starts[2, last])
+    log_normalised(counts_of_colours, logs, out[:first])
+    log_normalised(counts_of_patterns[: starts[1, last]], logs, out[first:second])
+    log_normalised(counts_of_patterns[starts[1, last] :], logs, out[second:])
     return out
 
 
@@ -157,7 +159,7 @@ def siltp_codes(gray: Floats, radius: int) -> Codes:
 
 
 @kernel
-def strip_maxima(codes: Codes, n_codes: int, side: int, step: int, maxima: Codes) -> None:
+def strip_maxima(codes: Codes, side: int, step: int, maxima: Codes) -> None:
     """Fill `maxima` (block rows, n_codes): how often each code occurs in its fullest block.
 
     The window slides to the right over a row of blocks: first the columns that leave are
@@ -165,7 +167,7 @@ def strip_maxima(codes: Codes, n_codes: int, side: int, step: int, maxima: Codes
     the maximum may be updated at every increment.
     """
     rows, columns = maxima.shape[0], (codes.shape[1] - side) // step + 1
-    counts = np.empty(n_codes, np.int16)
+    counts = np.empty(maxima.shape[1], np.int16)
     for row in range(rows):
         counts[:] = 0
         best = maxima[row]
@@ -191,12 +193,17 @@ def log_normalised(counts: Codes, logs: Floats, out: Floats) -> None:
     Counts are small integers, so the length follows from how often each value occurs.
     """
     often = np.zeros(logs.shape[0], np.int64)
-    for i in range(counts.shape[0]):
-        often[counts[i]] += 1
-    length = 0.0
+    rows, columns = counts.shape
+    for row in range(rows):
+        for column in range(columns):
+            often[counts[row, column]] += 1
+    total = 0.0
     for value in range(logs.shape[0]):
-        length += often[value] * logs[value] * logs[value]
-    length = np.sqrt(length)
-    scaled = logs / length
-    for i in range(counts.shape[0]):
-        out[i] = scaled[counts[i]]
+        total += often[value] * logs[value] * logs[value]
+    scale = 1.0 / np.sqrt(total)
+    scaled = np.empty(logs.shape[0])
+    for value in range(logs.shape[0]):
+        scaled[value] = logs[value] * scale
+    for row in range(rows):
+        for column in range(columns):
+            out[row * columns + column] = scaled[counts[row, column]]

@@ -15,27 +15,50 @@ from resight.images.colour import Floats, Image
 
 @kernel
 def stripe_histograms(
-    image: Image, mask: Floats, scales: Floats, band: int, n_channels: int
-) -> Floats:
-    """Histograms of hue-saturation, RGB and (if 3 channels) Lab, length 1: (channels, 15, 64).
+    image: Image, mask: Floats, scales: Floats, band: int, n_channels: int, out: Floats
+) -> None:
+    """Fill `out` with histograms of HS, RGB and (if 3 channels) Lab, each of length 1.
 
     `scales` (2, 256) holds ``arange(256) / 255`` and, for stripes without a value above 1,
-    ``arange(256)``.
+    ``arange(256)``. In `out` come channels, then 15 stripes, then 64 bins.
     """
     n_stripes = image.shape[0] // band - 1
     bands = np.zeros((n_channels, n_stripes + 1, 64))
     _add_hs_and_rgb(image, mask, scales[0], band, bands)
     if n_channels == 3:
-        _add_lab(image, mask, scales[0], band, bands[2])
-    stripes = bands[:, :-1] + bands[:, 1:]
-    if n_channels == 3:
-        _redo_almost_black(image, mask, scales[1], band, stripes[2])
+        _add_lab(image, mask, scales[0], 0, band, bands[2])
     for channel in range(n_channels):
         for stripe in range(n_stripes):
-            length = np.sqrt((stripes[channel, stripe] ** 2).sum())
-            if length > 0.0:
-                stripes[channel, stripe] /= length
-    return stripes
+            upper, lower = bands[channel, stripe], bands[channel, stripe + 1]
+            if channel == 2 and _is_almost_black(image, stripe * band, (stripe + 2) * band):
+                both = np.zeros((2, 64))
+                rows = image[stripe * band : (stripe + 2) * band]
+                _add_lab(rows, mask, scales[1], stripe * band, band, both)
+                upper, lower = both[0], both[1]
+            begin = 64 * (channel * n_stripes + stripe)
+            _add_normalised(upper, lower, out[begin : begin + 64])
+
+
+@kernel
+def _add_normalised(a: Floats, b: Floats, out: Floats) -> None:
+    """Write a + b, scaled to length 1, into `out`."""
+    total = 0.0
+    for i in range(out.shape[0]):
+        out[i] = a[i] + b[i]
+        total += out[i] * out[i]
+    scale = 1.0 / np.sqrt(total) if total > 0.0 else 0.0
+    for i in range(out.shape[0]):
+        out[i] *= scale
+
+
+@kernel
+def _is_almost_black(image: Image, top: int, bottom: int) -> bool:
+    """Whether these rows hold no value above 1."""
+    for y in range(top, bottom):
+        for x in range(image.shape[1]):
+            if image[y, x, 0] > 1 or image[y, x, 1] > 1 or image[y, x, 2] > 1:
+                return False
+    return True
 
 
 @kernel
@@ -51,26 +74,18 @@ def _add_hs_and_rgb(image: Image, mask: Floats, unit: Floats, band: int, bands: 
 
 
 @kernel
-def _add_lab(image: Image, mask: Floats, scaled: Floats, band: int, bands: Floats) -> None:
-    """Add the weight of every pixel to its bin of L*a*b* in `bands` (n_bands, 64)."""
+def _add_lab(
+    image: Image, mask: Floats, scaled: Floats, top: int, band: int, bands: Floats
+) -> None:
+    """Add the weight of every pixel to its bin of L*a*b* in `bands` (n_bands, 64).
+
+    `top` is the row of the mask at which this part of the image begins.
+    """
     for y in range(image.shape[0]):
         lab = bands[y // band]
         for x in range(image.shape[1]):
             red, green, blue = image[y, x, 0], image[y, x, 1], image[y, x, 2]
-            lab[_lab_bin(scaled[red], scaled[green], scaled[blue])] += mask[y, x]
-
-
-@kernel
-def _redo_almost_black(
-    image: Image, mask: Floats, unscaled: Floats, band: int, stripes: Floats
-) -> None:
-    """Count stripes without a value above 1 again, with 1 taken for white."""
-    for stripe in range(stripes.shape[0]):
-        top, bottom = stripe * band, (stripe + 2) * band
-        if image[top:bottom].max() <= 1:
-            stripes[stripe] = 0.0
-            target = stripes[stripe : stripe + 1]
-            _add_lab(image[top:bottom], mask[top:bottom], unscaled, 2 * band, target)
+            lab[_lab_bin(scaled[red], scaled[green], scaled[blue])] += mask[top + y, x]
 
 
 @kernel

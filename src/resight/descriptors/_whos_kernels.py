@@ -11,23 +11,23 @@ from resight.images.colour import Floats, Image
 
 
 @kernel
-def describe_star(image: Image, window: Image, mask: Floats, scales: Floats) -> Floats:
-    """WHOS-star: square roots of HS and RGB histograms and HOG."""
-    colours = stripe_histograms(image, mask, scales, 8, 2)
-    return np.sqrt(np.concatenate((colours.reshape(-1), hog_blocks(window, 8, 4))))
-
-
-@kernel
-def describe_dagger(
+def describe(
     image: Image,
     window: Image,
     mask: Floats,
     scales: Floats,
     weights: tuple[float, float, float],
     table: Codes,
+    n_channels: int,
 ) -> Floats:
-    """WHOS-dagger: square roots of HS, RGB and Lab histograms, HOG and LBP."""
-    colours = stripe_histograms(image, mask, scales, 8, 3)
-    patterns = lbp_cells(gray_levels(window, weights), table, 16, 58)
-    parts = (colours.reshape(-1), hog_blocks(window, 8, 4), patterns.reshape(-1))
-    return np.sqrt(np.concatenate(parts))
+    """Compute the whole descriptor: with 3 colour channels WHOS-dagger, with 2 WHOS-star."""
+    colours, hog = n_channels * 15 * 64, 13 * 5 * 16
+    patterns = 7 * 3 * 58 if n_channels == 3 else 0
+    out = np.empty(colours + hog + patterns)
+    stripe_histograms(image, mask, scales, 8, n_channels, out[:colours])
+    hog_blocks(window, 8, 4, out[colours : colours + hog])
+    if n_channels == 3:
+        lbp_cells(gray_levels(window, weights), table, 16, 58, out[colours + hog :])
+    for i in range(out.shape[0]):
+        out[i] = np.sqrt(out[i])
+    return out

@@ -13,17 +13,22 @@ Codes = NDArray[np.int64]
 
 
 @kernel(fast=True)
-def hog_blocks(image: Image, cell: int, n_bins: int) -> Floats:
-    """Blocks of 2 x 2 cells, each of length 1, column by column: (n_blocks * 4 * n_bins,)."""
+def hog_blocks(image: Image, cell: int, n_bins: int, out: Floats) -> None:
+    """Fill `out` with blocks of 2 x 2 cells, each of length 1, column by column."""
     votes = _hog_votes(image, cell, n_bins)  # (rows + 2, columns + 2, n_bins)
-    rows, columns = votes.shape[0] - 3, votes.shape[1] - 3  # of blocks
-    out = np.empty((columns, rows, 2, 2, n_bins))
-    for column in range(columns):
-        for row in range(rows):
-            block = votes[row + 1 : row + 3, column + 1 : column + 3]
-            length = np.sqrt((block**2).sum())
-            out[column, row] = block / length if length > 0.0 else block
-    return out.reshape(-1)
+    at = 0
+    for column in range(1, votes.shape[1] - 2):
+        for row in range(1, votes.shape[0] - 2):
+            begin, total = at, 0.0
+            for i in range(2):
+                for j in range(2):
+                    for k in range(n_bins):
+                        out[at] = votes[row + i, column + j, k]
+                        total += out[at] * out[at]
+                        at += 1
+            scale = 1.0 / np.sqrt(total) if total > 0.0 else 0.0
+            for i in range(begin, at):
+                out[i] *= scale
 
 
 @kernel(fast=True)
@@ -75,8 +80,8 @@ def _strongest_change(image: Image, y: int, x: int) -> tuple[int, int]:
 
 
 @kernel(fast=True)
-def lbp_cells(gray: Codes, table: Codes, cell: int, n_codes: int) -> Floats:
-    """Square roots of the shares of uniform patterns in cells: (n_codes, columns, rows)."""
+def lbp_cells(gray: Codes, table: Codes, cell: int, n_codes: int, out: Floats) -> None:
+    """Fill `out` with square roots of the shares of patterns: code, column, row of cells."""
     height, width = gray.shape
     rows, columns = height // cell, width // cell
     counts = np.zeros((rows + 2, columns + 2, n_codes))
@@ -93,14 +98,15 @@ def lbp_cells(gray: Codes, table: Codes, cell: int, n_codes: int) -> Floats:
             counts[row, column + 1, code] += (1.0 - lower) * right
             counts[row + 1, column, code] += lower * (1.0 - right)
             counts[row + 1, column + 1, code] += lower * right
-    out = np.empty((n_codes, columns, rows))
     for row in range(rows):
         for column in range(columns):
-            here = counts[row + 1, column + 1]
-            scale = 1.0 / (np.sqrt(here.sum()) + 1e-10)
+            total = 0.0
             for code in range(n_codes):
-                out[code, column, row] = np.sqrt(here[code]) * scale
-    return out
+                total += counts[row + 1, column + 1, code]
+            scale = 1.0 / (np.sqrt(total) + 1e-10)
+            for code in range(n_codes):
+                share = np.sqrt(counts[row + 1, column + 1, code]) * scale
+                out[(code * columns + column) * rows + row] = share
 
 
 @kernel

@@ -98,16 +98,16 @@ def _coloured(image: Image, retinex: bool | NDArray[np.uint8]) -> Image:
 def _describe(image: Image, coloured: Image) -> Floats:
     from resight.descriptors import _lomo_kernels as compiled
 
-    rows = _block_rows(*image.shape[:2])
+    starts = _starts(*image.shape[:2])
     tables = (GRAY_WEIGHTS, _UNIT, _LOGS)
-    return compiled.describe(image, coloured, rows, SIDE, STEP, RADII, *tables)
+    return compiled.describe(image, coloured, starts, SIDE, STEP, RADII, *tables)
 
 
 @lru_cache(maxsize=64)
-def _block_rows(height: int, width: int) -> NDArray[np.int64]:
-    """Count the rows of blocks of each channel on each scale, (3, n_scales)."""
+def _starts(height: int, width: int) -> NDArray[np.int64]:
+    """Count the rows of blocks of each channel before each scale, (3, n_scales + 1)."""
     sizes = scale_sizes(height, width)
-    return np.array([_rows_of_part(sizes, channel) for channel in CHANNELS])
+    return np.array([np.cumsum([0, *_rows_of_part(sizes, channel)]) for channel in CHANNELS])
 
 
 def scale_sizes(height: int, width: int) -> list[tuple[int, int]]:

@@ -96,9 +96,8 @@ def _describe(image: Image, variant: str) -> Floats:
 
     mask, table = _tables(variant)
     window = np.ascontiguousarray(image[WINDOW])
-    if variant == "star":
-        return compiled.describe_star(image, window, mask, _SCALES)
-    return compiled.describe_dagger(image, window, mask, _SCALES, GRAY_WEIGHTS, table)
+    n_channels = 3 if variant == "dagger" else 2
+    return compiled.describe(image, window, mask, _SCALES, GRAY_WEIGHTS, table, n_channels)
 
 
 @lru_cache(maxsize=2)

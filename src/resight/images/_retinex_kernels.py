@@ -27,7 +27,7 @@ def retinex_image(
     first = blurred_image(plane, filters[0], tails[0])
     second = blurred_image(plane, filters[1], tails[1])
     values = reflectance(flat, logs, first, second)
-    mean, deviation = values.mean(), values.std()
+    mean, deviation = mean_and_deviation(values)
     if deviation < 1e-9:  # one colour: what is left is rounding noise
         return image.copy()
     return stretched(values, mean - spread * deviation, 255.0 / (2.0 * spread * deviation))
@@ -97,6 +97,20 @@ def reflectance(flat: Image, logs: Floats, first: Floats, second: Floats) -> Flo
         for x in range(width):
             out[y, x] = logs[flat[y, x]] - 0.5 * np.log(first[y, x] * second[y, x])
     return out
+
+
+@kernel
+def mean_and_deviation(values: Floats) -> tuple[float, float]:
+    """Mean and standard deviation of all values."""
+    mean, squares = 0.0, 0.0
+    for y in range(values.shape[0]):
+        for x in range(values.shape[1]):
+            mean += values[y, x]
+    mean /= values.size
+    for y in range(values.shape[0]):
+        for x in range(values.shape[1]):
+            squares += (values[y, x] - mean) ** 2
+    return mean, np.sqrt(squares / values.size)
 
 
 @kernel
