@@ -77,8 +77,10 @@ def test_every_format_gives_the_same(tmp_path: Path, write: Callable[[Path], Pat
 
 def test_npy_stays_on_disk_in_its_own_precision(tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", X.astype(np.float32))
-    write_labels(tmp_path / "other.csv")
-    features, _ = load_vectors(tmp_path / "v.npy", labels=tmp_path / "other.csv")
+    (tmp_path / "labels").mkdir()
+    write_labels(tmp_path / "labels" / "other.csv")
+    features, sightings = load_vectors(tmp_path / "v.npy", tmp_path / "labels" / "other.csv")
+    assert sightings.root == tmp_path / "labels"  # relative paths start where they are written
     assert isinstance(features.features, np.memmap)
     assert features.features.dtype == np.float32
 
@@ -86,13 +88,14 @@ def test_npy_stays_on_disk_in_its_own_precision(tmp_path: Path) -> None:
 def test_optional_columns(tmp_path: Path) -> None:
     (tmp_path / "v.csv").write_text(
         "person,camera,path,time,role,x\n7,1,a.png,2.5,query,1\n,2,b.png,,distractor,2\n"
+        "8,2,c.png,1970-01-01T00:01:00,,3\n"
     )
     features, sightings = load_vectors(tmp_path / "v.csv")
-    np.testing.assert_array_equal(features.features, [[1.0], [2.0]])
-    assert sightings.paths.tolist() == ["a.png", "b.png"]
-    assert sightings.persons.tolist() == ["7", ""]
-    assert sightings.roles.tolist() == ["query", "distractor"]
-    np.testing.assert_array_equal(sightings.times, [2.5, np.nan])
+    np.testing.assert_array_equal(features.features, [[1.0], [2.0], [3.0]])
+    assert sightings.paths.tolist() == ["a.png", "b.png", "c.png"]
+    assert sightings.persons.tolist() == ["7", "", "8"]
+    assert sightings.roles.tolist() == ["query", "distractor", ""]
+    np.testing.assert_array_equal(sightings.times, [2.5, np.nan, 60.0])
 
 
 def test_fingerprint_follows_the_contents(tmp_path: Path) -> None:

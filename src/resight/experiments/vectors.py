@@ -3,8 +3,8 @@
 ======== ==================================================================================
 file     what it holds
 ======== ==================================================================================
-``.csv`` a line of column names; ``person`` and ``camera``, if wanted ``path``, ``time`` (in
-         seconds), ``sequence``, ``role``, ``site``; every other column is one feature
+``.csv`` a line of column names; ``person`` and ``camera``, if wanted ``path``, ``time``
+         (seconds or ISO 8601), ``sequence``, ``role``, ``site``; every other column is a feature
 ``.npy`` an array (n, d); labels lie in a CSV beside it, of the same name or named by `labels`
 ``.npz`` ``features`` (n, d), ``persons`` (n,), ``cameras`` (n,), if wanted ``paths``,
 ``.mat`` ``times``, ``sequences``, ``roles``, ``sites``; features may be called ``descriptors``
@@ -18,6 +18,7 @@ from __future__ import annotations
 import csv
 import itertools
 from collections.abc import Mapping
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -75,8 +76,10 @@ def load_vectors(file: str | Path, labels: str | Path | None = None) -> tuple[Fe
     if not path.is_file():
         raise InputError(f"there is no file {path}; check the path")
     vectors, columns = _READERS[path.suffix.lower()](path)
+    named_in = path
     if labels is not None or not {"persons", "cameras"} <= columns.keys():
-        columns = _labels_beside(path, Path(labels) if labels is not None else None)
+        named_in = Path(labels) if labels is not None else path.with_suffix(".csv")
+        columns = _labels_in(named_in, path)
     vectors = _check_vectors(path, vectors, len(columns["persons"]))
     features = Features(
         parts=(vectors,),
@@ -87,7 +90,7 @@ def load_vectors(file: str | Path, labels: str | Path | None = None) -> tuple[Fe
         computed=0,
         fingerprint=digest_of_file(path),
     )
-    return features, _sightings(path, columns)
+    return features, _sightings(path, columns, named_in.parent)
 
 
 def _read_npy(path: Path) -> tuple[NDArray[Any], Columns]:
@@ -208,14 +211,13 @@ def _read_labels(path: Path) -> Columns:
     return {name: table[:, index] for index, (_, name) in enumerate(wanted)}
 
 
-def _labels_beside(path: Path, given: Path | None) -> Columns:
-    beside = given or path.with_suffix(".csv")
-    if not beside.is_file():
+def _labels_in(labels: Path, path: Path) -> Columns:
+    if not labels.is_file():
         raise InputError(
-            f"{path.name} does not say persons and cameras, and there is no file {beside}; write "
+            f"{path.name} does not say persons and cameras, and there is no file {labels}; write "
             "a CSV with a line person,camera and then one line for each vector"
         )
-    return _read_labels(beside)
+    return _read_labels(labels)
 
 
 def _check_vectors(path: Path, vectors: NDArray[Any], count: int) -> NDArray[Any]:
@@ -244,7 +246,7 @@ def _check_vectors(path: Path, vectors: NDArray[Any], count: int) -> NDArray[Any
     return vectors
 
 
-def _sightings(path: Path, columns: Columns) -> Sightings:
+def _sightings(path: Path, columns: Columns, root: Path) -> Sightings:
     count = len(columns["persons"])
     texts: Columns = {
         name: _as_text(values) if name != "times" else _as_seconds(path, values)
@@ -254,7 +256,7 @@ def _sightings(path: Path, columns: Columns) -> Sightings:
     if (texts["cameras"] == "").any():
         row = int((texts["cameras"] == "").argmax())
         raise InputError(f"{path.name}: row {row} (the first is 0) has no camera; name one")
-    return Sightings(**texts, root=path.parent, name=path.stem)
+    return Sightings(**texts, root=root, name=path.stem)
 
 
 def _as_text(values: NDArray[Any]) -> NDArray[np.str_]:
@@ -265,9 +267,19 @@ def _as_text(values: NDArray[Any]) -> NDArray[np.str_]:
 
 def _as_seconds(path: Path, values: NDArray[Any]) -> NDArray[np.float64]:
     try:
-        return np.array([float(value) if str(value) else np.nan for value in values.tolist()])
+        return np.array([_seconds(str(value).strip()) for value in values.tolist()])
     except ValueError as error:
-        raise InputError(f"{path.name}: {error}; time is a number of seconds, or empty") from error
+        raise InputError(
+            f"{path.name}: {error}; time is a number of seconds, ISO 8601 or empty"
+        ) from error
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text or "nan")
+    except ValueError:
+        moment = datetime.fromisoformat(text)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
 
 
 def _unreadable(path: Path, error: Exception) -> InputError:
