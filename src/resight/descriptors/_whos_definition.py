@@ -103,7 +103,7 @@ def gradients(image: Image) -> tuple[Floats, Floats]:
 def lbp(gray: Image) -> Floats:
     """Uniform local binary patterns pooled bilinearly into 16 x 16 cells, (7, 3, 58)."""
     rows, columns = (size // LBP_CELL for size in gray.shape)
-    codes = lbp_table()[_neighbour_bits(gray)]  # of the inner pixels
+    codes = lbp_table()[neighbour_bits(gray)]  # of the inner pixels
     cells = np.zeros((rows + 2, columns + 2, LBP_CODES))
     place = [(np.arange(1, size - 1) + 0.5) / LBP_CELL + 0.5 for size in gray.shape]
     for dy, dx in np.ndindex(2, 2):
@@ -129,7 +129,8 @@ def lbp_table() -> np.ndarray:
     return table
 
 
-def _neighbour_bits(gray: Image) -> np.ndarray:
+def neighbour_bits(gray: Image) -> np.ndarray:
+    """Set a bit for every neighbour brighter than the pixel, (h - 2, w - 2)."""
     around = [(0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1)]
     height, width = gray.shape
     centre = gray[1:-1, 1:-1]
