@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from resight._version import __version__
 
 _HOME = {
-    "AutoKXQDA": "resight.learners.auto",
+    "AutoKXQDA": "resight.experiments.auto",
     "BlockNormalizer": "resight.learners.normalizer",
     "ITML": "resight.learners.itml",
     "KISSME": "resight.learners.kissme",

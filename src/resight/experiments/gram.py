@@ -67,7 +67,9 @@ class GramSpace:
     ) -> None:
         widths = [None] * len(features) if blocks is None else blocks
         self.grams: list[Floats] = []  # one (n, n) for each block
+        self.groups: list[int] = []  # how many of them belong to each of `features`
         for rows, its_blocks in zip(features, widths, strict=True):
+            self.groups.append(len(block_slices(its_blocks, rows.shape[1])))
             for block in block_slices(its_blocks, rows.shape[1]):
                 part = rows[:, block]
                 if not np.isfinite(part).all():
@@ -83,6 +85,7 @@ class GramSpace:
         whole = cls([])
         for space in spaces:
             whole.grams += space.grams
+            whole.groups += space.groups
         return whole
 
     def products(

@@ -38,7 +38,7 @@ class LearnerSpec:
     def make(self, **changes: Any) -> MetricLearner:
         """Make a new learner; unknown parameters are refused with the valid ones."""
         module, name = self.home.split(":")
-        cls = getattr(import_module(f"resight.learners.{module}"), name)
+        cls = getattr(import_module(f"resight.{module}"), name)
         learner: MetricLearner = cls()
         allowed = learner.get_params()
         for key in changes:
@@ -48,22 +48,25 @@ class LearnerSpec:
         return learner
 
 
+AUTO = "auto"
+
 _ALL = (
-    LearnerSpec("euclidean", "Euclidean", "euclidean:Euclidean"),
-    LearnerSpec("kxqda", "k-XQDA", "kxqda:KXQDA"),
-    LearnerSpec("xqda", "XQDA", "xqda:XQDA"),
-    LearnerSpec("xqda-raw", "XQDA, raw descriptors", "xqda:XQDA", normalize=False),
-    LearnerSpec("kissme", "KISSME", "kissme:KISSME"),
-    LearnerSpec("kkissme", "k-KISSME", "kernel_kissme:KernelKISSME"),
-    LearnerSpec("lfda", "LFDA", "lfda:LFDA"),
-    LearnerSpec("klfda", "kLFDA", "kernel_lfda:KernelLFDA"),
-    LearnerSpec("mfa", "MFA", "mfa:MFA"),
-    LearnerSpec("kmfa", "kMFA", "kernel_mfa:KernelMFA"),
-    LearnerSpec("nfst", "NFST", "nfst:NFST"),
-    LearnerSpec("knfst", "KNFST", "kernel_nfst:KernelNFST"),
-    LearnerSpec("mlapg", "MLAPG", "mlapg:MLAPG", False, {"scale": None}),
-    LearnerSpec("lmnn", "LMNN", "lmnn:LMNN"),
-    LearnerSpec("itml", "ITML", "itml:ITML"),
+    LearnerSpec("euclidean", "Euclidean", "learners.euclidean:Euclidean"),
+    LearnerSpec("kxqda", "k-XQDA", "learners.kxqda:KXQDA"),
+    LearnerSpec(AUTO, "auto k-XQDA", "experiments.auto:AutoKXQDA", normalize=False),
+    LearnerSpec("xqda", "XQDA", "learners.xqda:XQDA"),
+    LearnerSpec("xqda-raw", "XQDA, raw descriptors", "learners.xqda:XQDA", normalize=False),
+    LearnerSpec("kissme", "KISSME", "learners.kissme:KISSME"),
+    LearnerSpec("kkissme", "k-KISSME", "learners.kernel_kissme:KernelKISSME"),
+    LearnerSpec("lfda", "LFDA", "learners.lfda:LFDA"),
+    LearnerSpec("klfda", "kLFDA", "learners.kernel_lfda:KernelLFDA"),
+    LearnerSpec("mfa", "MFA", "learners.mfa:MFA"),
+    LearnerSpec("kmfa", "kMFA", "learners.kernel_mfa:KernelMFA"),
+    LearnerSpec("nfst", "NFST", "learners.nfst:NFST"),
+    LearnerSpec("knfst", "KNFST", "learners.kernel_nfst:KernelNFST"),
+    LearnerSpec("mlapg", "MLAPG", "learners.mlapg:MLAPG", False, {"scale": None}),
+    LearnerSpec("lmnn", "LMNN", "learners.lmnn:LMNN"),
+    LearnerSpec("itml", "ITML", "learners.itml:ITML"),
 )
 
 ITERATIVE = ("mlapg", "lmnn", "itml")  # minutes where the others take seconds

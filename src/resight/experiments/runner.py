@@ -17,9 +17,10 @@ from resight.datasets.sightings import Sightings
 from resight.errors import unknown_name
 from resight.evaluation.reranking import cross_view_reciprocal, k_reciprocal_from_distances
 from resight.evaluation.result import RankingResult
+from resight.experiments.auto import Search, setting_distances
 from resight.experiments.candidates import Candidate
 from resight.experiments.gram import GramSpace, Products, fit_in_gram_space
-from resight.experiments.registry import LearnerSpec, learner_spec
+from resight.experiments.registry import AUTO, LearnerSpec, learner_spec
 from resight.experiments.selection import choose
 from resight.learners._base import MetricLearner
 from resight.learners.euclidean import Euclidean
@@ -145,6 +146,8 @@ def _trial(
 ) -> Trial:
     start = time.perf_counter()
     persons, cameras = sightings.persons[split.train], sightings.cameras[split.train]
+    if plan.learner == AUTO:
+        return _auto_trial(sightings, protocol, space, split, plan)
     params, table = dict(plan.params), None
     if plan.candidates:
         choice = choose(space, split.train, persons, cameras, plan.candidates, plan.n_folds)
@@ -161,6 +164,24 @@ def _trial(
     rankings = rank_directions(sightings, protocol, split, distances, plan.rerank)
     said = dict.fromkeys(str(warning.message) for warning in caught)
     return Trial(rankings, params, seconds, table, tuple(said))
+
+
+def _auto_trial(
+    sightings: Sightings, protocol: Protocol, space: GramSpace, split: Split, plan: Plan
+) -> Trial:
+    """Choose everything on the training people of this split, in its own Gram space."""
+    start = time.perf_counter()
+    persons, cameras = sightings.persons[split.train], sightings.cameras[split.train]
+    search = Search(space, split.train, persons, cameras, **plan.params)
+    setting = search.run()
+    distances = setting_distances(setting, space, split.train, split.test, persons, cameras)
+    seconds = time.perf_counter() - start
+    rankings = rank_directions(sightings, protocol, split, distances, plan.rerank)
+    table = [
+        {**tried.setting.as_dict(), "map": tried.mean, "sd": float(tried.scores.std(ddof=1))}
+        for tried in search.tried
+    ]
+    return Trial(rankings, setting.as_dict(), seconds, table)
 
 
 def _test_distances(
