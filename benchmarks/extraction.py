@@ -12,8 +12,9 @@ from pathlib import Path
 from benchmarks._dask import DaskProcesses
 from resight.datasets.sightings import Sightings
 from resight.datasets.synthetic import draw_cameras
+from resight.experiments._extraction import CHUNK
 from resight.experiments.executors import Executor, InProcess, LocalProcesses, cluster
-from resight.experiments.features import CHUNK, FeatureStore
+from resight.experiments.features import FeatureStore
 
 PEOPLE = 512  # seen by two cameras: 1,024 images, 16 chunks
 WARM_UP = 4 * CHUNK

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from benchmarks._dask import DaskProcesses
 from resight.datasets.synthetic import draw_cameras
 from resight.descriptors import descriptor
+from resight.experiments._extraction import CHUNK
 from resight.experiments.executors import cluster, local
-from resight.experiments.features import CHUNK, FeatureStore
+from resight.experiments.features import FeatureStore
 
 PEOPLE = 1000  # seen by two cameras: 2,000 crops
 DESCRIPTOR = "gog"

@@ -22,8 +22,9 @@ from PIL import Image
 import resight
 from resight.errors import InputError, StoreError
 from resight.experiments._cluster import ClusterError, refuse_other_version
+from resight.experiments._extraction import CHUNK
 from resight.experiments.executors import RETRIES, Executor, Outcome, local, run
-from resight.experiments.features import CHUNK, FeatureStore
+from resight.experiments.features import FeatureStore
 
 
 def as_arguments(item: int) -> tuple[int]:

@@ -20,8 +20,9 @@ from PIL import Image
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError, StoreError
 from resight.experiments._chunks import chunk_keys
+from resight.experiments._extraction import CHUNK
 from resight.experiments.executors import local
-from resight.experiments.features import CHUNK, FeatureStore
+from resight.experiments.features import FeatureStore
 
 # One extraction in a process of its own; arguments: conftest, images, store, log, jobs, seconds.
 SCRIPT = """

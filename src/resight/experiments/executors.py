@@ -1,8 +1,8 @@
 """Where work is done: this process, local processes or a Dask cluster, by one code path.
 
-An executor hands one task to one worker and returns a future; `run` does everything else the same
-way for all of them: it keeps every worker busy, tries a failing task again, finds the task that
-kills its worker, and goes on with the rest.
+An executor hands one task to one worker and returns a future. Everything else is done by `run`, in
+the same way for all of them: it keeps every worker busy, tries a failing task again, finds the task
+that kills its worker, and goes on with the rest.
 """
 
 from __future__ import annotations
@@ -12,22 +12,18 @@ import signal
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
-from dataclasses import dataclass
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, Future
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from resight.errors import InputError, ResightError
+from resight.errors import InputError
+from resight.experiments._scheduling import POLL_SECONDS, RETRIES, Outcome, run
 
 if TYPE_CHECKING:
     from resight.experiments._cluster import ClusterExecutor
 
-RETRIES = 2  # a failing task is tried 1 + RETRIES times before it is given up
-_IN_FLIGHT = 2  # tasks handed out per worker: one runs, one waits, so that no worker idles
-_POLL_SECONDS = 1.0
 _SINGLE_THREAD = {
     name: "1"
     for name in (
@@ -39,7 +35,17 @@ _SINGLE_THREAD = {
     )
 }
 
-Item = TypeVar("Item")
+__all__ = [
+    "RETRIES",
+    "Executor",
+    "InProcess",
+    "LocalProcesses",
+    "Outcome",
+    "cluster",
+    "local",
+    "run",
+]
+
 Value = TypeVar("Value")
 
 
@@ -184,134 +190,6 @@ def cluster(
     return ClusterExecutor(address, send_files=send_files, timeout=timeout, patience=patience)
 
 
-@dataclass(frozen=True)
-class Outcome(Generic[Item, Value]):
-    """How one item ended: with a value, skipped (neither) or with the error of its last try."""
-
-    item: Item
-    value: Value | None = None
-    error: BaseException | None = None
-    attempts: int = 1
-
-
-def run(
-    executor: Executor,
-    function: Callable[..., Value],
-    items: Sequence[Item],
-    prepare: Callable[[Item], tuple[Any, ...] | None],
-    retries: int = RETRIES,
-) -> Iterator[Outcome[Item, Value]]:
-    """Call `function` once for every item and yield outcomes as they come, in any order.
-
-    Parameters
-    ----------
-    prepare : callable
-        Item -> arguments of the call, made just before it starts (so large arguments do not
-        queue up), or None when the item no longer needs work.
-    retries : int
-        How often an item whose call raised, or whose worker died, is tried again.
-
-    Raises
-    ------
-    ResightError
-        A task raised one: no other task can do better (full disk, wrong version), so all stops.
-    """
-    state = _Run(executor, function, prepare, retries, deque((item, 1) for item in items))
-    try:
-        while state.busy:
-            yield from state.step()
-    finally:
-        for future in state.running:
-            future.cancel()
-
-
-@dataclass
-class _Run(Generic[Item, Value]):
-    executor: Executor
-    function: Callable[..., Value]
-    prepare: Callable[[Item], tuple[Any, ...] | None]
-    retries: int
-    waiting: deque[tuple[Item, int]]
-
-    def __post_init__(self) -> None:
-        self.running: dict[Future[Value], tuple[Item, int]] = {}
-        # Tasks in flight when a worker died. One of them may be the killer, so each is tried
-        # alone: whoever dies alone is guilty.
-        self.suspects: deque[tuple[Item, int]] = deque()
-        self.alone = False
-        self.broken = False
-
-    @property
-    def busy(self) -> bool:
-        return bool(self.waiting or self.suspects or self.running)
-
-    def step(self) -> Iterator[Outcome[Item, Value]]:
-        if not self.running:
-            self.alone = False
-            if self.broken:
-                self.executor.recover()
-                self.broken = False
-        yield from self._fill()
-        done, _ = wait(self.running, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
-        for future in done:
-            yield from self._settle(future, *self.running.pop(future))
-        if not done and self.running:
-            self.executor.watch()
-
-    def _fill(self) -> Iterator[Outcome[Item, Value]]:
-        if self.broken or self.alone:
-            return
-        if self.suspects:
-            if not self.running:
-                self.alone = True
-                yield from self._start(*self.suspects.popleft())
-            return
-        while self.waiting and len(self.running) < _IN_FLIGHT * self.executor.slots:
-            yield from self._start(*self.waiting.popleft())
-
-    def _start(self, item: Item, attempt: int) -> Iterator[Outcome[Item, Value]]:
-        arguments = self.prepare(item)
-        if arguments is None:
-            yield Outcome(item)
-            return
-        try:
-            future = self.executor.submit(self.function, *arguments)
-        except BrokenExecutor:  # it broke after the last result and before this task
-            self.broken = True
-            self.waiting.appendleft((item, attempt))
-            return
-        self.running[future] = (item, attempt)
-
-    def _settle(
-        self, future: Future[Value], item: Item, attempt: int
-    ) -> Iterator[Outcome[Item, Value]]:
-        if future.cancelled():  # the connection was lost: nobody's fault, so no attempt counts
-            self.broken = True
-            self.waiting.appendleft((item, attempt))
-            return
-        error = future.exception()
-        if error is None:
-            yield Outcome(item, future.result(), attempts=attempt)
-        elif isinstance(error, ResightError):
-            raise error
-        elif self.executor.worker_died(error) and not self.alone:
-            self.broken = True
-            self.suspects.append((item, attempt))
-        else:
-            self.broken = self.broken or self.executor.worker_died(error)
-            yield from self._again(item, attempt, error)
-
-    def _again(
-        self, item: Item, attempt: int, error: BaseException
-    ) -> Iterator[Outcome[Item, Value]]:
-        if attempt > self.retries:
-            yield Outcome(item, error=error, attempts=attempt)
-        elif self.executor.worker_died(error):
-            self.suspects.append((item, attempt + 1))
-        else:
-            self.waiting.append((item, attempt + 1))
-
-
 def _prepare_worker() -> None:
     # Ctrl-C reaches the whole process group; the parent ends us after keeping what is finished.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -321,5 +199,5 @@ def _prepare_worker() -> None:
 def _end_with_parent(parent: int) -> None:
     # A killed parent cannot stop its workers, which would wait for tasks for ever.
     while os.getppid() == parent:
-        time.sleep(_POLL_SECONDS)
+        time.sleep(POLL_SECONDS)
     os._exit(1)

@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from secrets import randbelow
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
-from resight._files import digest_of, digest_of_file
-from resight._progress import progress
-from resight._version import __version__
+from resight._files import digest_of
 from resight.datasets.sightings import Sightings
-from resight.errors import InputError, StoreError
-from resight.experiments._bank import FAILED, Bank
-from resight.experiments._chunks import Crop, Describes, Report, Rows, compute, write_chunk
-from resight.experiments.executors import Executor, InProcess, LocalProcesses, Outcome, local, run
+from resight.errors import InputError
+from resight.experiments._chunks import Describes, Rows
+from resight.experiments._extraction import Failure, Job, cannot_use, identify
+from resight.experiments.executors import Executor, local
 
-CHUNK = 64  # images a task: starting it and flushing its file cost little beside describing them
-_READERS = 8  # threads that read files for their digests: they wait for the disk, not for a core
-_ROUNDS = 10  # how often another process may take chunks away under us before we give up
-_SHOWN = 10  # failures spelt out in an error
-
-
-class Failure(NamedTuple):
-    """A sighting without features: which row, which file, why."""
-
-    row: int
-    path: str
-    reason: str
+__all__ = ["Failure", "FeatureStore", "Features"]
 
 
 @dataclass(frozen=True)
@@ -128,190 +112,22 @@ class FeatureStore:
             raise InputError(f"on_error={on_error!r}; allowed: 'raise', 'collect'")
         if len(sightings) == 0:
             raise InputError("no sightings given: there is nothing to describe")
-        crops, unreadable = _identify(sightings)
+        wanted = _descriptors(descriptor, mirror)
+        crops, unreadable = identify(sightings)
         if unreadable and on_error == "raise":
-            raise _failed(unreadable)
-        jobs = [
-            _Job(self.folder, sightings, crops, unreadable, one)
-            for one in _descriptors(descriptor, mirror)
-        ]
+            raise cannot_use(unreadable)
+        jobs = [Job(self.folder, sightings, crops, unreadable, one) for one in wanted]
         with local() if executor is None else nullcontext(executor) as workers:
-            parts = [job.finish(workers) for job in jobs]
-        failures = tuple(sorted(set().union(*(job.failures for job in jobs))))
-        if failures and on_error == "raise":
-            raise _failed(failures)
+            parts = [job.finish(workers, on_error) for job in jobs]
         return Features(
             parts=tuple(parts),
             descriptors=tuple(job.descriptor.name for job in jobs),
             blocks=tuple(width for job in jobs for width in job.blocks),
-            failures=failures,
+            failures=tuple(sorted(set().union(*(job.failures for job in jobs)))),
             changed=tuple(sorted(set().union(*(job.changed for job in jobs)))),
             computed=sum(job.computed for job in jobs),
             fingerprint=digest_of(*(part for job in jobs for part in (job.bank.id, *job.keys))),
         )
-
-
-class _Job:
-    """One descriptor over all sightings."""
-
-    def __init__(
-        self,
-        store: Path,
-        sightings: Sightings,
-        crops: Sequence[Crop | None],
-        unreadable: Sequence[Failure],
-        descriptor: Describes,
-    ) -> None:
-        self.sightings = sightings
-        self.crops = crops
-        self.descriptor = descriptor
-        self.blocks: tuple[int, ...] = getattr(descriptor, "blocks", (descriptor.n_features,))
-        self.bank = Bank(store, descriptor)
-        self.failures: set[Failure] = set(unreadable)
-        self.changed: set[str] = set()
-        self.computed = 0
-        self._reasons: dict[str, str] = {}
-
-    @property
-    def keys(self) -> list[str]:
-        """Key of every row; FAILED where there is no vector."""
-        return [
-            FAILED if crop is None or crop.key in self._reasons else crop.key for crop in self.crops
-        ]
-
-    def finish(self, executor: Executor) -> Rows:
-        """Compute what is missing and return the table of all rows."""
-        done = self.bank.table(self.keys)
-        if done is not None:
-            return done
-        self.bank.create()
-        readable = next((Path(crop.path) for crop in self.crops if crop is not None), None)
-        executor.check_shared(self.bank.chunks, readable)
-        self._notice_changes()
-        for _ in range(_ROUNDS):
-            chunks = self._missing()
-            self._work(chunks, executor)
-            self._note_failures()
-            self.computed = self.computed or sum(map(len, chunks)) - len(self._reasons)
-            try:
-                rows = self.bank.assemble(
-                    self.keys,
-                    self.bank.places(),
-                    self.sightings.name,
-                    self.sightings.paths.tolist(),
-                )
-            except (FileNotFoundError, KeyError):  # another process moved rows into its own table
-                continue
-            self.bank.sweep()
-            return rows
-        raise StoreError(
-            f"files of {self.bank.folder} keep disappearing while they are used. Let one process "
-            "at a time clean that folder, then run the same command again"
-        )
-
-    def _missing(self) -> list[list[Crop]]:
-        """Chunks of rows that are nowhere in the store.
-
-        Chunks are cut from the whole selection before finished rows are taken out, so that
-        processes that start at different times still agree on most of them.
-        """
-        unique = {crop.key: crop for crop in self.crops if crop is not None}
-        have = self.bank.places()
-        every = list(unique.values())
-        cuts = (every[start : start + CHUNK] for start in range(0, len(every), CHUNK))
-        chunks = ([crop for crop in cut if self._wanted(crop, have)] for cut in cuts)
-        return [chunk for chunk in chunks if chunk]
-
-    def _wanted(self, crop: Crop, have: Any) -> bool:
-        return crop.key not in have and crop.key not in self._reasons
-
-    def _work(self, chunks: list[list[Crop]], executor: Executor) -> None:
-        # Each process starts somewhere else and skips what others finished meanwhile, so several
-        # of them share the work without talking to each other.
-        start = randbelow(len(chunks)) if chunks else 0
-        todo = chunks[start:] + chunks[:start]
-        if len(todo) == 1 and isinstance(executor, LocalProcesses):
-            executor = InProcess()  # starting processes would take longer than the work
-
-        def prepare(chunk: list[Crop]) -> tuple[Any, ...] | None:
-            target = self.bank.chunk_path([crop.key for crop in chunk])
-            if target.exists():
-                return None
-            contents = None
-            if executor.send_files:
-                contents = _contents({crop.path for crop in chunk})
-            where = None if executor.send_files else target
-            one = self.descriptor
-            return where, chunk, one, one.fingerprint, __version__, contents
-
-        title = f"extracting {self.descriptor.name}"
-        with progress(title, sum(map(len, todo))) as advance:
-            for outcome in run(executor, compute, todo, prepare):
-                self._take(outcome, executor)
-                advance(len(outcome.item))
-
-    def _take(self, outcome: Outcome[list[Crop], Report], executor: Executor) -> None:
-        if outcome.error is not None:
-            reason = str(outcome.error) or type(outcome.error).__name__
-            if executor.worker_died(outcome.error):
-                reason = "its worker died (killed, or out of memory)"
-            text = f"chunk of {len(outcome.item)} images failed {outcome.attempts} times: {reason}"
-            self._reasons.update((crop.key, text) for crop in outcome.item)
-        if outcome.value is None:
-            return
-        report = outcome.value
-        self._reasons.update(report.failures)
-        if report.rows is not None and report.keys:
-            target = self.bank.chunk_path([crop.key for crop in outcome.item])
-            write_chunk(target, report.keys, report.rows)
-
-    def _note_failures(self) -> None:
-        paths = self.sightings.paths.tolist()
-        for row, crop in enumerate(self.crops):
-            if crop is not None and crop.key in self._reasons:
-                self.failures.add(Failure(row, paths[row], self._reasons[crop.key]))
-
-    def _notice_changes(self) -> None:
-        known = self.bank.known_keys(self.sightings.name)
-        for path, crop in zip(self.sightings.paths.tolist(), self.crops, strict=True):
-            if crop is not None and crop.key not in known.get(path, {crop.key}):
-                self.changed.add(path)
-
-
-def _identify(sightings: Sightings) -> tuple[list[Crop | None], list[Failure]]:
-    """Read every file once and name each row by what is in it: contents, not name or date."""
-    files = [str(path.absolute()) for path in sightings.files()]
-    unique = list(dict.fromkeys(files))
-    with ThreadPoolExecutor(_READERS) as readers:
-        digests = dict(zip(unique, readers.map(_digest, unique), strict=True))
-    boxes = None if sightings.boxes is None else sightings.boxes.tolist()
-    crops: list[Crop | None] = []
-    failures = []
-    for row, path in enumerate(files):
-        digest = digests[path]
-        if isinstance(digest, OSError):
-            failures.append(Failure(row, str(sightings.paths[row]), digest.strerror or str(digest)))
-            crops.append(None)
-            continue
-        box = None if boxes is None else tuple(boxes[row])
-        crops.append(Crop(digest_of(digest, repr(box)), path, digest, box))
-    return crops, failures
-
-
-def _digest(path: str) -> str | OSError:
-    try:
-        return digest_of_file(Path(path))
-    except OSError as error:
-        return error
-
-
-def _contents(paths: set[str]) -> dict[str, bytes]:
-    """Read files; one that has disappeared is left out and reported with its chunk."""
-    found = {}
-    for path in paths:
-        with suppress(FileNotFoundError):
-            found[path] = Path(path).read_bytes()
-    return found
 
 
 def _descriptors(given: str | Describes, mirror: bool) -> list[Describes]:
@@ -322,12 +138,3 @@ def _descriptors(given: str | Describes, mirror: bool) -> list[Describes]:
     from resight.descriptors import descriptor
 
     return [descriptor(name.strip(), mirror=mirror) for name in given.split("+")]
-
-
-def _failed(failures: Sequence[Failure]) -> InputError:
-    shown = "\n".join(f"  {failure.path}: {failure.reason}" for failure in failures[:_SHOWN])
-    more = f"\n  and {len(failures) - _SHOWN} more" if len(failures) > _SHOWN else ""
-    return InputError(
-        f"{len(failures)} images cannot be used. Repair or remove them, or go on without them "
-        f"(on_error='collect'):\n{shown}{more}"
-    )
