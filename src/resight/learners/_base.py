@@ -185,6 +185,8 @@ def _encode(labels: NDArray[Any], what: str) -> tuple[NDArray[Any], Codes]:
 
 def squared_euclidean(A: Floats, B: Floats) -> Floats:
     """Squared Euclidean distances between rows, never negative, shape (len(A), len(B))."""
+    centre = B.sum(axis=0) / max(1, len(B))  # far from the origin the three terms would cancel
+    A, B = A - centre, B - centre
     squares = (A * A).sum(axis=1)[:, None] + (B * B).sum(axis=1)[None, :]
     squares -= 2.0 * (A @ B.T)
     return np.maximum(squares, 0.0, out=squares)

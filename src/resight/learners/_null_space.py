@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 _CHANGE = 5e-7
 # Residuals above these, before and after refinement, mean that round-off rules.
 _RESIDUALS = (1e-3, 1e-5)
-_REFINE = 3e-2  # above, a step more does not help: dense is needed
+_REFINE = 2e-4  # a step divides the change by some hundreds: above this it would not do
 _CHECKED = 17  # columns whose errors are measured
 # Below this part of the trace of Lambda_S the dense path itself loses six digits to round-off:
 # there is nothing to be equal to.
@@ -142,7 +142,7 @@ def solve_in_null_space(
             if errors.change <= _CHANGE and errors.residual <= tolerated:
                 found = ritz.columns(slice(bound))
                 return mu[:bound], E @ found.a + F @ found.b
-            if not errors.residual <= _REFINE:
+            if not errors.change <= _REFINE:
                 return None
     except LinAlgError:
         pass

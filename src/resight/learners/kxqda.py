@@ -54,7 +54,11 @@ class KXQDA(KernelMetricLearner):
     Attributes
     ----------
     coef_ : array (n_train, n_components_)
-        The embedding of x is k(x)^T coef_, with k(x) the kernel values against training rows.
+        The embedding of x is k(x)^T coef_ - offset_, with k(x) the kernel values against
+        training rows.
+    offset_ : array (n_components_,)
+        Mean of the training embeddings: kernels with a large constant part would otherwise put
+        all sightings far from the origin, where float32 copies lose their digits.
     eigenvalues_ : array (n_components_,)
         Ratios of dissimilar to similar variance along each direction, largest first.
     n_components_ : int
@@ -127,7 +131,11 @@ class KXQDA(KernelMetricLearner):
             mu, Theta = mu[: self.n_components], Theta[:, : self.n_components]
         self.eigenvalues_ = mu
         self.coef_ = Theta * direction_weights(mu)
+        self.offset_ = K.mean(axis=0) @ self.coef_
         self.n_components_ = len(mu)
+
+    def _embed(self, X: Floats) -> Floats:
+        return super()._embed(X) - self.offset_
 
 
 class KernelPencil:
