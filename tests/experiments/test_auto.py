@@ -5,9 +5,9 @@ import pytest
 
 import resight
 from resight.errors import InputError
-from resight.experiments.auto import Search, setting_distances
 from resight.experiments.candidates import CV, Candidate
 from resight.experiments.gram import GramSpace
+from resight.experiments.search import Search, setting_distances
 
 SOME = (Candidate("linear", 1.0, "kernel", 1e-2), Candidate("rbf", 1.0, "identity", 1e-7))
 

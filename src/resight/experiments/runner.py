@@ -17,10 +17,10 @@ from resight.datasets.sightings import Sightings
 from resight.errors import unknown_name
 from resight.evaluation.reranking import cross_view_reciprocal, k_reciprocal_from_distances
 from resight.evaluation.result import RankingResult
-from resight.experiments.auto import Search, setting_distances
 from resight.experiments.candidates import Candidate
 from resight.experiments.gram import GramSpace, Products, fit_in_gram_space
 from resight.experiments.registry import AUTO, LearnerSpec, learner_spec
+from resight.experiments.search import Search, setting_distances
 from resight.experiments.selection import choose
 from resight.learners._base import MetricLearner
 from resight.learners.euclidean import Euclidean
