@@ -15,7 +15,7 @@ from typing import Any
 
 import mpmath
 
-DIGITS = 400  # the linear system below is that ill-conditioned
+DIGITS = 150  # the linear system below is that ill-conditioned
 TABLES = (("PATCH", 20, 10**7), ("REGION", 24, 10**9))
 HEADER = '''"""Poles of the rational logarithm of GOG; written by ``scripts/log_poles.py``.
 
@@ -38,11 +38,10 @@ def poles_and_weights(n: int, condition: int) -> tuple[list[Any], list[Any], Any
     """
     with mpmath.workdps(DIGITS):
         numerator, denominator = _interpolant(n, _zolotarev_points(2 * n + 1, condition))
-        roots = mpmath.polyroots(denominator, maxsteps=1000, extraprec=4 * DIGITS)
-        poles = sorted(-mpmath.re(root) for root in roots)
-        slope = [c * (n - i) for i, c in enumerate(denominator[:-1])]
-        weights = [-mpmath.polyval(numerator, -t) / mpmath.polyval(slope, -t) for t in poles]
-        return poles, weights, numerator[0]
+        poles = _negated_roots(denominator, condition)
+        slope = [power * c for power, c in enumerate(denominator)][1:]
+        weights = [-_value(numerator, -t) / _value(slope, -t) for t in poles]
+        return poles, weights, numerator[-1]
 
 
 def largest_error(poles: list[Any], weights: list[Any], constant: Any, condition: int) -> float:
@@ -74,7 +73,28 @@ def _interpolant(n: int, points: list[Any]) -> tuple[list[Any], list[Any]]:
             system[row, n + 1 + power] = -mpmath.log(x) * x**power
         right[row] = mpmath.log(x) * x**n
     solution = list(mpmath.lu_solve(system, right))
-    return solution[n::-1], [mpmath.mpf(1), *solution[:n:-1]]  # highest power first
+    return solution[: n + 1], [*solution[n + 1 :], mpmath.mpf(1)]  # lowest power first
+
+
+def _negated_roots(coefficients: list[Any], condition: int) -> list[Any]:
+    # All roots are negative and simple, and far apart on a logarithmic scale.
+    steps = 20 * len(coefficients)
+    grid = [mpmath.mpf(condition) ** (mpmath.mpf(2 * i) / steps - 1) for i in range(steps + 1)]
+    values = [_value(coefficients, -t) for t in grid]
+    brackets = [grid[i : i + 2] for i in range(steps) if values[i] * values[i + 1] < 0]
+    if len(brackets) != len(coefficients) - 1:
+        raise ArithmeticError(f"found {len(brackets)} of {len(coefficients) - 1} roots; add DIGITS")
+    return [
+        mpmath.findroot(lambda t: _value(coefficients, -t), pair, solver="anderson", verify=False)
+        for pair in brackets
+    ]
+
+
+def _value(coefficients: list[Any], x: Any) -> Any:
+    total = mpmath.mpf(0)
+    for coefficient in reversed(coefficients):
+        total = total * x + coefficient
+    return total
 
 
 def _table(name: str, n: int, condition: int) -> str:

@@ -8,6 +8,7 @@ logarithm lies in a vector space, where Gaussians can be summarised again or com
 from __future__ import annotations
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from resight.descriptors._gog_pixels import COLOURS, pixel_features
 from resight.images.colour import Floats, Image
@@ -34,18 +35,22 @@ def describe_in_space(image: Image, space: str) -> Floats:
 
 def patch_gaussians(pixels: Floats) -> tuple[Floats, Floats]:
     """Mean (h/2, w/2, d) and covariance (h/2, w/2, d, d) of each patch, cut off at the border."""
-    height, width, d = pixels.shape
-    means = np.empty((height // STEP, width // STEP, d))
-    covariances = np.empty((height // STEP, width // STEP, d, d))
-    for row, column in np.ndindex(means.shape[:2]):
-        top, left = STEP * row, STEP * column
-        patch = pixels[max(top - RADIUS, 0) : top + RADIUS + 1]
-        patch = patch[:, max(left - RADIUS, 0) : left + RADIUS + 1].reshape(-1, d)  # (9..25, d)
-        means[row, column] = patch.mean(axis=0)
-        covariance = np.cov(patch.T)  # divided by n - 1
-        floor = EPSILON * max(float(np.trace(covariance)), LEAST_TRACE)
-        covariances[row, column] = covariance + floor * np.eye(d)
-    return means, covariances
+    windows = _windows(pixels)  # (h/2, w/2, d, 25)
+    inside = _windows(np.ones((*pixels.shape[:2], 1)))  # (h/2, w/2, 1, 25): 0 beyond the border
+    n = inside.sum(axis=-1)  # (h/2, w/2, 1): 9 to 25 pixels
+    mean = windows.sum(axis=-1) / n
+    centred = inside * (windows - mean[..., None])
+    covariance = centred @ np.swapaxes(centred, -1, -2) / (n[..., None] - 1.0)
+    trace = np.trace(covariance, axis1=-2, axis2=-1)[..., None, None]
+    return mean, covariance + EPSILON * np.maximum(trace, LEAST_TRACE) * np.eye(pixels.shape[2])
+
+
+def _windows(pixels: Floats) -> Floats:
+    """Pixels of the 5 x 5 window around every second pixel, (h/2, w/2, d, 25)."""
+    framed = np.pad(pixels, ((RADIUS, RADIUS), (RADIUS, RADIUS), (0, 0)))
+    side = 2 * RADIUS + 1
+    windows = sliding_window_view(framed, (side, side), axis=(0, 1))[::STEP, ::STEP]
+    return windows.reshape(*windows.shape[:3], -1)
 
 
 def strip_gaussians(patches: Floats) -> tuple[Floats, Floats]:

@@ -90,8 +90,12 @@ def _load(sums: Floats, entries: NDArray[np.int64], first: int, count: int, work
         for j in range(i + 1):
             source = sums[entries[i, j]]
             row = (MATRIX + SIDE * i + j) * LANES
-            for lane in range(LANES):
-                work[row + lane] = source[first + min(lane, count - 1)]
+            if count == LANES:
+                for lane in range(LANES):
+                    work[row + lane] = source[first + lane]
+            else:
+                for lane in range(LANES):
+                    work[row + lane] = source[first + min(lane, count - 1)]
 
 
 @kernel(fast=True)
@@ -266,16 +270,18 @@ def _store(
     """Write half-vectors; the determinant is 1, so the mean of the diagonal must vanish."""
     mean = np.zeros(LANES)
     side = 0
-    for i, j in kept:
+    for entry in range(kept.shape[0]):
+        i, j = kept[entry]
         if i == j:
             side += 1
+            row = (MATRIX + SIDE * i + i) * LANES
             for lane in range(LANES):
-                mean[lane] += work[(MATRIX + SIDE * i + i) * LANES + lane]
+                mean[lane] += work[row + lane]
     for entry in range(kept.shape[0]):
         i, j = kept[entry]
         row = (MATRIX + SIDE * i + j) * LANES
+        factor = 1.0 if i == j else off_diagonal
+        shift = 1.0 / side if i == j else 0.0
+        out = logs[entry, first : first + count]
         for lane in range(count):
-            if i == j:
-                logs[entry, first + lane] = work[row + lane] - mean[lane] / side
-            else:
-                logs[entry, first + lane] = off_diagonal * work[row + lane]
+            out[lane] = factor * work[row + lane] - shift * mean[lane]

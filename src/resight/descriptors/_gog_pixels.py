@@ -40,15 +40,11 @@ def orientation_votes(luma: Floats) -> Floats:
     magnitude = np.sqrt(across**2 + upward**2)
     # The original takes the angle from the vertical; a full turn of 4 bins starts at -pi.
     turn = (np.arctan2(across, upward) + np.pi) * (N_ORIENTATIONS / (2.0 * np.pi))
-    lower = np.floor(turn)
-    upper_share = (turn - lower) * magnitude
-    lower_share = magnitude - upper_share
-    lower_bin = lower.astype(np.int8) % N_ORIENTATIONS
     votes = np.empty((*luma.shape, N_ORIENTATIONS))
     for k in range(N_ORIENTATIONS):
-        votes[..., k] = np.where(lower_bin == k, lower_share, 0.0)
-        votes[..., k] += np.where(lower_bin == (k - 1) % N_ORIENTATIONS, upper_share, 0.0)
-    return votes
+        votes[..., k] = np.maximum(1.0 - np.abs(turn - k), 0.0)
+    votes[..., 0] += np.maximum(turn - (N_ORIENTATIONS - 1), 0.0)  # a full turn is none
+    return votes * magnitude[..., None]
 
 
 def colour_features(image: Image, space: str) -> Floats:
@@ -59,5 +55,6 @@ def colour_features(image: Image, space: str) -> Floats:
         return (colour.lab(image) + LAB_OFFSET) / 100.0
     if space == "hsv":
         return colour.hsv(image)
-    total = image.sum(axis=-1, dtype=np.float64, keepdims=True)
-    return image[..., :2] / np.maximum(total, 1.0)  # black stays 0
+    wide = image.astype(np.float64)
+    total = wide[..., 0] + wide[..., 1] + wide[..., 2]
+    return wide[..., :2] / np.maximum(total, 1.0)[..., None]  # black stays 0

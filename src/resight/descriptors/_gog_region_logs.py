@@ -18,23 +18,38 @@ TINY = 1e-200  # reflectors shorter than this (squared) have nothing to reflect
 
 
 @kernel(fast=True)
-def region_logarithms(matrices: Floats, poles: Floats, weights: Floats, logs: Floats) -> None:
-    """Take logarithms, up to a multiple of the identity, of matrices (n, side, side).
+def region_logarithms(
+    matrices: Floats, poles: Floats, weights: Floats, off_diagonal_factor: float
+) -> Floats:
+    """Take the logarithms of matrices, each first scaled to determinant 1.
 
-    The eigenvalues must lie in the interval of the poles. `matrices` is overwritten; of `logs`
-    (n, side, side) the lower triangles are filled.
+    Parameters
+    ----------
+    matrices : float64 array of shape (n, side, side); overwritten
+        Their eigenvalues must lie in the interval of the poles.
+    poles, weights : float64 arrays of shape (n_poles,)
+    off_diagonal_factor : float
+        What entries beside the diagonal are multiplied by.
+
+    Returns
+    -------
+    float64 array of shape (side (side + 1) / 2, n)
+        Upper triangles row by row; which matrix is the fastest index.
     """
-    side = matrices.shape[1]
-    reflectors = np.empty((side, side))
+    count, side = matrices.shape[:2]
+    vectors = np.empty((side * (side + 1) // 2, count))
+    F, reflectors = np.empty((side, side)), np.empty((side, side))
     factors, off_diagonal, p = np.empty(side), np.empty(side), np.empty(side)
     leading = np.empty((side + 1, poles.shape[0]))
     trailing = np.empty((side + 1, poles.shape[0]))
-    for index in range(matrices.shape[0]):
-        A, F = matrices[index], logs[index]
+    for index in range(count):
+        A = matrices[index]
         _tridiagonalise(A, reflectors, factors, off_diagonal, p)
         _minors(A, off_diagonal, poles, leading, trailing)
         _sum_inverses(off_diagonal, weights, leading, trailing, F)
         _transform_back(F, reflectors, factors, p)
+        _store(F, off_diagonal_factor, vectors[:, index])
+    return vectors
 
 
 @kernel(fast=True)
@@ -89,12 +104,12 @@ def _minors(
     floating-point numbers.
     """
     side = T.shape[0]
-    leading[0] = 1.0
-    leading[1] = T[0, 0] + poles
+    for k in range(poles.shape[0]):
+        leading[0, k] = trailing[side, k] = 1.0
+        leading[1, k] = T[0, 0] + poles[k]
+        trailing[side - 1, k] = T[side - 1, side - 1] + poles[k]
     for i in range(1, side):
         _recur(leading[i + 1], leading[i], leading[i - 1], T[i, i], off_diagonal[i - 1], poles)
-    trailing[side] = 1.0
-    trailing[side - 1] = T[side - 1, side - 1] + poles
     for i in range(side - 2, -1, -1):
         _recur(trailing[i], trailing[i + 1], trailing[i + 2], T[i, i], off_diagonal[i], poles)
 
@@ -114,10 +129,13 @@ def _sum_inverses(
 ) -> None:
     """F_ij = -sum_k w_k (T + t_k)^-1_ij, from the minors (see `_gog_patch_logs`)."""
     side = F.shape[0]
-    shares = weights / leading[side]
+    shares = leading[side]
+    for k in range(weights.shape[0]):
+        shares[k] = weights[k] / shares[k]
     for i in range(side):
+        row = leading[i]
         for k in range(weights.shape[0]):
-            leading[i, k] *= shares[k]
+            row[k] *= shares[k]
     np.dot(trailing[1:], leading[:side].T, F)  # (side, side); right only for i >= j
     for j in range(side):
         product = -1.0
@@ -145,3 +163,19 @@ def _transform_back(F: Floats, reflectors: Floats, factors: Floats, p: Floats) -
             overlap *= factor
             for j in range(k):
                 row[j] -= overlap * v[j]
+
+
+@kernel(fast=True)
+def _store(F: Floats, off_diagonal_factor: float, out: Floats) -> None:
+    """Write a half-vector; the determinant is 1, so the mean of the diagonal must vanish."""
+    side = F.shape[0]
+    mean = 0.0
+    for i in range(side):
+        mean += F[i, i]
+    mean /= side
+    place = 0
+    for j in range(side):
+        out[place] = F[j, j] - mean
+        for i in range(j + 1, side):
+            out[place + i - j] = off_diagonal_factor * F[i, j]
+        place += side - j
