@@ -1,0 +1,59 @@
+"""Write the pages that come from the code itself: docs/cli.md and the descriptors' pictures.
+
+Pages of measurements are written by the commands that measure (`resight reproduce --page`,
+`make bench`), because those take long.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from resight._files import atomic_write
+from resight.cli import VERBS
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def command_page() -> str:
+    """Return the page of all verbs, as their own help tells."""
+    parts = ["# Command line", "Made by `make docs` from the commands' own help.", _block([])]
+    for verb in VERBS:
+        parts += [f"## resight {verb}", _block([verb])]
+        for sub in _subcommands(verb):
+            parts += [f"### resight {verb} {sub}", _block([verb, sub])]
+    return "\n\n".join(parts) + "\n"
+
+
+def help_text(words: list[str]) -> str:
+    """Return what a command says of itself, for a terminal of 100 columns."""
+    surroundings = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+    command = [sys.executable, "-m", "resight", *words, "--help"]
+    done = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=True)
+    return "\n".join(line.rstrip() for line in done.stdout.strip().splitlines())
+
+
+def _block(words: list[str]) -> str:
+    return f"```text\n{help_text(words)}\n```"
+
+
+def _subcommands(verb: str) -> list[str]:
+    from importlib import import_module
+
+    commands = import_module(f"resight.cli.{verb}").app.registered_commands
+    if len(commands) < 2:
+        return []
+    return [one.name or one.callback.__name__.rstrip("_").replace("_", "-") for one in commands]
+
+
+def main() -> None:
+    """Write everything."""
+    with atomic_write(ROOT / "docs" / "cli.md", "w") as stream:
+        stream.write(command_page())
+    subprocess.run([sys.executable, str(ROOT / "scripts" / "draw_descriptors.py")], check=True)
+
+
+if __name__ == "__main__":
+    main()
