@@ -18,6 +18,7 @@ import pytest
 from PIL import Image
 
 from resight.datasets.sightings import Sightings
+from resight.descriptors import descriptor
 from resight.errors import InputError, StoreError
 from resight.experiments._chunks import chunk_keys
 from resight.experiments._extraction import CHUNK
@@ -46,11 +47,11 @@ def described(log: Path) -> list[str]:
     return log.read_text().split() if log.exists() else []
 
 
-def expected(sightings: Sightings, descriptor: Any) -> np.ndarray:
+def expected(sightings: Sightings, tiny: Any) -> np.ndarray:
     rows = []
     for path in sightings.files():
         with Image.open(path) as image:
-            rows.append(descriptor.describe(np.asarray(image.convert("RGB"))))
+            rows.append(tiny.describe(np.asarray(image.convert("RGB"))))
     return np.array(rows, np.float32)
 
 
@@ -65,14 +66,25 @@ def start(kit: Any, folder: Path, store: str, *, jobs: int = 1, seconds: float =
 def test_rows_are_the_descriptors_in_row_order(
     kit: Any, tmp_path: Path, sightings: Sightings
 ) -> None:
-    descriptor = kit.tiny()
-    features = FeatureStore(tmp_path / "store").ensure(sightings, descriptor, executor=local(1))
+    features = FeatureStore(tmp_path / "store").ensure(sightings, kit.tiny(), executor=local(1))
     assert isinstance(features.features, np.memmap)
     assert features.features.dtype == np.float32
-    np.testing.assert_array_equal(features.features, expected(sightings, descriptor))
+    np.testing.assert_array_equal(features.features, expected(sightings, kit.tiny()))
     assert features.computed == 100
     assert features.failures == ()
     assert features.blocks == (24,)
+
+
+def test_names_joined_by_plus_are_stored_apart(tmp_path: Path, sightings: Sightings) -> None:
+    store, few = FeatureStore(tmp_path / "store"), sightings.select(np.arange(3))
+    alone = store.ensure(few, "whos-star", mirror=True)
+    both = store.ensure(few, "whos-star+whos-dagger", mirror=True)
+    assert (alone.computed, both.computed) == (3, 3)
+    assert both.descriptors == ("whos-star", "whos-dagger")
+    assert both.blocks == (2960, 5138)
+    direct = [descriptor(name, mirror=True).transform(few.files()) for name in both.descriptors]
+    np.testing.assert_array_equal(both.features, np.concatenate(direct, axis=1))
+    assert store.ensure(few, "whos-star").computed == 3  # not mirrored: other vectors
 
 
 def test_processes_give_the_same_bytes_as_one(
@@ -318,11 +330,11 @@ def test_bad_arguments(kit: Any, tmp_path: Path, sightings: Sightings) -> None:
 def test_a_descriptor_that_gives_nonsense_is_reported(
     kit: Any, tmp_path: Path, sightings: Sightings
 ) -> None:
-    descriptor = kit.tiny()
-    descriptor.describe = lambda image: np.full(24, np.nan)
+    broken = kit.tiny()
+    broken.describe = lambda image: np.full(24, np.nan)
     few = sightings.select([0, 1])
     with pytest.raises(InputError, match="not finite"):
-        FeatureStore(tmp_path / "store").ensure(few, descriptor, executor=local(1))
-    descriptor.describe = lambda image: np.zeros(3)
+        FeatureStore(tmp_path / "store").ensure(few, broken, executor=local(1))
+    broken.describe = lambda image: np.zeros(3)
     with pytest.raises(InputError, match=r"gave shape \(3,\) instead of \(24,\)"):
-        FeatureStore(tmp_path / "store").ensure(few, descriptor, executor=local(1))
+        FeatureStore(tmp_path / "store").ensure(few, broken, executor=local(1))
