@@ -33,7 +33,7 @@ LONG_FIT = 20.0  # seconds: measured once only
 
 @dataclass(frozen=True)
 class Measured:
-    """Processor seconds of the fastest fit and embedding, and gigabytes that the first fit added."""
+    """Processor seconds of the fastest fit and embedding, gigabytes that the first fit added."""
 
     fit: float
     embed: float
