@@ -1,4 +1,4 @@
-"""Algorithm 1 of the paper, stated plainly: the baseline of the k-XQDA benchmarks.
+"""Algorithm 1 of the paper and the published XQDA, stated plainly: baselines of benchmarks.
 
 The six dense products of Theorems 1 and 2, an explicit inverse, a non-symmetric eigenproblem and
 the projection to positive semi-definite matrices, for two cameras.
@@ -39,3 +39,30 @@ def algorithm_1(K: Floats, persons: NDArray[np.intp], n: int, reg: float = 1e-7)
     weights, basis = np.linalg.eigh((gamma + gamma.T) / 2)
     gamma = (basis * np.maximum(weights, np.finfo(float).eps)) @ basis.T
     return theta @ gamma @ theta.T
+
+
+def published_xqda(
+    X: Floats, persons: NDArray[np.intp], n: int, reg: float = 1e-3
+) -> tuple[Floats, Floats]:
+    """Return W and M of XQDA as its published code computes them; first `n` rows are camera X.
+
+    The features are reduced to coordinates by a QR factorisation, then left singular vectors of
+    Sigma_S^-1 Sigma_D are taken: d(a, b) = (a - b)^T W M W^T (a - b).
+    """
+    Q, R = np.linalg.qr(X.T)  # (d, N), (N, N): the columns of R are the sightings
+    A, B = R[:, :n], R[:, n:]
+    same = (persons[:n, None] == persons[None, n:]).astype(np.float64)
+    m = B.shape[1]
+    n_similar = same.sum()
+    weighted_a, weighted_b = A * same.sum(axis=1), B * same.sum(axis=0)
+    cross = A @ same @ B.T
+    similar = weighted_a @ A.T + weighted_b @ B.T - cross - cross.T
+    sums = A.sum(axis=1)[:, None] @ B.sum(axis=1)[None, :]
+    dissimilar = m * A @ A.T + n * B @ B.T - sums - sums.T - similar
+
+    similar, dissimilar = similar / n_similar, dissimilar / (n * m - n_similar)
+    similar += reg * np.eye(len(similar))
+    V, values, _ = np.linalg.svd(np.linalg.solve(similar, dissimilar))
+    V = V[:, : max(1, int((values > 1).sum()))]
+    M = np.linalg.inv(V.T @ similar @ V) - np.linalg.inv(V.T @ dissimilar @ V)
+    return Q @ V, M
