@@ -57,9 +57,10 @@ def run() -> str:
 def _against_plain() -> str:
     lines = [
         "Fit on a given kernel matrix and distances of 200 x 200 test sightings, CPU seconds of "
-        "one thread, best of some rounds by turns; `products` is the time of auto in N x N matrix products; errors are "
-        "the largest difference of test distances from the plain statement, relative to the "
-        "largest distance; memory is the most that a fit holds beside the kernel matrix.",
+        "one thread, best of some rounds by turns; `products` is the time of auto in N x N matrix "
+        "products; errors are the largest difference of test distances from the plain statement, "
+        "relative to the largest distance; memory is the most that a fit holds beside the kernel "
+        "matrix.",
         "",
         "| N | persons | plain | dense | auto (path) | dense faster | auto faster | products "
         "| error dense | error auto | memory plain | dense | auto |",
@@ -154,8 +155,8 @@ def _large() -> str:
     n, seconds, path, gigabytes = in_fresh_process(_fit_large)
     return (
         f"N = {n:,}: {MARKET[0]} persons seen {MARKET[1][0]} and {MARKET[1][1]} times by two "
-        f"cameras, {MARKET[2]} more seen once: `auto` took the path `{path}` and {seconds:.0f} CPU seconds; "
-        f"peak memory of the process {gigabytes:.1f} GB, of which the kernel matrix "
+        f"cameras, {MARKET[2]} more seen once: `auto` took the path `{path}` and {seconds:.0f} CPU "
+        f"seconds; peak memory of the process {gigabytes:.1f} GB, of which the kernel matrix "
         f"{n * n * 8 / 1e9:.1f}."
     )
 
