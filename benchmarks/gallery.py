@@ -28,7 +28,7 @@ def run() -> str:
     embeddings, table = _people(N)
     rng = np.random.default_rng(1)
     asked = rng.choice(N, BATCH, replace=False)
-    queries = embeddings[asked] + 0.3 * rng.normal(size=(BATCH, R)).astype(np.float32)
+    queries = embeddings[asked] + np.float32(0.3) * _drawn(rng, BATCH, 14.0)
     where = Filter(cameras=("camera-2", "camera-5"), after=0.2 * N, before=0.8 * N)
     lines = [f"# Gallery: {N:,} sightings x {R} dimensions, camera and time filter", ""]
     lines += _exact(embeddings, table, queries, where)
@@ -37,15 +37,29 @@ def run() -> str:
 
 
 def _people(n: int) -> tuple[Floats32, Table]:
-    """Draw embeddings as people have them: eight sightings around each person."""
+    """Draw embeddings as k-XQDA gives them: eight sightings around each person.
+
+    Notes
+    -----
+    The variances follow k-XQDA with GOG on 250 synthetic people, measured on 150 others: between
+    people proportional to 1 / (1 + (j/5)^2) over directions j (effective dimension 13), within
+    people flatter (38) and 0.18 of the total.
+    """
     rng = np.random.default_rng(0)
-    centres = rng.normal(size=(n // 8, R)).astype(np.float32)
+    centres = _drawn(rng, n // 8, 5.0)
     embeddings = np.repeat(centres, 8, axis=0)
-    embeddings += 0.4 * rng.normal(size=embeddings.shape).astype(np.float32)
+    embeddings += np.float32(np.sqrt(0.18 / 0.82)) * _drawn(rng, n, 14.0)
     text = np.full(n, "")
     cameras = np.array([f"camera-{i}" for i in range(1, CAMERAS + 1)])[np.arange(n) % CAMERAS]
     ids = np.char.add("s", np.arange(n).astype(str))
-    return embeddings, Table(ids, text, cameras, np.arange(n, dtype=float), text, text, np.zeros(n))
+    times = rng.permutation(n).astype(float)
+    return embeddings, Table(ids, text, cameras, times, text, text, np.zeros(n))
+
+
+def _drawn(rng: np.random.Generator, n: int, knee: float) -> Floats32:
+    variances = 1.0 / (1.0 + (np.arange(R) / knee) ** 2)
+    deviations = np.sqrt(variances / variances.sum()).astype(np.float32)
+    return rng.normal(size=(n, R)).astype(np.float32) * deviations
 
 
 def _exact(embeddings: Floats32, table: Table, queries: Floats32, where: Filter) -> list[str]:

@@ -65,10 +65,14 @@ def parse_tokens(tokens: Sequence[str]) -> dict[str, str]:
 def _listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        listener = socket.socket(family, socket.SOCK_STREAM)
+    except OSError as error:
+        raise InputError(f"cannot listen on {host!r}: there is no such address") from error
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
     except OSError as error:
+        listener.close()
         raise InputError(
             f"cannot listen on {host}:{port}: {error.strerror}; choose another --port (0: any)"
         ) from error

@@ -38,7 +38,7 @@ def detector(name: str, min_height: int) -> Detector:
 
 def _people(min_height: int) -> Detector:
     hog = cv2.HOGDescriptor()
-    hog.setSVMDetector(cv2.HOGDescriptor_getDefaultPeopleDetector())
+    hog.setSVMDetector(np.array(cv2.HOGDescriptor.getDefaultPeopleDetector()))
 
     def detect(image: Picture) -> list[Box]:
         found, scores = hog.detectMultiScale(
@@ -71,7 +71,7 @@ def _motion(min_height: int) -> Detector:
         if seen <= _LEARNED:
             return []
         outlines, _ = cv2.findContours(moving, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
-        boxes = [Box(*map(int, cv2.boundingRect(outline))) for outline in outlines]
+        boxes = [Box(x, y, w, h) for x, y, w, h in map(cv2.boundingRect, outlines)]
         upright = [
             box for box in boxes if box.h >= min_height and 1.2 * box.w <= box.h <= 5 * box.w
         ]

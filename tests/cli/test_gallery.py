@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from resight import KXQDA
+from resight.cli import main
+from resight.datasets.synthetic import draw_cameras
+from resight.model import Model
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with drawn cameras and a model fitted on them."""
+    folder = tmp_path_factory.mktemp("made")
+    drawn = draw_cameras(folder / "cameras", n_people=8, n_cameras=2, seed=1)
+    model = Model(("whos-star",), KXQDA())
+    model.fit(model.describe(drawn.files()), drawn.persons, drawn.cameras).save(folder / "model")
+    return folder
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Any:
+    """Run ``resight`` and return its exit code, output and messages."""
+
+    def call(*words: object) -> tuple[int, str, str]:
+        code = main([str(word) for word in words])
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    return call
+
+
+def test_the_life_of_a_gallery(made: Path, tmp_path: Path, run: Any) -> None:
+    place = tmp_path / "g"
+    assert run("gallery", "create", place, "--model", made / "model")[0] == 0
+    code, out, _ = run("gallery", "add", place, made / "cameras", "--json")
+    assert (code, json.loads(out)["added"]) == (0, 16)
+    code, out, _ = run("gallery", "add", place, made / "cameras")
+    assert "added 0 sightings, 16 were there already" in out
+
+    info = json.loads(run("gallery", "info", place, "--json")[1])
+    assert (info["sightings"], info["persons"], info["schema"]) == (16, 8, "resight.gallery-info/1")
+    assert "camera-1 (8), camera-2 (8)" in run("gallery", "info", place)[1]
+    assert "16 sightings: clean" in run("gallery", "check", place)[1]
+    assert json.loads(run("gallery", "check", place, "--json")[1])["clean"]
+
+    code, out, _ = run("gallery", "forget", place, "0003")
+    assert "erased '0003': 2 sightings" in out
+    assert "nothing is left" in out
+    code, _, err = run("gallery", "forget", place, "0003")
+    assert (code, "unknown person '0003'" in err) == (1, True)
+    image = made / "cameras/camera-1/0001/0001.png"
+    hits = json.loads(run("search", place, image, "--json")[1])["queries"][0]["hits"]
+    assert "removed 1 sightings; 13 are left" in run("gallery", "remove", place, hits[0]["id"])[1]
+    assert run("gallery", "rebuild", place, "--model", made / "model")[0] == 0
+    assert "kept for 30 days; 0 were removed" in run("gallery", "retain", place, "30")[1]
+    assert "kept for good" in run("gallery", "retain", place)[1]
+
+
+def test_add_files_of_one_camera_and_bad_files(made: Path, tmp_path: Path, run: Any) -> None:
+    place, images = tmp_path / "g", tmp_path / "images"
+    run("gallery", "create", place, "--model", made / "model")
+    images.mkdir()
+    shutil.copy(made / "cameras/camera-1/0001/0001.png", images / "a.png")
+    (images / "b.jpg").write_text("no image")
+    code, out, err = run("gallery", "add", place, images, "--camera", "door", "--json")
+    assert code == 1
+    assert json.loads(out)["added"] == 1
+    assert "not added: b.jpg" in err
+    one = made / "cameras/camera-1/0002/0001.png"
+    assert run("gallery", "add", place, one, "--camera", "door")[0] == 0
+    assert json.loads(run("gallery", "info", place, "--json")[1])["cameras"] == {"door": 2}
+    assert run("gallery", "add", place, made / "cameras", "--unlabelled")[0] == 0
+    assert json.loads(run("gallery", "info", place, "--json")[1])["persons"] == 0
+
+
+def test_check_fails_on_damage(made: Path, tmp_path: Path, run: Any) -> None:
+    place = tmp_path / "g"
+    run("gallery", "create", place, "--model", made / "model")
+    run("gallery", "add", place, made / "cameras")
+    files = (place / "sightings.lance").rglob("*.lance")
+    data = max(files, key=lambda file: file.stat().st_size)
+    data.write_bytes(data.read_bytes()[:1000])
+    code, out, _ = run("gallery", "check", place)
+    assert code == 1
+    assert "damaged: table sightings" in out
+    code, out, _ = run("gallery", "check", place, "--json")
+    assert (code, json.loads(out)["clean"]) == (1, False)
+
+
+def test_mistakes(made: Path, tmp_path: Path, run: Any) -> None:
+    code, _, err = run("gallery", "info", tmp_path / "none")
+    assert (code, "there is no gallery" in err) == (1, True)
+    code, _, err = run("gallery", "create", tmp_path / "g", "--model", tmp_path)
+    assert (code, "is not a model folder" in err) == (1, True)
+    assert not (tmp_path / "g").exists()
+    assert run("gallery", "crate", "x")[0] == 2
+    run("gallery", "create", tmp_path / "g", "--model", made / "model")
+    code, _, err = run("gallery", "create", tmp_path / "g", "--model", made / "model")
+    assert (code, "already" in err) == (1, True)
+    code, _, err = run("gallery", "add", tmp_path / "g", tmp_path / "nothing")
+    assert code == 1
+
+
+def test_an_indefinite_metric_has_no_gallery(made: Path, tmp_path: Path, run: Any) -> None:
+    from resight import KISSME
+
+    rng = np.random.default_rng(0)
+    model = Model(("whos-star",), KISSME(pca=5, psd=False))
+    persons = np.tile(np.arange(20), 2)
+    features = rng.normal(size=(40, 2960))
+    model.fit(features, persons, np.repeat([0, 1], 20)).save(tmp_path / "model")
+    code, _, err = run("gallery", "create", tmp_path / "g", "--model", tmp_path / "model")
+    assert code == 1
+    assert err.startswith("error: ")
+    assert not (tmp_path / "g").exists()
