@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from resight.errors import InputError, ResightError, unknown_name
 
-BATCH = 8  # images per task: enough to hide the cost of handing a task over
+BATCH = 4  # images per task: enough to hide the cost of handing a task over
 IN_MEMORY = 256 * 2**20  # bytes of features above which they go to a temporary file
 ON_ERROR = ("collect", "raise")
 
