@@ -82,3 +82,25 @@ def test_impossible_numbers_are_refused(wrong: dict[str, int]) -> None:
 def test_a_tiny_picture_is_refused() -> None:
     with pytest.raises(InputError, match="at least 16"):
         draw_person(0, size=(8, 8))
+
+
+def test_learning_clearly_helps_and_plain_distances_are_far_from_perfect() -> None:
+    from resight import KXQDA
+    from resight.descriptors import lomo
+
+    drawings = list(render(80, seed=1))
+    X = np.stack([lomo(d.image, retinex=False) for d in drawings])  # (160, d)
+    X -= X.mean(axis=0)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    persons = np.array([d.person for d in drawings])
+    cameras = np.array([d.camera for d in drawings])
+    train = np.arange(160) % 80 < 40
+    queries, gallery = (~train & (cameras == name) for name in ("camera-1", "camera-2"))
+    assert persons[queries].tolist() == persons[gallery].tolist()
+
+    plain = 2 - 2 * X[queries] @ X[gallery].T  # (40, 40), rows have length 1
+    learner = KXQDA().fit(X[train], persons[train], cameras=cameras[train])
+    learned = learner.distances(X[queries], X[gallery])
+    plain_rank1, learned_rank1 = ((D.argmin(axis=1) == range(40)).mean() for D in (plain, learned))
+    assert plain_rank1 < 0.6
+    assert learned_rank1 > plain_rank1 + 0.1
