@@ -6,8 +6,11 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
+from typing import NamedTuple
+
+import psutil  # type: ignore[import-untyped]
 
 from benchmarks._dask import DaskProcesses
 from resight.datasets.sightings import Sightings
@@ -20,6 +23,21 @@ PEOPLE = 512  # seen by two cameras: 1,024 images, 16 chunks
 WARM_UP = 4 * CHUNK
 ROUNDS = 3
 DESCRIPTORS = ("gog", "lomo-dagger")
+ALONE = "no engine, this process"
+
+
+class Cost(NamedTuple):
+    """Seconds of the clock, and of processors in all processes that took part."""
+
+    clock: float
+    processor: float
+
+
+class Engine(NamedTuple):
+    """An executor and the processes that were started for it."""
+
+    executor: Executor
+    processes: list[psutil.Process]
 
 
 def run() -> str:
@@ -32,49 +50,61 @@ def run() -> str:
 
 
 def _measure(descriptor: str, sightings: Sightings, folder: Path) -> str:
+    executors: dict[str, AbstractContextManager[Executor]] = {
+        ALONE: InProcess(),
+        "1 local process": LocalProcesses(1),
+        "2 local processes": LocalProcesses(2),
+        "1 Dask worker": _dask(1),
+        "2 Dask workers": _dask(2),
+    }
     with ExitStack() as stack:
-        engines: dict[str, Executor] = {
-            "no engine, this process": InProcess(),
-            "1 local process": stack.enter_context(LocalProcesses(1)),
-            "2 local processes": stack.enter_context(LocalProcesses(2)),
-            "1 Dask worker": stack.enter_context(_dask(1)),
-            "2 Dask workers": stack.enter_context(_dask(2)),
-        }
-        for engine in engines.values():
-            _seconds(sightings.select(range(WARM_UP)), descriptor, folder, engine)
-        best = dict.fromkeys(engines, float("inf"))
+        engines: dict[str, Engine] = {}
+        for name, executor in executors.items():
+            before = psutil.Process().children(recursive=True)
+            engine = Engine(stack.enter_context(executor), [])
+            _cost(sightings.select(range(WARM_UP)), descriptor, folder, engine)
+            started = set(psutil.Process().children(recursive=True)) - set(before)
+            engines[name] = Engine(engine.executor, list(started))
+        costs: dict[str, list[Cost]] = {name: [] for name in engines}
         for _ in range(ROUNDS):
             for name, engine in engines.items():
-                best[name] = min(best[name], _seconds(sightings, descriptor, folder, engine))
+                costs[name].append(_cost(sightings, descriptor, folder, engine))
+    best = {
+        name: Cost(min(cost.clock for cost in found), min(cost.processor for cost in found))
+        for name, found in costs.items()
+    }
     return _table(descriptor, best, len(sightings))
 
 
-def _seconds(sightings: Sightings, descriptor: str, folder: Path, engine: Executor) -> float:
+def _cost(sightings: Sightings, descriptor: str, folder: Path, engine: Engine) -> Cost:
     store = folder / "store"
-    start = time.perf_counter()
-    features = FeatureStore(store).ensure(sightings, descriptor, executor=engine)
-    seconds = time.perf_counter() - start
+    clock, processor = time.perf_counter(), _processor_seconds(engine)
+    features = FeatureStore(store).ensure(sightings, descriptor, executor=engine.executor)
+    cost = Cost(time.perf_counter() - clock, _processor_seconds(engine) - processor)
     if features.computed != len(sightings):
         raise RuntimeError(f"{features.computed} of {len(sightings)} images were computed")
     shutil.rmtree(store)
-    return seconds
+    return cost
 
 
-def _table(descriptor: str, best: dict[str, float], count: int) -> str:
-    alone = best["no engine, this process"]
-    lines = [f"  {descriptor}"]
-    for name, seconds in best.items():
-        lines.append(
-            f"    {name:<25}{seconds:>7.2f} s{1e3 * seconds / count:>8.2f} ms/image"
-            f"{alone / seconds:>7.2f} x"
-        )
+def _processor_seconds(engine: Engine) -> float:
+    times = [process.cpu_times() for process in (psutil.Process(), *engine.processes)]
+    return sum(spent.user + spent.system for spent in times)
+
+
+def _table(descriptor: str, best: dict[str, Cost], count: int) -> str:
+    lines = [f"  {descriptor:<27}{'clock':>9}{'per image':>12}{'processor':>12}"]
+    for name, cost in best.items():
+        each = 1e3 * cost.clock / count
+        lines.append(f"    {name:<25}{cost.clock:>7.2f} s{each:>9.2f} ms{cost.processor:>10.2f} s")
     for kind, one, two in (
         ("local", "1 local process", "2 local processes"),
         ("Dask", "1 Dask worker", "2 Dask workers"),
     ):
+        clock, processor = (100 * (best[one][i] / best[ALONE][i] - 1) for i in (0, 1))
         lines.append(
-            f"    {kind}: two workers are {best[one] / best[two]:.2f} x one; "
-            f"the engine costs {100 * (best[one] / alone - 1):+.1f} %"
+            f"    {kind}: two workers are {best[one].clock / best[two].clock:.2f} x one; the "
+            f"engine costs {clock:+.1f} % of the clock, {processor:+.1f} % of the processor"
         )
     return "\n".join(lines)
 
