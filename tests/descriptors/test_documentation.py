@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import doctest
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -33,3 +35,12 @@ def test_the_table_has_every_descriptor_with_its_width() -> None:
 def test_every_picture_is_there() -> None:
     for name in re.findall(r"!\[.*?\]\((.*?)\)", PAGE.read_text(encoding="utf-8")):
         assert (PAGE.parent / name).stat().st_size < 120_000
+
+
+@pytest.mark.parametrize(
+    "module", ["descriptors", "descriptors.lomo", "descriptors.whos", "descriptors.transformers"]
+)
+def test_examples_in_docstrings(module: str) -> None:
+    result = doctest.testmod(import_module(f"resight.{module}"))
+    assert result.attempted > 0
+    assert result.failed == 0

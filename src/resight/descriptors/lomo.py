@@ -63,7 +63,7 @@ def lomo(image: Image, *, retinex: bool | NDArray[np.uint8] = True, resize: bool
     Examples
     --------
     >>> import numpy as np
-    >>> from resight.descriptors import lomo
+    >>> from resight.descriptors.lomo import lomo
     >>> lomo(np.full((160, 60, 3), 128, np.uint8), retinex=False).shape
     (26960,)
     """

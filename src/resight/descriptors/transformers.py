@@ -39,7 +39,8 @@ class LOMO(Descriptor):
 
     Examples
     --------
-    >>>     >>> from resight.descriptors import LOMO
+    >>> import numpy as np
+    >>> from resight.descriptors import LOMO
     >>> LOMO(retinex=False).transform([np.full((128, 48, 3), 99, np.uint8)]).shape
     (1, 26960)
     """

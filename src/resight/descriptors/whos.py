@@ -74,7 +74,7 @@ def whos(image: Image, *, variant: str = "dagger", resize: bool = True) -> Float
     Examples
     --------
     >>> import numpy as np
-    >>> from resight.descriptors import whos
+    >>> from resight.descriptors.whos import whos
     >>> whos(np.full((128, 64, 3), 128, np.uint8), variant="star").shape
     (2960,)
     """

@@ -1,0 +1,41 @@
+"""Memory does not grow with the number of images that are described."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+pytest.importorskip("resource", reason="peaks of memory are told on Unix only")
+
+PROGRAM = """
+import resource, sys
+from resight.descriptors import descriptor
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+
+lomo, paths = descriptor("lomo-dagger"), sys.argv[1:]
+for _ in lomo.stream(paths * 20):  # 200 images: threads, caches and buffers are there
+    pass
+before = peak()
+rows = sum(len(chunk.kept) for chunk in lomo.stream(paths * 300))
+print(rows, before, peak())
+"""
+
+
+def test_three_thousand_paths_need_no_more_than_two_hundred(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    paths = [str(tmp_path / f"{i}.png") for i in range(10)]
+    for path in paths:
+        Image.fromarray(rng.integers(0, 256, (128, 48, 3), np.uint8)).save(path)
+    command = [sys.executable, "-c", PROGRAM, *paths]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    rows, before, after = map(float, done.stdout.split())
+    assert rows == 3000  # their features are 324 MB
+    assert after < before + 60
+    assert after < 1000
