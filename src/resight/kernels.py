@@ -77,7 +77,7 @@ class Kernel:
         matrix = self._chi2_matrix(X, X)
         if self.kernel == "chi2":
             return matrix
-        self.gamma_ = self._bandwidth(lambda: 0.5 / _mean_of_distinct_pairs(matrix))
+        self.gamma_ = self._bandwidth(lambda: 2.0 * _mean_of_distinct_pairs(matrix))
         return _exp_of(matrix, self.gamma_)
 
     def fit_products(self, products: Floats) -> Floats:
@@ -87,11 +87,11 @@ class Kernel:
         """
         squares = products.diagonal().copy()  # (N,)
         if self.kernel == "rbf":
-            self.gamma_ = self._bandwidth(lambda: 1.0 / _mean_squared_distance(products))
+            self.gamma_ = self._bandwidth(lambda: _mean_squared_distance(products))
         elif self.kernel == "exp":
             distances = np.sqrt(_squared_distances(products, squares, squares), out=products)
             np.fill_diagonal(distances, 0.0)  # the root would magnify round-off
-            self.gamma_ = self._bandwidth(lambda: 0.5 / _first_quartile(distances) ** 2)
+            self.gamma_ = self._bandwidth(lambda: 2.0 * _first_quartile(distances) ** 2)
             return _exp_of(distances, self.gamma_)
         elif self.kernel == "poly":
             self.gamma_ = self._bandwidth(lambda: 1.0)
@@ -127,15 +127,14 @@ class Kernel:
         return _exp_of(distances, gamma)
 
     def _bandwidth(self, rule: Callable[[], float]) -> float:
-        """Apply `width` to the given or the published gamma; the rule must be finite."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            gamma = rule() if isinstance(self.gamma, str) else float(self.gamma)
-        if not np.isfinite(gamma) or gamma <= 0:
+        """Apply `width` to the given gamma or to the inverse of what the published rule gives."""
+        scale = rule() if isinstance(self.gamma, str) else 1.0 / float(self.gamma)
+        if not (np.isfinite(scale) and scale > 0):
             raise InputError(
                 f"the {self.kernel} kernel found no bandwidth: all training rows are equal or "
                 "nearly so (constant features?). Give descriptors that differ, or gamma=a number"
             )
-        return float(gamma / self.width)
+        return 1.0 / (scale * self.width)
 
     def _fitted_gamma(self) -> float:
         if self.gamma_ is None:
