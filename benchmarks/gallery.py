@@ -30,7 +30,10 @@ def run() -> str:
     asked = rng.choice(N, BATCH, replace=False)
     queries = embeddings[asked] + np.float32(0.3) * _drawn(rng, BATCH, 14.0)
     where = Filter(cameras=("camera-2", "camera-5"), after=0.2 * N, before=0.8 * N)
-    lines = [f"# Gallery: {N:,} sightings x {R} dimensions, camera and time filter", ""]
+    lines = [
+        f"{N:,} sightings x {R} dimensions; the filter: two of eight cameras and a time span.",
+        "",
+    ]
     lines += _exact(embeddings, table, queries, where)
     lines += _approximate(embeddings, table, queries[:40], where)
     return "\n".join(lines)

@@ -96,20 +96,20 @@ def refit(gallery: Gallery, on_step: Progress | None = None) -> Candidate:
     if reason is not None:
         raise InputError(reason)
     say("reading descriptors", 0.0)
-    examples = _examples(gallery, view, view.labels)
+    examples = labelled(gallery)
     taught = _across_cameras(examples.cameras, examples.persons, view.labels.taught())
-    earlier = _examples_of_current(gallery, view, examples)
+    earlier = _examples_of_current(gallery, view)
     folds = [sorted(taught)[i::_FOLDS] for i in range(min(_FOLDS, len(taught)))]
     before: list[bool] = []
     after: list[bool] = []
     for number, held_out in enumerate(folds):
         say(f"measuring, part {number + 1} of {len(folds)}", 0.1 + 0.7 * number / len(folds))
         people = set(held_out)
-        old = view.model if earlier is None else _fit(view.model, earlier.without(people))
+        old = view.model if earlier is None else fit_like(view.model, earlier.without(people))
         before += rank1_hits(old, examples, people)
-        after += rank1_hits(_fit(view.model, examples.without(people)), examples, people)
+        after += rank1_hits(fit_like(view.model, examples.without(people)), examples, people)
     say("fitting on everything", 0.8)
-    model = _fit(view.model, examples)
+    model = fit_like(view.model, examples)
     say("done", 1.0)
     return Candidate(
         model, examples.ids, _percent(before), _percent(after), len(before), len(taught)
@@ -143,6 +143,12 @@ def rank1_hits(model: Any, examples: Examples, people: set[str]) -> list[bool]:
     return hits
 
 
+def labelled(gallery: Gallery) -> Examples:
+    """Return everything that is labelled now."""
+    view = gallery.view
+    return _examples(gallery, view, view.labels)
+
+
 def _examples(gallery: Gallery, view: View, labels: Labels) -> Examples:
     persons = labels.persons(view.table.ids.tolist())
     for sighting in {s for e in labels.active if e.kind == "different" for s in (e.a, e.b)}:
@@ -156,7 +162,7 @@ def _examples(gallery: Gallery, view: View, labels: Labels) -> Examples:
     return Examples(ids, features, persons[rows], view.table.cameras[rows])
 
 
-def _examples_of_current(gallery: Gallery, view: View, now: Examples) -> Examples | None:
+def _examples_of_current(gallery: Gallery, view: View) -> Examples | None:
     """Return what the model in use was refitted on; None if it came from elsewhere."""
     generation = view.manifest.current
     if generation.origin != "refit":
@@ -169,8 +175,8 @@ def _across_cameras(cameras: Texts, persons: Texts, people: set[str]) -> set[str
     return {p for p in people if len(set(cameras[persons == p].tolist())) > 1}
 
 
-def _fit(like: Any, examples: Examples) -> Any:
-    """Fit k-XQDA on the descriptors of the model in use."""
+def fit_like(like: Any, examples: Examples) -> Any:
+    """Fit k-XQDA on the descriptors of another model, with its settings if it is k-XQDA too."""
     from sklearn.base import clone
 
     from resight.learners.kxqda import KXQDA
