@@ -65,9 +65,10 @@ def reproduce(
     return {"schema": SCHEMA, "tables": [_table_document(table, found) for table in chosen]}
 
 
-def _order(job: Job) -> tuple[bool, int, str, tuple[str, ...]]:
-    """Small before large, quick before iterative, and equal Gram matrices together."""
-    slow = job.plan.learner in ITERATIVE
+def _order(job: Job) -> tuple[int, int, str, tuple[str, ...]]:
+    """Quick before iterative, small before large, and equal Gram matrices together."""
+    learner = job.plan.learner
+    slow = 1 + ITERATIVE.index(learner) if learner in ITERATIVE else 0
     return slow, _SIZES.index(job.dataset), job.protocol, job.descriptors
 
 
