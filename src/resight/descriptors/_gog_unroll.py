@@ -14,7 +14,7 @@ import copy
 import inspect
 import textwrap
 from collections.abc import Callable
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 static = range  # marks a loop whose bounds are known before compiling
@@ -39,85 +39,105 @@ def unroll(function: Callable[..., Any]) -> Callable[..., Any]:
     A function of the same name and the same file, so that compiled forms of it can be cached
     beside that file.
     """
+    if not isinstance(function, FunctionType):
+        raise TypeError(f"only plain functions can be unrolled, not {function!r}")
     definition = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
-    if not isinstance(definition, ast.FunctionDef) or not isinstance(function, FunctionType):
+    if not isinstance(definition, ast.FunctionDef):
         raise TypeError(f"only plain functions can be unrolled, not {function!r}")
     known = {n: v for n, v in function.__globals__.items() if isinstance(v, int)}
-    definition.decorator_list = []
-    definition.body = _Unroller(known).statements(definition.body)
-    tree = ast.fix_missing_locations(ast.Module([definition], []))
-    ast.increment_lineno(tree, function.__code__.co_firstlineno - definition.lineno)
+    writer = _Writer()
+    undocumented = definition.body[ast.get_docstring(definition) is not None :]
+    writer.block(undocumented, known, "    ")
+    header = f"def {definition.name}({ast.unparse(definition.args)}):"
+    tree = ast.parse("\n".join([header, *writer.lines]))
+    ast.increment_lineno(tree, function.__code__.co_firstlineno - 1)
     scope: dict[str, Any] = {}
     exec(compile(tree, function.__code__.co_filename, "exec"), function.__globals__, scope)
     unrolled = scope[definition.name]
-    unrolled.__module__ = function.__module__
+    unrolled.__module__, unrolled.__doc__ = function.__module__, function.__doc__
     return unrolled
 
 
-class _Unroller(ast.NodeTransformer):
-    """Rewrites statements under a table of names whose integer values are known."""
+class _Writer:
+    """Writes statements as lines of source, under tables of names whose values are known."""
 
-    def __init__(self, known: dict[str, int], matrices: frozenset[str] = frozenset()) -> None:
-        self.known = known
-        self.matrices = set(matrices)
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.matrices: set[str] = set()
+        # A statement in a static loop is written many times but analysed once.
+        self.templates: dict[int, _Template] = {}
 
-    def statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        """Rewrite a block; one statement may become many, or none."""
-        written: list[ast.stmt] = []
-        for statement in body:
-            # Rewriting happens in place and a loop body is visited once for every turn.
-            result = self.visit(copy.deepcopy(statement))
-            written += result if isinstance(result, list) else [result]
-        return written
+    def block(self, statements: list[ast.stmt], known: dict[str, int], indent: str) -> None:
+        """Write a block; one statement may become many lines, or none."""
+        for statement in statements:
+            if isinstance(statement, ast.For):
+                self._loop(statement, known, indent)
+            elif isinstance(statement, ast.If):
+                self._choice(statement, known, indent)
+            elif isinstance(statement, ast.Assign) and _calls(statement.value, "registers"):
+                self.matrices |= {t.id for t in statement.targets if isinstance(t, ast.Name)}
+            else:
+                self.lines.append(indent + self._text(statement, known))
 
-    def visit_For(self, node: ast.For) -> ast.stmt | list[ast.stmt]:
-        if not (isinstance(node.iter, ast.Call) and _is_name(node.iter.func, "static")):
-            node.iter = self.visit(node.iter)
-            node.body = self.statements(node.body)
-            return node
-        bounds = [self._value(argument) for argument in node.iter.args]
-        written: list[ast.stmt] = []
-        for turn in range(*bounds):
-            inner = _Unroller({**self.known, node.target.id: turn}, frozenset(self.matrices))  # type: ignore[attr-defined]
-            written += inner.statements(node.body)
-        return written
+    def _loop(self, loop: ast.For, known: dict[str, int], indent: str) -> None:
+        variable = ast.unparse(loop.target)
+        if isinstance(loop.iter, ast.Call) and _calls(loop.iter, "static"):
+            bounds = [int(self._text(argument, known)) for argument in loop.iter.args]
+            for turn in range(*bounds):
+                self.block(loop.body, {**known, variable: turn}, indent)
+        else:
+            self.lines.append(f"{indent}for {variable} in {self._text(loop.iter, known)}:")
+            self.block(loop.body, known, indent + "    ")
 
-    def visit_If(self, node: ast.If) -> ast.stmt | list[ast.stmt]:
-        if _names(node.test) <= self.known.keys():
-            return self.statements(node.body if self._value(node.test) else node.orelse)
-        node.test = self.visit(node.test)
-        node.body, node.orelse = self.statements(node.body), self.statements(node.orelse)
-        return node
+    def _choice(self, choice: ast.If, known: dict[str, int], indent: str) -> None:
+        test = self._text(choice.test, known)
+        if {n.id for n in ast.walk(choice.test) if isinstance(n, ast.Name)} <= known.keys():
+            self.block(choice.body if test == "True" else choice.orelse, known, indent)
+            return
+        self.lines.append(f"{indent}if {test}:")
+        self.block(choice.body, known, indent + "    ")
+        if choice.orelse:
+            self.lines.append(f"{indent}else:")
+            self.block(choice.orelse, known, indent + "    ")
 
-    def visit_Assign(self, node: ast.Assign) -> ast.stmt | list[ast.stmt]:
-        value = node.value
-        if isinstance(value, ast.Call) and _is_name(value.func, "registers"):
-            self.matrices |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-            return []
-        self.generic_visit(node)
-        return node
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        if not (isinstance(node.value, ast.Name) and node.value.id in self.matrices):
-            self.generic_visit(node)
-            return node
-        index = self._value(node.slice)
-        parts = index if isinstance(index, tuple) else (index,)
-        return ast.Name("_".join([node.value.id, *map(str, parts)]), node.ctx)
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        if isinstance(node.ctx, ast.Load) and node.id in self.known:
-            return ast.Constant(self.known[node.id])
-        return node
-
-    def _value(self, expression: ast.expr) -> Any:
-        code = compile(ast.Expression(copy.deepcopy(expression)), "<static index>", "eval")
-        return eval(code, {"max": max, "min": min}, self.known)
+    def _text(self, node: ast.AST, known: dict[str, int]) -> str:
+        if id(node) not in self.templates:
+            self.templates[id(node)] = _Template(node, known, self.matrices)
+        return self.templates[id(node)].fill(known)
 
 
-def _is_name(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name
+class _Template(ast.NodeTransformer):
+    """Source of a statement or expression with gaps where known values come in."""
+
+    def __init__(self, node: ast.AST, known: dict[str, int], matrices: set[str]) -> None:
+        self.known, self.matrices = frozenset(known), frozenset(matrices)
+        self.gaps: list[tuple[str, CodeType]] = []
+        self.text = ast.unparse(self.visit(copy.deepcopy(node)))
+
+    def fill(self, known: dict[str, int]) -> str:
+        """Write the source for given values."""
+        return self.text.format(*(_filled(name, eval(code, {}, known)) for name, code in self.gaps))
+
+    def visit(self, node: ast.AST) -> Any:
+        """Make a gap of the largest expressions that are known, and of matrix entries."""
+        if isinstance(node, ast.Subscript) and ast.unparse(node.value) in self.matrices:
+            return self._gap(ast.unparse(node.value), node.slice)
+        names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+        unknown, bound = names - self.known - {"max", "min"}, names & self.known
+        if isinstance(node, ast.expr) and bound and not unknown:
+            return self._gap("", node)
+        return self.generic_visit(node)
+
+    def _gap(self, name: str, expression: ast.expr) -> ast.Name:
+        self.gaps.append((name, compile(ast.Expression(expression), "<known>", "eval")))
+        return ast.Name(f"{{{len(self.gaps) - 1}}}")
 
 
-def _names(node: ast.expr) -> set[str]:
-    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+def _filled(matrix: str, value: Any) -> str:
+    if not matrix:
+        return repr(value)
+    return "_".join([matrix, *map(str, value if isinstance(value, tuple) else (value,))])
+
+
+def _calls(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func) == name
