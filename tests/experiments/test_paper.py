@@ -54,7 +54,8 @@ def test_the_page_prints_measured_beside_printed():
         "chosen": {"kernel=rbf": 10},
     }
     missing = {**row, "title": "DNS", "version": "missing"}
-    table = {"name": "table3", "title": "PRID2011", "rows": [row, missing]}
+    table = {"name": "table3", "title": "PRID2011", "dataset": "prid2011"}
+    table |= {"protocol": "single-shot", "rows": [row, missing]}
     page = page_of({"tables": [table]})
     assert "36.0 ± 2.5 (35.3)" in page
     assert "+0.7" in page

@@ -25,6 +25,9 @@ def reproduce(
     page: Annotated[
         Path | None, typer.Option(help="also write the tables as a Markdown page")
     ] = None,
+    slow: Annotated[
+        bool, typer.Option("--slow", help="also MLAPG on CUHK01, which takes hours")
+    ] = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="processes; one per core")] = None,
     json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
 ) -> None:
@@ -41,7 +44,7 @@ def reproduce(
     chosen = select_tables(tables or [])
     n_jobs = jobs or os.cpu_count() or 1
     with local(n_jobs) as workers:
-        document = measure(chosen, data, out, n_jobs=n_jobs, executor=workers, say=say)
+        document = measure(chosen, data, out, slow=slow, n_jobs=n_jobs, executor=workers, say=say)
     text = page_of(document)
     if page is not None:
         with atomic_write(page, "w") as stream:

@@ -15,12 +15,15 @@ def page_of(document: dict[str, Any]) -> str:
         "# The paper's tables, measured",
         "Made by `resight reproduce all --data DIR --page docs/tables.md`; rank-k accuracy in "
         "percent, mean of 10 splits. Each cell is *measured (printed)*; ± is the standard "
-        "deviation over our splits, and *difference* is rank 1 measured minus printed.",
+        "deviation over our splits, and *difference* is rank 1 measured minus printed. The runs "
+        f"took {_minutes(document):.0f} minutes together, extraction not counted. What the "
+        "figures say, and why some differ: [accuracy.md](accuracy.md).",
         "Versions of k-XQDA: `paper` RBF kernel, the authors' width rule, lambda 1e-7; "
         "`paper-poly` polynomial of degree 2 with offset 1, lambda 1e-7; `cv` kernel, width, "
         "lambda and its form chosen in each split by cross-validation over that split's training "
         "people. XQDA: `raw` descriptors as its authors use LOMO, and block-`normalized` ones as "
-        "k-XQDA gets.",
+        "k-XQDA gets. Rows marked `missing` were not measured: MLAPG on CUHK01 takes hours and is "
+        "left to `--slow`. A `?` marks a descriptor that the paper does not state.",
     ]
     for table in document["tables"]:
         parts += [f"## {table['name'].capitalize()}: {table['title']}", _table(table)]
@@ -28,6 +31,16 @@ def page_of(document: dict[str, Any]) -> str:
         if choices:
             parts.append(choices)
     return "\n\n".join(parts) + "\n"
+
+
+def _minutes(document: dict[str, Any]) -> float:
+    """Run time of all distinct runs: tables share some."""
+    runs = {
+        (table["dataset"], table["protocol"], _title(row)): row.get("seconds", 0.0)
+        for table in document["tables"]
+        for row in table["rows"]
+    }
+    return sum(runs.values()) / 60.0
 
 
 def _table(table: dict[str, Any]) -> str:
