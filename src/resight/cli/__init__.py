@@ -29,7 +29,16 @@ _INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one verb; return 0 when done, 1 when failed, 2 on wrong usage."""
-    words = sys.argv[1:] if arguments is None else arguments
+    try:
+        code = _main(sys.argv[1:] if arguments is None else arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader of our output went away, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return code
+
+
+def _main(words: list[str]) -> int:
     if not words or words[0] in ("-h", "--help"):
         print(_overview())
         return 0 if words else 2
@@ -52,9 +61,8 @@ def _run(verb: str, rest: list[str]) -> int:
     except ResightError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    except BrokenPipeError:  # the reader of our output went away, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+    except BrokenPipeError:
+        raise
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
         print(f"error: {error.strerror or error}{where}", file=sys.stderr)

@@ -1,0 +1,62 @@
+"""``import resight`` and ``resight --help`` must not wait for heavy libraries."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import resight
+
+HEAVY = (
+    "sklearn",
+    "scipy",
+    "matplotlib",
+    "numba",
+    "cv2",
+    "PIL",
+    "lancedb",
+    "pyarrow",
+    "fastapi",
+    "typer",
+    "distributed",
+    "joblib",
+)
+
+
+def loaded_by(code: str) -> list[str]:
+    """Heavy libraries that a fresh process has loaded after running `code`."""
+    probe = f"{code}\nimport sys\nprint('loaded:', *[m for m in {HEAVY} if m in sys.modules])"
+    result = subprocess.run(
+        [sys.executable, "-c", probe], capture_output=True, text=True, check=True, timeout=120
+    )
+    return result.stdout.rsplit("loaded:", 1)[1].split()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import resight; resight.__version__; dir(resight)",
+        "from resight.cli import main; main(['--help'])",
+        "from resight.cli import main; main(['--version'])",
+        "from resight.cli import main; main(['no-such-verb'])",
+        "import resight.__main__",
+    ],
+)
+def test_nothing_heavy_is_imported(code):
+    assert loaded_by(code) == []
+
+
+@pytest.mark.parametrize("verb", ["extract", "gallery", "search", "evaluate", "fit", "demo"])
+def test_the_help_of_a_verb_needs_no_heavy_library_either(verb):
+    code = f"from resight.cli import main; assert main(['{verb}', '--help']) == 0"
+    assert set(loaded_by(code)) <= {"typer"}
+
+
+def test_what_is_promised_exists():
+    assert set(resight.__all__) <= set(dir(resight))
+    for name in resight.__all__:
+        assert getattr(resight, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'KXQDAA'"):
+        _ = resight.KXQDAA
