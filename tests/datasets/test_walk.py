@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resight.datasets._walk import folders_without_images, images_below, in_order, natural
@@ -13,12 +13,14 @@ from resight.datasets._walk import folders_without_images, images_below, in_orde
 Fill = Callable[[Iterable[str]], Path]
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(st.sampled_from("ab019_"), min_size=1, max_size=6), unique=True))
 def test_order_is_the_same_from_any_start(names: list[str]) -> None:
     paths = [PurePosixPath(name) for name in names]
     assert in_order(paths) == in_order(paths[::-1]) == in_order(sorted(paths))
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**6), st.integers(0, 10**6))
 def test_numbers_sort_by_value(first: int, second: int) -> None:
     assert (natural(f"c{first}") < natural(f"c{second}")) == (first < second)

@@ -92,6 +92,33 @@ def check(path: _Path, root: _Root = None, json: _Json = False) -> None:
         raise typer.Exit(1)
 
 
+@app.command()
+def cut(
+    table: Annotated[str, typer.Argument(help="A CSV table with the columns x, y, w, h.")],
+    folder: Annotated[str, typer.Argument(help="Where the crops go: a new folder.")],
+    root: _Root = None,
+    json: _Json = False,
+) -> None:
+    """Cut boxes in larger pictures out into crops; the new folder can be used everywhere.
+
+    The exit code is 1 if some could not be cut; they are listed and the rest is written.
+    """
+    from resight.datasets import load
+    from resight.datasets.cutting import cut_boxes
+
+    done = cut_boxes(load(table, root), folder)
+    failures = [{"row": row + 1, "reason": why} for row, why in done.failures.items()]
+    if json:
+        document = {"folder": folder, "crops": len(done.sightings), "failures": failures}
+        print_json({"schema": "resight.cut/1", **document})
+    else:
+        print(f"{len(done.sightings):,} crops in {folder}")
+    for failure in failures[:_SHOWN]:
+        say(f"not cut: row {failure['row']}: {failure['reason']}")
+    if failures:
+        raise typer.Exit(1)
+
+
 def _described(sightings: Sightings) -> dict[str, Any]:
     from resight.datasets.inspection import overview
     from resight.protocols import possible

@@ -31,7 +31,7 @@ def fingerprint(sightings: Sightings) -> str:
         map(str, boxes),
         strict=True,
     )
-    files = sightings.files()
+    files = sightings.pictures()
     contents = {file: _contents(file) for file in set(files)}
     rows = sorted(
         digest_of(*label, file.name, contents[file])

@@ -105,7 +105,7 @@ def check_files(sightings: Sightings) -> FileTroubles:
     """Decode every file once and compare contents."""
     unreadable: dict[str, str] = {}
     copies: dict[str, list[int]] = defaultdict(list)
-    files = sightings.files()
+    files = sightings.pictures()
     first = np.unique(sightings.paths, return_index=True)[1]  # frames with boxes: each file once
     with progress("reading", len(first)) as advance:
         for row in np.sort(first).tolist():
