@@ -1,4 +1,4 @@
-"""A model that answers: descriptors, normalisation and learner, fitted together and saved as one."""
+"""A model that answers: descriptors, normalisation and learner, fitted and saved as one."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ class Model(SavableMixin):
                 "this model was fitted on vectors given by the user, so it cannot describe an "
                 "image; give it vectors of the same kind"
             )
-        parts = [descriptor(name, mirror=self.mirror).transform(images) for name in self.descriptors]
-        return np.concatenate(parts, axis=1)
+        made = [descriptor(name, mirror=self.mirror) for name in self.descriptors]
+        return np.concatenate([one.transform(images) for one in made], axis=1)
 
     def embed(self, features: ArrayLike) -> Floats:
         """Embed features, shape (n, n_components): distances are squared Euclidean there."""

@@ -40,9 +40,7 @@ def gram_distances(name, data, precision, **params):
     spec = learner_spec(name)
     space = GramSpace([X], [BLOCKS], precision)
     products = space.products(train, test, normalize=spec.normalize)
-    learner, rows = fit_in_gram_space(
-        spec.make(**params), products, persons[train], cameras[train]
-    )
+    learner, rows = fit_in_gram_space(spec.make(**params), products, persons[train], cameras[train])
     return learner.distances(rows, rows)
 
 

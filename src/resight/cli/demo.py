@@ -19,7 +19,7 @@ def demo(
     jobs: Annotated[int | None, typer.Option(min=1, help="processes; one per core")] = None,
     json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
 ) -> None:
-    """Go from images to a table, a report and a gallery that can be searched; nothing is fetched."""
+    """Go from images to a table, a report and a model; nothing is fetched."""
     from resight.experiments.demo import run_demo
     from resight.experiments.executors import local
     from resight.experiments.tables import results_table
