@@ -40,11 +40,10 @@ def orientation_votes(luma: Floats) -> Floats:
     magnitude = np.sqrt(across**2 + upward**2)
     # The original takes the angle from the vertical; a full turn of 4 bins starts at -pi.
     turn = (np.arctan2(across, upward) + np.pi) * (N_ORIENTATIONS / (2.0 * np.pi))
-    votes = np.empty((*luma.shape, N_ORIENTATIONS))
-    for k in range(N_ORIENTATIONS):
-        votes[..., k] = np.maximum(1.0 - np.abs(turn - k), 0.0)
+    votes = np.maximum(1.0 - np.abs(turn[..., None] - np.arange(N_ORIENTATIONS)), 0.0)
     votes[..., 0] += np.maximum(turn - (N_ORIENTATIONS - 1), 0.0)  # a full turn is none
-    return votes * magnitude[..., None]
+    votes *= magnitude[..., None]
+    return votes
 
 
 def colour_features(image: Image, space: str) -> Floats:
