@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from resight.datasets.synthetic import draw_cameras
+from resight.experiments.candidates import CV, CV_FOLDS
 from resight.experiments.evaluate import Evaluation, evaluate
 from resight.experiments.executors import Executor
 from resight.experiments.features import FeatureStore
@@ -14,9 +15,10 @@ from resight.experiments.results import save
 from resight.experiments.runner import Plan
 from resight.report import write
 
-DESCRIPTORS = "gog+lomo-dagger"
-LEARNERS = ("kxqda", "xqda", "euclidean")
-N_PEOPLE = 160
+DESCRIPTORS = "lomo-dagger"
+PLANS = (Plan("kxqda", "cv", {}, CV, CV_FOLDS), Plan("xqda"), Plan("euclidean"))
+N_PEOPLE = 100
+IMAGES_PER_CAMERA = 2
 SEED = 7
 
 
@@ -33,9 +35,8 @@ class Demo:
 def run_demo(out: Path, *, n_jobs: int = 1, executor: Executor | None = None) -> Demo:
     """Draw two cameras, extract, learn, evaluate; write report and model below `out`."""
     images, store = out / "cameras", FeatureStore(out / "features")
-    sightings = draw_cameras(images, N_PEOPLE, seed=SEED)
-    plans = [Plan(name) for name in LEARNERS]
-    found = evaluate(sightings, store, [DESCRIPTORS], plans, n_jobs=n_jobs, executor=executor)
+    sightings = draw_cameras(images, N_PEOPLE, images_per_camera=IMAGES_PER_CAMERA, seed=SEED)
+    found = evaluate(sightings, store, [DESCRIPTORS], PLANS, n_jobs=n_jobs, executor=executor)
     save(out / "result", found.result, found.sightings, found.runs)
     report = out / "report.html"
     rankings = out / "result" / "rankings.csv"
