@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import warnings
 from functools import cached_property
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import LinAlgError
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from resight.errors import InputError
-from resight.kernels import KERNELS
+from resight.learners import _parameters as allowed
 from resight.learners._base import Codes, Floats, KernelMetricLearner
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._null_space import solve_in_null_space
 from resight.learners._pencil import covariances, direction_weights, similar_factor
 from resight.learners._solvers import leading_pencil
-
-KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
-    "kernel": [StrOptions(set(KERNELS)), callable],
-    "gamma": [StrOptions({"mean"}), Interval(Real, 0, None, closed="neither")],
-    "width": [Interval(Real, 0, None, closed="neither")],
-    "degree": [Interval(Integral, 1, None, closed="left")],
-    "coef0": [Interval(Real, 0, None, closed="left")],
-}
 
 
 class KXQDA(KernelMetricLearner):
@@ -91,10 +82,10 @@ class KXQDA(KernelMetricLearner):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **KERNEL_CONSTRAINTS,
-        "reg": [Interval(Real, 0, None, closed="neither")],
+        **allowed.KERNEL,
+        "reg": [allowed.POSITIVE],
         "reg_form": [StrOptions({"identity", "kernel", "relative"})],
-        "n_components": [None, Interval(Integral, 1, None, closed="left")],
+        "n_components": [None, allowed.COUNT],
         "solver": [StrOptions({"auto", "dense"})],
         "precision": [StrOptions({"float64", "float32"})],
     }

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import LinAlgError, lapack, solve_triangular
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from resight.errors import InputError
 from resight.kernels import inner_products
+from resight.learners import _parameters as allowed
 from resight.learners._base import Codes, Floats, MetricLearner
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._pencil import covariances, direction_weights
@@ -64,8 +64,8 @@ class XQDA(MetricLearner):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "reg": [Interval(Real, 0, None, closed="neither")],
-        "n_components": [None, Interval(Integral, 1, None, closed="left")],
+        "reg": [allowed.POSITIVE],
+        "n_components": [None, allowed.COUNT],
         "solver": [StrOptions({"eigh", "svd"})],
     }
 
