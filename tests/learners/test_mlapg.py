@@ -105,7 +105,7 @@ def test_the_end_is_the_minimum_over_all_metrics():
     X, persons, cameras = sightings(n_persons=20)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        learner = MLAPG(scale=1.0, tol=0.0, max_iter=3000).fit(X, persons, cameras)
+        learner = MLAPG(scale=1.0, tol=0.0, max_iter=1000).fit(X, persons, cameras)
     Z = X - learner.mean_
     loss = LogisticLoss(pair_blocks(persons, cameras), Z)
     factor = loss.mu**-0.5
