@@ -103,3 +103,16 @@ def test_not_finite_features_are_refused(data):
 def test_kernels_of_features_are_refused_with_those_that_work(data):
     with pytest.raises(InputError, match="linear, rbf, poly, exp"):
         gram_distances("kxqda", data, "float64", kernel="chi2")
+
+
+def test_float32_products_of_a_nearly_singular_kernel_can_be_regularised_by_it():
+    """float32 leaves slightly negative eigenvalues, which lambda K alone cannot lift."""
+    rng = np.random.default_rng(0)
+    persons, cameras = np.tile(np.arange(150), 2), np.repeat(["A", "B"], 150)
+    looks = rng.normal(size=(150, 12))[persons] @ rng.normal(size=(12, 400))
+    X = (looks + 1e-5 * rng.normal(size=(300, 400))).astype(np.float32)
+    train, test = np.flatnonzero(persons < 140), np.flatnonzero(persons >= 140)
+    products = GramSpace([X]).products(train, test)
+    learner = learner_spec("kxqda").make(kernel="linear", reg_form="kernel", reg=1e-2)
+    fitted, rows = fit_in_gram_space(learner, products, persons[train], cameras[train])
+    assert np.isfinite(fitted.distances(rows, rows)).all()

@@ -172,28 +172,43 @@ class KernelPencil:
             found = solve_in_null_space(self.K, self.pairs, absolute, self.bound)
             if found is not None:
                 return (*found, "null")
-        similar, dissimilar = self._matrices
-        if keep:
-            similar, dissimilar = similar.copy(order="F"), dissimilar.copy(order="F")
-        else:
-            del self._matrices
-        mu, Theta = self._solve_dense(similar, dissimilar, reg, reg_form)
+        mu, Theta = self._solve_dense(reg, reg_form, keep)
         kept = max(1, int((mu > 1.0).sum()))
         return mu[:kept], Theta[:, :kept], "dense"
 
-    def _solve_dense(
-        self, similar: Floats, dissimilar: Floats, reg: float, reg_form: str
-    ) -> tuple[Floats, Floats]:
-        _regularise(similar, self.K, reg, reg_form)  # Algorithm 1, line 3
-        try:
-            return leading_pencil(dissimilar, similar, self.bound)
-        except LinAlgError:
-            raise InputError(
-                f"reg={reg:g} with reg_form={reg_form!r} is too small for the scale of this "
-                f"kernel (largest value {np.abs(self.K).max():.3g}): the matrix of similar pairs "
-                "is numerically singular. Use reg_form='relative' with reg between 1e-6 and 1e-1, "
-                "or a larger reg"
-            ) from None
+    def _solve_dense(self, reg: float, reg_form: str, keep: bool) -> tuple[Floats, Floats]:
+        lifts = self._lifts() if reg_form == "kernel" else (0.0,)
+        for lift in lifts:
+            similar, dissimilar = self._taken(keep or lift != lifts[-1])
+            _regularise(similar, self.K, reg, reg_form)  # Algorithm 1, line 3
+            similar.flat[:: len(similar) + 1] += reg * lift
+            try:
+                return leading_pencil(dissimilar, similar, self.bound)
+            except LinAlgError:
+                continue
+        raise InputError(
+            f"reg={reg:g} with reg_form={reg_form!r} is too small for the scale of this kernel "
+            f"(largest value {np.abs(self.K).max():.3g}): the matrix of similar pairs is "
+            "numerically singular. Use reg_form='relative' with reg between 1e-6 and 1e-1, or a "
+            "larger reg"
+        )
+
+    def _lifts(self) -> tuple[float, float]:
+        """What may be added to K so that lambda K is positive: nothing, or float32 round-off.
+
+        Inner products computed in float32 leave a kernel with slightly negative eigenvalues.
+        """
+        n = len(self.K)
+        noise = np.finfo(np.float32).eps * np.sqrt(n) * float(np.abs(self.K.diagonal()).max())
+        return 0.0, 4.0 * noise
+
+    def _taken(self, keep: bool) -> tuple[Floats, Floats]:
+        """Lambda_S and Lambda_D to be overwritten; copies where they are needed again."""
+        similar, dissimilar = self._matrices
+        if keep:
+            return similar.copy(order="F"), dissimilar.copy(order="F")
+        del self._matrices
+        return similar, dissimilar
 
     def _mean_eigenvalue(self) -> float:
         """Return tr(Lambda_S) / N."""
