@@ -16,6 +16,8 @@ from resight.errors import ResightError, unknown_name
 
 SECTIONS = (
     "kxqda",
+    "claims",
+    "large",
     "learners",
     "iterative",
     "descriptors",
@@ -53,9 +55,10 @@ def _made_by(name: str) -> str:
 
 
 def _as_markdown(measured: str) -> str:
-    """Tables are Markdown already; anything else is printed as it is."""
-    has_table = any(line.startswith("|") for line in measured.splitlines())
-    return measured if has_table else f"```text\n{measured}\n```"
+    """Tables and sentences are Markdown already; aligned text is kept as it is."""
+    lines = measured.splitlines()
+    is_markdown = len(lines) == 1 or any(line.startswith("|") for line in lines)
+    return measured if is_markdown else f"```text\n{measured}\n```"
 
 
 def _write(name: str, section: str) -> None:
