@@ -194,7 +194,7 @@ class KernelPencil:
         )
 
     def _lifts(self) -> tuple[float, float]:
-        """What may be added to K so that lambda K is positive: nothing, or float32 round-off.
+        """Return what may be added to K so that it is positive: nothing, or float32 round-off.
 
         Inner products computed in float32 leave a kernel with slightly negative eigenvalues.
         """
