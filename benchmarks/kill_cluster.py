@@ -21,7 +21,7 @@ from resight.experiments.executors import cluster, local
 from resight.experiments.features import FeatureStore
 
 PEOPLE = 1000  # seen by two cameras: 2,000 crops
-DESCRIPTOR = "gog"
+DESCRIPTOR = "lomo-dagger"
 
 
 def run() -> str:
