@@ -29,7 +29,7 @@ from resight.model import Model
 
 DESCRIPTOR = "whos-star"
 START, POOL, UNSEEN = 20, 200, 120
-ROUNDS, PER_ROUND, LOOKED_AT, SEEDS = 10, 8, 10, 5
+ROUNDS, PER_ROUND, LOOKED_AT, SEEDS = 10, 8, 24, 5  # the page shows 24 results
 
 
 def run() -> str:

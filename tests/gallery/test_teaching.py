@@ -12,7 +12,7 @@ from resight import KXQDA
 from resight.datasets.synthetic import draw_cameras
 from resight.errors import InputError
 from resight.gallery import Gallery
-from resight.gallery.proposing import margins, propose
+from resight.gallery.proposing import propose
 from resight.gallery.teaching import adopt, labelled, rank1_hits, refit
 from resight.model import Model
 
@@ -90,16 +90,20 @@ def test_rank1_is_the_definition(town: tuple[Gallery, dict[str, str]]) -> None:
     assert hits == expected
 
 
-def test_proposals_are_unknown_and_least_certain(town: tuple[Gallery, dict[str, str]]) -> None:
+def test_proposals_are_unknown_and_farthest_from_a_match(
+    town: tuple[Gallery, dict[str, str]],
+) -> None:
     gallery, _ = town
     view = gallery.view
     proposed = propose(view, 5)
     assert len(proposed) == 5
     assert all(not view.labels.person(key) for key in proposed)
-    unknown = np.flatnonzero(view.persons == "")
-    doubt = margins(view.index.embeddings, view.table.cameras, unknown)
-    chosen = [doubt[unknown.tolist().index(view.rows[key])] for key in proposed]
-    assert chosen == sorted(doubt)[:5]
+    E, cameras = view.index.embeddings.astype(float), view.table.cameras
+    nearest = {}
+    for row in np.flatnonzero(view.persons == ""):
+        D = ((E - E[row]) ** 2).sum(axis=1)
+        nearest[str(view.table.ids[row])] = D[cameras != cameras[row]].min()
+    assert proposed == sorted(nearest, key=lambda key: -nearest[key])[:5]
 
 
 def test_an_empty_gallery_proposes_nothing(

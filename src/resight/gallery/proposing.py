@@ -11,38 +11,36 @@ _POOL = 400  # unknown sightings looked at, so that the page stays quick on larg
 
 
 def propose(view: View, n: int) -> list[str]:
-    """Choose unknown sightings whose best match in another camera is least certain.
+    """Choose unknown sightings whose nearest match in another camera is farthest away.
 
-    For each unknown sighting the two nearest sightings of other cameras are compared; where the
-    second is almost as near as the first, the model cannot tell and an answer teaches it most.
+    Nothing looks like them yet: the person's other sighting, if there is one, is one that the
+    model does not recognise, and such a pair teaches what easy pairs cannot: how much a person may
+    change between cameras. Labelling people at random teaches less (benchmarks/teaching.py).
 
     Returns
     -------
     list of str
-        At most `n` ids, the least certain first.
+        At most `n` ids, the farthest first.
     """
     if view.index is None:
         return []
     unknown = np.flatnonzero(view.persons == "")
     pool = unknown[:: max(1, len(unknown) // _POOL)][:_POOL]
-    doubt = margins(view.index.embeddings, view.table.cameras, pool)
-    order = np.argsort(doubt, kind="stable")
-    return [str(view.table.ids[pool[i]]) for i in order[:n] if np.isfinite(doubt[i])]
+    nearest = nearest_elsewhere(view.index.embeddings, view.table.cameras, pool)
+    order = np.argsort(-nearest, kind="stable")
+    return [str(view.table.ids[pool[i]]) for i in order if np.isfinite(nearest[i])][:n]
 
 
-def margins(
+def nearest_elsewhere(
     embeddings: NDArray[np.float32], cameras: NDArray[np.str_], rows: NDArray[np.intp]
 ) -> NDArray[np.float64]:
-    """Share by which the second nearest of other cameras is farther than the nearest.
+    """Squared distance from each row to the nearest sighting of another camera, shape (len(rows),).
 
-    Infinite where other cameras have fewer than two sightings.
+    Infinite where there is no other camera.
     """
     squares = np.einsum("ij,ij->i", embeddings, embeddings)
-    doubt = np.full(len(rows), np.inf)
+    nearest = np.full(len(rows), np.inf)
     for place, row in enumerate(rows.tolist()):
         D = squares - 2.0 * (embeddings @ embeddings[row]) + squares[row]
-        D = D[cameras != cameras[row]]
-        if len(D) > 1:
-            first, second = np.partition(D, 1)[:2]
-            doubt[place] = (second - first) / max(float(second), 1e-12)
-    return doubt
+        nearest[place] = D[cameras != cameras[row]].min(initial=np.inf)
+    return nearest
