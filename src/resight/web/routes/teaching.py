@@ -139,6 +139,7 @@ def _card(visit: Visit, a: str, b: str) -> HTMLResponse:
     values = {
         "csrf": visit.csrf,
         "like": a,
+        "query": sighting(view, view.rows[a]),
         "hit": sighting(view, view.rows[b]),
         "verdict": view.labels.verdict(a, b),
         "info": visit.site.gallery.info(),
