@@ -18,6 +18,7 @@ SECTIONS = (
     "kxqda",
     "claims",
     "large",
+    "gram_space",
     "learners",
     "iterative",
     "descriptors",
