@@ -30,7 +30,7 @@ class MLAPG(PCAMetricLearner):
     pca : int, "auto" or "full", default="full"
         Principal components of the training rows to work on; "full" is all (N - 1 of wide data),
         as its authors do, "auto" up to 100.
-    scale : float or None, default=4.0
+    scale : float or None, default=1.5
         The features are multiplied by one number so that the mean squared distance of
         cross-camera pairs, which is mu, becomes this; the learned ranking then does not depend on
         the scale of the features. None leaves them as they are, which is the authors' code.
@@ -63,10 +63,9 @@ class MLAPG(PCAMetricLearner):
 
     mu is measured on the scale of the features, but the bend of the logistic function has a width
     of 1, so the scale decides what is learned. ``scale`` sets mu and makes the result independent
-    of the features' scale; ``scale=None`` gives the authors' numbers. Raw LOMO, which the authors
-    use, has a mu of about 1.5 by itself; the default is a little above because the loss then
-    reaches its end in fewer iterations. With a large mu hardly any direction has to be dropped
-    for a small loss, and the metric stays near the Euclidean one.
+    of the features' scale; ``scale=None`` gives the authors' numbers. The default is the mu that
+    raw LOMO, the authors' own features, has by itself. With a large mu hardly any direction has
+    to be dropped for a small loss, and the metric stays near the Euclidean one.
     When all pairs can be satisfied the loss tends to 0 and never changes little in proportion to
     itself, hence the other reference for ``tol``.
 
@@ -96,7 +95,7 @@ class MLAPG(PCAMetricLearner):
         self,
         *,
         pca: int | str = "full",
-        scale: float | None = 4.0,
+        scale: float | None = 1.5,
         max_iter: int = 300,
         tol: float = 1e-4,
     ) -> None:
