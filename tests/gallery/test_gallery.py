@@ -311,6 +311,17 @@ def test_two_threads_adding_at_once(uri: str, people: Sightings, model: Callable
     assert report.clean, report.problems
 
 
+def test_a_new_label_does_not_read_everything_again(gallery: Gallery) -> None:
+    other = Gallery.open(gallery.uri)
+    before = gallery.view
+    unknown = before.table.ids[before.persons == ""].tolist()
+    other.teach("same", unknown[0], unknown[1])
+    after = gallery.view
+    assert after.labels.person(unknown[0]) == after.labels.person(unknown[1]) != ""
+    assert (after.persons != "").sum() == (before.persons != "").sum() + 2
+    assert after.index is before.index
+
+
 def test_info_is_plain_data(gallery: Gallery) -> None:
     info = json.loads(json.dumps(gallery.info()))
     assert info["cameras"] == {"camera-1": 12, "camera-2": 12, "camera-3": 12}

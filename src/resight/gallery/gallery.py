@@ -28,7 +28,7 @@ from resight.gallery.manifest import (
     store_model,
 )
 from resight.gallery.searching import Hit, search_view
-from resight.gallery.view import View, embed_missing, features_of, load_view
+from resight.gallery.view import View, embed_missing, features_of, load_view, with_new_labels
 
 MEMORY_LIMIT = 4 * 2**30  # bytes of embeddings up to which search is exact and in memory
 
@@ -114,10 +114,13 @@ class Gallery:
     def view(self) -> View:
         """The gallery as it is now: read again if anybody changed it."""
         with self._lock:
-            if self._view is None or self._view.version != self.engine.version():
+            version = self.engine.version()
+            if self._view is None or self._view.version[0] != version[0]:
                 manifest = Manifest.read(self.engine)
                 model = self._model_for(manifest)
                 self._view = load_view(self.engine, manifest, model, self.memory_limit)
+            elif self._view.version != version:
+                self._view = with_new_labels(self.engine, self._view, version)
             return self._view
 
     def _model_for(self, manifest: Manifest) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -32,7 +32,7 @@ class View:
     table: Table
     labels: Labels
     index: ExactIndex | None
-    version: object
+    version: tuple[object, object]
 
     @cached_property
     def persons(self) -> NDArray[np.str_]:
@@ -74,6 +74,12 @@ def embed_missing(
         features = features_of(engine, part.ids.tolist(), manifest.width)
         engine.embed(manifest.current.number, part, np.asarray(model.embed(features), np.float32))
     return len(lacking)
+
+
+def with_new_labels(engine: Engine, view: View, version: tuple[object, object]) -> View:
+    """Take over everything but what was taught."""
+    labels = Labels(view.table.ids, view.table.persons, read_journal(engine))
+    return replace(view, labels=labels, version=version)
 
 
 def load_view(engine: Engine, manifest: Manifest, model: Any, memory_limit: int) -> View:

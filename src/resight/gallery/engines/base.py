@@ -80,8 +80,8 @@ class Engine(ABC):
         """Make the empty tables."""
 
     @abstractmethod
-    def version(self) -> object:
-        """Return a token that differs after every change by anybody."""
+    def version(self) -> tuple[object, object]:
+        """Return tokens that differ after any change: of all but the labels, and of the labels."""
 
     # Documents: named bytes, replaced as a whole.
     @abstractmethod

@@ -122,9 +122,12 @@ class LanceEngine(Engine):
         self._db.create_table("documents", schema=_DOCUMENTS)
 
     @_in_words
-    def version(self) -> object:
-        """Return the version of each table."""
-        return tuple(self._open(name).version for name in ("documents", "sightings", "labels"))
+    def version(self) -> tuple[object, object]:
+        """Return the versions of the tables."""
+        documents, sightings, labels = (
+            self._open(name).version for name in ("documents", "sightings", "labels")
+        )
+        return (documents, sightings), labels
 
     @_in_words
     def get(self, name: str) -> bytes | None:

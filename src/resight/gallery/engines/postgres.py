@@ -113,10 +113,12 @@ class PostgresEngine(Engine):
             yield c
             c.execute("UPDATE changes SET number = number + 1")
 
-    def version(self) -> object:
-        """Return the number of changes so far."""
+    def version(self) -> tuple[object, object]:
+        """Return the number of changes so far, and the last label."""
         with self._transaction() as c:
-            return c.execute("SELECT number FROM changes").fetchone()
+            changes = c.execute("SELECT number FROM changes").fetchone()
+            query = "SELECT max(number) FROM journal WHERE name = 'labels'"
+            return changes, c.execute(query).fetchone()
 
     def get(self, name: str) -> bytes | None:
         """Read a document."""
@@ -145,13 +147,11 @@ class PostgresEngine(Engine):
             c.execute("DELETE FROM documents WHERE name = ANY(%s)", (list(names),))
 
     def append(self, journal: str, key: str, text: str) -> None:
-        """Add one entry (the access log does not count as a change of the gallery)."""
+        """Add one entry."""
         with self._transaction() as c:
             c.execute(
                 "INSERT INTO journal (name, key, content) VALUES (%s, %s, %s)", (journal, key, text)
             )
-            if journal == "labels":
-                c.execute("UPDATE changes SET number = number + 1")
 
     def read(self, journal: str) -> list[tuple[str, str]]:
         """Return the entries in the order of insertion."""
