@@ -33,8 +33,8 @@ Floats = NDArray[np.float64]
 # The relative error of test distances stayed below 1.2 times the next change in the thousands of
 # cases tried, so this keeps it below 1e-6.
 _CHANGE = 5e-7
-# Residuals above these, before and after refinement, mean that round-off rules.
-_RESIDUALS = (1e-3, 1e-5)
+# Residuals above these, at first and after each refinement, mean that round-off rules.
+_RESIDUALS = (1e-3, 1e-5, 1e-5)
 _REFINE = 2e-4  # a step divides the change by some hundreds: above this it would not do
 _CHECKED = 17  # columns whose errors are measured
 # Below this part of the trace of Lambda_S the dense path itself loses six digits to round-off:
@@ -132,8 +132,8 @@ def solve_in_null_space(
         if reg * pairs.n_similar < _SMALLEST * blocks.trace:
             return None
         mu, ritz = _rayleigh_ritz(_start(blocks, pairs, reg), blocks, pairs, reg)
-        for refine, tolerated in zip((False, True), _RESIDUALS, strict=True):
-            if refine:
+        for refinements, tolerated in enumerate(_RESIDUALS):
+            if refinements:
                 space = _refined(ritz, mu, blocks, pairs, reg, bound)
                 mu, ritz = _rayleigh_ritz(space, blocks, pairs, reg)
             if not mu[bound - 1] > 1.0:
