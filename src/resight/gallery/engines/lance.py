@@ -293,7 +293,8 @@ class LanceEngine(Engine):
             search = search.bypass_vector_index()
         else:
             share = PROBED_FILTERED if where else PROBED
-            search = search.nprobes(max(8, round(share * _partitions(table.count_rows()))))
+            probes = max(FEW, round(share * _partitions(table.count_rows())))
+            search = search.nprobes(probes)
         condition = _condition(where)
         if condition:
             search = search.where(condition, prefilter=True)
@@ -356,6 +357,7 @@ class LanceEngine(Engine):
 # Share of the partitions that is searched. Under a filter the nearest that are allowed lie farther
 # away, in more partitions (benchmarks/gallery.py measures the recall of both).
 PROBED, PROBED_FILTERED = 0.1, 0.25
+FEW = 16  # partitions that are searched in any case: a small gallery is searched whole
 
 
 def _partitions(n_rows: int) -> int:
