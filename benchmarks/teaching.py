@@ -1,9 +1,9 @@
 """Teaching on the page against labelling people at random, on synthetic cameras.
 
-From 20 labelled people, ten rounds: the page proposes sightings, somebody who knows the truth looks
-at the first results of each, confirms the right one and rejects those above it, and the model is
-fitted again. The other arm labels as many people, drawn at random, in each round. Both are measured
-by rank 1 across cameras on people that neither has seen.
+From 20 labelled people, ten rounds: the page proposes sightings; somebody who knows the truth looks
+through the results of each, rejects the first if it is wrong and confirms the right one if it is
+there; the model is fitted again. The other arm labels as many people, drawn at random, in each
+round. Both are measured by rank 1 across cameras on people that neither has seen.
 """
 
 from __future__ import annotations
@@ -119,15 +119,15 @@ def _page(gallery: Gallery, truth: dict[str, str], rng: np.random.Generator) -> 
 
 
 def _answer(gallery: Gallery, truth: dict[str, str], query: str) -> bool:
-    """Look at the first results as somebody would: reject until the right one comes."""
+    """Look through the results: reject the first if it is wrong, confirm the right one."""
     camera = str(gallery.view.table.cameras[gallery.view.rows[query]])
-    for hit in gallery.search_like(query, LOOKED_AT, Filter(exclude_cameras=(camera,))):
-        if truth[hit.id] == truth[query]:
-            gallery.teach("same", query, hit.id)
-            return True
-        if hit.verdict is None:
-            gallery.teach("different", query, hit.id)
-    return False
+    hits = gallery.search_like(query, LOOKED_AT, Filter(exclude_cameras=(camera,)))
+    right = next((hit for hit in hits if truth[hit.id] == truth[query]), None)
+    if hits[0] is not right and hits[0].verdict is None:
+        gallery.teach("different", query, hits[0].id)
+    if right is not None:
+        gallery.teach("same", query, right.id)
+    return right is not None
 
 
 def _random(gallery: Gallery, truth: dict[str, str], rng: np.random.Generator) -> Iterator[None]:
