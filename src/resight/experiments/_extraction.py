@@ -163,7 +163,7 @@ class Job:
 
 def identify(sightings: Sightings) -> tuple[list[Crop | None], list[Failure]]:
     """Read every file once and name each row by what is in it: contents, not name or date."""
-    files = [str(path.absolute()) for path in sightings.files()]
+    files = [str(path.absolute()) for path in sightings.pictures()]
     unique = list(dict.fromkeys(files))
     with ThreadPoolExecutor(_READERS) as readers:
         digests = dict(zip(unique, readers.map(_digest, unique), strict=True))

@@ -53,7 +53,7 @@ def check(uri: str) -> Report:
 
     report = Report()
     engine = connect(uri)
-    report.problems += engine.verify()
+    report.problems += engine.verify(_used_generations(engine))
     try:
         manifest = Manifest.read(engine)
         model = load_model(engine, manifest.current.number)
@@ -71,6 +71,13 @@ def check(uri: str) -> Report:
     finally:
         engine.close()
     return report
+
+
+def _used_generations(engine: Engine) -> set[int] | None:
+    try:
+        return {generation.number for generation in Manifest.read(engine).history}
+    except StoreError:  # then everything is read, and the manifest is reported below
+        return None
 
 
 def _model_problems(manifest: Manifest, model: Any) -> Iterator[str]:

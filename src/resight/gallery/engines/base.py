@@ -11,7 +11,7 @@ An engine knows rows, documents and journals; it knows no images, models or labe
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -176,8 +176,12 @@ class Engine(ABC):
         """Name the places where any of these byte strings is still kept."""
 
     @abstractmethod
-    def verify(self) -> list[str]:
-        """Read everything once; return one sentence for each thing that is damaged."""
+    def verify(self, generations: Collection[int] | None = None) -> list[str]:
+        """Read everything once; return one sentence for each thing that is damaged.
+
+        With `generations`, embeddings of other models are left out: a rebuild that was killed
+        leaves some behind, which nobody reads.
+        """
 
     @abstractmethod
     def close(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import timedelta
 from functools import wraps
 from pathlib import Path
@@ -334,11 +334,14 @@ class LanceEngine(Engine):
                 held.append(name)
         return held
 
-    def verify(self) -> list[str]:
+    def verify(self, generations: Collection[int] | None = None) -> list[str]:
         """Read every value of every table."""
         damaged = []
         try:
             names = self._names()
+            if generations is not None:
+                unused = set(self.generations()) - set(generations)
+                names = [name for name in names if name not in map(_embeddings, unused)]
         except (RuntimeError, ValueError, OSError) as error:
             return [str(_explained(self.uri, error))]
         for name in names:

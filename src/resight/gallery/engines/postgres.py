@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -295,14 +295,15 @@ class PostgresEngine(Engine):
                     found.append(f"{table}.{column}")
         return found
 
-    def verify(self) -> list[str]:
+    def verify(self, generations: Collection[int] | None = None) -> list[str]:
         """Read every value of every table."""
         damaged = []
+        used = self.generations() if generations is None else generations
         names = [
             "documents",
             "journal",
             "sightings",
-            *(f"embeddings_{g}" for g in self.generations()),
+            *(f"embeddings_{g}" for g in used),
         ]
         for name in names:
             try:
