@@ -62,7 +62,11 @@ def peak_gigabytes() -> float:
 
 def description() -> str:
     """Tell what the numbers were measured with."""
-    blas = {info["internal_api"] + " " + str(info["version"]) for info in threadpool_info()}
+    blas = {
+        f"{info['internal_api']} {info['version']}"
+        for info in threadpool_info()
+        if info["user_api"] == "blas"
+    }
     return (
         f"{platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__}, "
         f"SciPy {scipy.__version__}, {', '.join(sorted(blas))}"
