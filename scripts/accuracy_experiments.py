@@ -154,9 +154,10 @@ The paper does not state how these learners' input was reduced. The tables keep 
 advance, PCA to 100 dimensions and the published numbers of directions; with other reductions:"""
 
 CONCLUSION = """For LFDA and MFA the reduction alone moves the row by as much as it differs from
-the printed one, so the printed figures cannot be told apart from another choice of it. For LMNN it does not: what
-is missing there is not explained yet. ITML and kLFDA are above the printed figures with the inputs
-fixed in advance. MLAPG on CUHK01 is not measured yet: it takes hours (`--slow`)."""
+the printed one, so the printed figures cannot be told apart from another choice of it. For LMNN
+it does not: what is missing there is not explained yet. ITML and kLFDA are above the printed
+figures with the inputs fixed in advance. MLAPG on CUHK01 is not measured yet: it takes hours
+(`--slow`)."""
 
 
 if __name__ == "__main__":
