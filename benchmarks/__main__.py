@@ -27,6 +27,7 @@ SECTIONS = (
     "kill_cluster",
     "reranking",
     "gallery",
+    "teaching",
 )
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 TITLE = """# Benchmarks
