@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Future
 from pathlib import Path
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 from resight._version import __version__
 from resight.errors import InputError, ResightError
@@ -31,7 +32,9 @@ class ClusterExecutor(Executor):
         self.patience = patience
         self._slots = (0.0, 1)  # when it was asked, how many
         self._lonely_since: float | None = None
+        self._sent: WeakSet[Future[Any]] = WeakSet()
         self._client: Any = self._connect(timeout)
+        self._scheduler = self._scheduler_id()
         try:
             self._await_workers(timeout)
             self._check_versions()
@@ -58,6 +61,7 @@ class ClusterExecutor(Executor):
             if self._client.status == "running":
                 raise
             raise BrokenExecutor(f"lost the scheduler at {self.address}") from error
+        self._sent.add(future)
         return future
 
     def worker_died(self, error: BaseException) -> bool:
@@ -71,11 +75,20 @@ class ClusterExecutor(Executor):
         if self._client.status != "running":
             self._close_client()
             self._client = self._connect(self.patience)
+        self._scheduler = self._scheduler_id()
         self._await_workers(self.patience)
         self._check_versions()
 
     def watch(self) -> None:
-        """Give up when there has been no worker for longer than our patience."""
+        """Take back tasks of a restarted scheduler; give up when there is no worker for long.
+
+        Dask's client connects to a scheduler that was restarted by itself, but the new one knows
+        nothing of the old one's tasks: without this they would be waited for forever.
+        """
+        if self._client.status == "running" and self._scheduler_id() not in (self._scheduler, ""):
+            for future in list(self._sent):
+                future.cancel()
+            return
         if self._client.status != "running" or self._threads():
             self._lonely_since = None
             return
@@ -152,6 +165,12 @@ class ClusterExecutor(Executor):
         """Answers of all workers; one that dies just now has none."""
         answers: dict[str, Value] = self._client.run(question, on_error="ignore")
         return answers
+
+    def _scheduler_id(self) -> str:
+        try:
+            return str(self._client.scheduler_info()["id"])
+        except Exception:  # a connection that breaks right now is noticed by the tasks' futures
+            return ""
 
     def _threads(self) -> dict[str, int]:
         try:
