@@ -103,7 +103,12 @@ class _Run(Generic[Item, Value]):
                 self.alone = True
                 yield from self._start(*self.suspects.popleft())
             return
-        while self.waiting and len(self.running) < _IN_FLIGHT * self.executor.slots:
+        # A start that finds the executor broken puts its task back: then it is time to recover.
+        while (
+            self.waiting
+            and not self.broken
+            and len(self.running) < _IN_FLIGHT * self.executor.slots
+        ):
             yield from self._start(*self.waiting.popleft())
 
     def _start(self, item: Item, attempt: int) -> Iterator[Outcome[Item, Value]]:
