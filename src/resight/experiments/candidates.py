@@ -48,7 +48,8 @@ CV = tuple(
     for form, reg in (*_REGULARISERS, *(() if kernel == "linear" else (_PAPER,)))
 )
 
-# Version `auto`: what AutoKXQDA may choose, stage by stage, on top of `CV`.
+# Version `auto` of the tables, which is not measured yet: announced here before any measurement.
+# AutoKXQDA uses the folds and repeats; mirror images and kernel means are not in its search yet.
 AUTO_POOL = ("gog", "lomo", "lomo-dagger", "whos-dagger")
 AUTO_MIRROR = (False, True)
 AUTO_FUSIONS = ("concatenate", "kernel-mean", "distance-sum")
