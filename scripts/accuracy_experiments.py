@@ -164,12 +164,12 @@ figures with the inputs fixed in advance. MLAPG on CUHK01 is not measured yet: i
 CHANGES = """## What was changed after a figure was seen
 
 * MLAPG's row was first run with its features rescaled inside (GRID 11.2 rank 1, `scale=30`) and
-  then with `scale=None`, the authors' path, which the inputs fixed in advance call for (GRID 14.6). Only
-  the second is in the tables. MLAPG's default `scale` was 30, then 4 after a look at one PRID450S
-  split, and is now the mean squared distance of raw LOMO; no table uses it.
+  then with `scale=None`, the authors' path, which the inputs fixed in advance call for (GRID
+  14.6). Only the second is in the tables. MLAPG's default `scale` was 30, then 4 after a look
+  at one PRID450S split, and is now the mean squared distance of raw LOMO; no table uses it.
 * LMNN was tried in about twenty settings on test people of two CUHK01 splits while its low
-  figure was looked into (25 to 41 rank 1). Its settings in the tables were not changed by that, except that
-  its tolerance went from 1e-4 to 1e-3 for speed."""
+  figure was looked into (25 to 41 rank 1). Its settings in the tables were not changed by that,
+  except that its tolerance went from 1e-4 to 1e-3 for speed."""
 
 
 if __name__ == "__main__":
