@@ -1,0 +1,145 @@
+"""Explaining the distances of one model, beside what is usual between different people."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from resight.errors import InputError
+from resight.explanation.attribution import (
+    LEFT_OUT,
+    metric_of,
+    n_training_rows,
+    opaque,
+    training_rows,
+)
+from resight.explanation.explanation import Explanation
+from resight.explanation.parts import partition_of
+
+Floats = NDArray[np.float64]
+Image = Path | str | NDArray[np.uint8]
+
+N_PAIRS = 24  # of different people, to tell what is usual
+_FEWER_PAIRS = 4  # where one pair takes as long as all of them do elsewhere
+_SEED = 0
+_AGREES = 1e-6  # relative difference of a sum of members and the distance of the whole
+
+
+class Explainer:
+    """Explains distances of a model; what is usual is found once and kept.
+
+    Parameters
+    ----------
+    model : Model
+        Fitted, with descriptors.
+    references : array (n, n_features), optional
+        Descriptors of sightings that tell what is usual between different people, such as some
+        of a gallery. By default the training sightings, where the learner keeps them (kernel
+        learners do).
+    persons : array (n,), optional
+        Who is on them, so that pairs of one person are left out; empty text is unknown.
+
+    Notes
+    -----
+    The features of the decomposition are those that the learner sees, after normalisation.
+    """
+
+    def __init__(
+        self, model: Any, references: ArrayLike | None = None, persons: ArrayLike | None = None
+    ) -> None:
+        if not model.descriptors:
+            raise InputError(
+                "this model was fitted on vectors given by the user: it knows nothing of strips "
+                "and channels, so it cannot explain images. Fit a model on descriptors (resight "
+                "fit)"
+            )
+        self.model = model
+        self.partition = partition_of(model.descriptors)
+        self._references = None if references is None else np.asarray(references)
+        self._persons = None if persons is None else np.asarray(persons)
+        self._metric = metric_of(model)
+
+    def explain(self, image_a: Image, image_b: Image) -> Explanation:
+        """Explain the distance of two images or image files."""
+        return self.explain_features(self.model.describe([image_a, image_b]))
+
+    def explain_features(self, features: ArrayLike) -> Explanation:
+        """Explain the distance of two sightings, given as descriptors (2, n_features)."""
+        pair = np.asarray(features)
+        if pair.shape != (2, len(self.partition.of_feature)):
+            raise InputError(
+                f"descriptors of shape {pair.shape}; to explain a pair, two rows of "
+                f"{len(self.partition.of_feature)} features are needed"
+            )
+        distance = float(self.model.distances(pair[:1], pair[1:])[0, 0])
+        rows = self._metric.normalize(pair)
+        if len(self._metric.terms) > 1:
+            added = float(self._metric.distances(rows[:1], rows[1:])[0])
+            if abs(added - distance) > _AGREES * abs(distance):  # its members add up otherwise
+                self._metric = opaque(self.model)
+                rows = self._metric.normalize(pair)
+        usual = self.usual
+        return Explanation(
+            distance,
+            self._metric.method,
+            self.partition,
+            self._metric.divide(rows[:1], rows[1:], self.partition.of_feature)[0],
+            None if usual is None else usual.mean(axis=0),
+            0 if usual is None else len(usual),
+        )
+
+    @cached_property
+    def usual(self) -> Floats | None:
+        """Contributions of parts between different people, (n_pairs, n_parts); None if unknown."""
+        if self._references is None:
+            if not n_training_rows(self._metric):
+                return None
+            n_rows = n_training_rows(self._metric)
+            first, second = _pairs(n_rows, None, self._n_pairs)
+            A, B = (training_rows(self._metric, chosen) for chosen in (first, second))
+        else:
+            first, second = _pairs(len(self._references), self._persons, self._n_pairs)
+            A, B = (self._metric.normalize(self._references[chosen]) for chosen in (first, second))
+        return self._metric.divide(A, B, self.partition.of_feature) if len(first) else None
+
+    @property
+    def _n_pairs(self) -> int:
+        return _FEWER_PAIRS if self._metric.method == LEFT_OUT else N_PAIRS
+
+
+def explain(model: Any, image_a: Image, image_b: Image) -> Explanation:
+    """Tell which strips, colours and textures make two sightings alike or different.
+
+    Parameters
+    ----------
+    model : Model
+        Fitted, with descriptors.
+    image_a, image_b : paths or RGB arrays
+        Crops of one person each.
+
+    Examples
+    --------
+    >>> import resight
+    >>> from resight.explanation import explain
+    >>> model = resight.load("model")                          # doctest: +SKIP
+    >>> explain(model, "one.jpg", "other.jpg").bands[0].level  # doctest: +SKIP
+    0.31
+    """
+    return Explainer(model).explain(image_a, image_b)
+
+
+def _pairs(
+    n_rows: int, persons: NDArray[Any] | None, n_pairs: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Draw rows of different people; without persons any two (nearly all are different)."""
+    rng = np.random.default_rng(_SEED)
+    first, second = rng.integers(0, n_rows, (2, 8 * n_pairs))
+    different = first != second
+    if persons is not None:
+        unknown = (persons[first] == "") | (persons[second] == "")
+        different &= unknown | (persons[first] != persons[second])
+    return first[different][:n_pairs], second[different][:n_pairs]

@@ -1,0 +1,184 @@
+"""What an explanation says: parts of a distance, beside what is usual between people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.explanation.attribution import EXACT, INTEGRATED
+from resight.explanation.parts import N_BANDS, Partition
+
+Floats = NDArray[np.float64]
+
+SCHEMA = "resight.explanation/1"
+ALIKE, USUAL, DIFFERENT = "alike", "usual", "different"
+_ALIKE_BELOW, _DIFFERENT_ABOVE = 0.75, 1.25  # of what is usual between different people
+_LEAST_USUAL = 0.02  # of the mean part: below it a ratio would say nothing
+
+_WORDS = {
+    EXACT: "The metric is linear in the features, so the parts add up to the distance exactly.",
+    INTEGRATED: (
+        "The kernel is not linear: gradients are integrated along the straight path from equal "
+        "sightings to these two, so the parts add up to the distance."
+    ),
+}
+_LEFT_OUT_WORDS = (
+    "Each part tells by how much the distance falls when both sightings look the same there; "
+    "parts work together, so these falls need not add up to the distance."
+)
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one band, channel or the whole adds to the distance.
+
+    Attributes
+    ----------
+    label : str
+    contribution : float
+        In units of the distance; negative where a difference counts for the same person.
+    share : float
+        Part of the distance, as a fraction.
+    level : float or None
+        Contribution over what is usual for this part between different people.
+    """
+
+    label: str
+    contribution: float
+    share: float
+    level: float | None
+
+    @property
+    def verdict(self) -> str:
+        """Say "alike", "usual" or "different"; empty where nothing is known to compare with."""
+        if self.level is None:
+            return ""
+        if self.level < _ALIKE_BELOW:
+            return ALIKE
+        return DIFFERENT if self.level > _DIFFERENT_ABOVE else USUAL
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it in plain types."""
+        return {
+            "label": self.label,
+            "contribution": self.contribution,
+            "share": self.share,
+            "level": self.level,
+            "verdict": self.verdict,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Why two sightings are as far apart as they are.
+
+    Attributes
+    ----------
+    distance : float
+        The learned distance that is explained.
+    method : str
+        "exact", "integrated gradients" or "leave part out"; see `resight.explanation`.
+    partition : Partition
+        What the parts are.
+    contributions : array (n_parts,)
+        What each part adds to the distance.
+    usual : array (n_parts,) or None
+        Mean contributions between different people, from `n_usual` pairs.
+    """
+
+    distance: float
+    method: str
+    partition: Partition
+    contributions: Floats
+    usual: Floats | None = None
+    n_usual: int = 0
+
+    @property
+    def remainder(self) -> float:
+        """What the parts leave of the distance: nothing but round-off, or "leave part out"."""
+        return self.distance - float(self.contributions.sum())
+
+    @property
+    def whole(self) -> Share:
+        """The distance itself."""
+        usual = None if self.usual is None else np.array([self.usual.sum()])
+        return self._shares(["distance"], np.array([self.contributions.sum()]), usual)[0]
+
+    @property
+    def bands(self) -> tuple[Share, ...]:
+        """Strips of equal height, from the top of the image to its bottom."""
+        usual = None if self.usual is None else self.partition.by_band(self.usual)
+        labels = [f"{100 * i // N_BANDS} to {100 * (i + 1) // N_BANDS}%" for i in range(N_BANDS)]
+        return self._shares(labels, self.partition.by_band(self.contributions), usual)
+
+    @property
+    def channels(self) -> tuple[Share, ...]:
+        """Colours and textures, in the order of the descriptors."""
+        usual = None if self.usual is None else self.partition.by_channel(self.usual)
+        labels = [channel.title for channel in self.partition.channels]
+        return self._shares(labels, self.partition.by_channel(self.contributions), usual)
+
+    @property
+    def method_in_words(self) -> str:
+        """How the distance was divided, for a reader."""
+        return _WORDS.get(self.method, _LEFT_OUT_WORDS)
+
+    @property
+    def summary(self) -> str:
+        """The whole in one sentence, which also stands for the picture."""
+        if self.usual is None:
+            most = max(self.bands, key=lambda band: band.contribution)
+            return f"Most of the distance comes from {most.label} of the height."
+        told = f"The distance is {self.whole.level:.2g} times the usual one between two people"
+        bands = sorted(self.bands, key=lambda band: band.level or 0.0)
+        low, high = bands[0], bands[-1]
+        return (
+            f"{told}. Most alike at {low.label} of the height ({low.level:.2g} times the usual), "
+            f"least alike at {high.label} ({high.level:.2g} times)."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain types, the JSON form."""
+        partition = self.partition
+        parts = [
+            {
+                "descriptor": channel.descriptor,
+                "channel": channel.name,
+                "rows": _extent(spread),
+                "contribution": float(value),
+                "usual": None if self.usual is None else float(self.usual[i]),
+            }
+            for i, (value, spread) in enumerate(
+                zip(self.contributions, partition.bands, strict=True)
+            )
+            for channel in [partition.channels[partition.channel[i]]]
+        ]
+        return {
+            "schema": SCHEMA,
+            "distance": self.distance,
+            "method": self.method,
+            "remainder": self.remainder,
+            "usual_pairs": self.n_usual,
+            "summary": self.summary,
+            "whole": self.whole.to_dict(),
+            "bands": [band.to_dict() for band in self.bands],
+            "channels": [channel.to_dict() for channel in self.channels],
+            "parts": parts,
+        }
+
+    def _shares(self, labels: list[str], values: Floats, usual: Floats | None) -> tuple[Share, ...]:
+        levels: list[float | None] = [None] * len(values)
+        if usual is not None:
+            floor = _LEAST_USUAL * max(float(usual.mean()), np.finfo(float).tiny)
+            levels = (values / np.maximum(usual, floor)).tolist()
+        shares = (values / self.distance if self.distance else np.zeros_like(values)).tolist()
+        return tuple(map(Share, labels, values.tolist(), shares, levels))
+
+
+def _extent(spread: Floats) -> list[float]:
+    """First and last band that a part looks at, as fractions of the height."""
+    bands = np.flatnonzero(spread > 0)
+    return [float(bands[0] / N_BANDS), float((bands[-1] + 1) / N_BANDS)]

@@ -1,0 +1,108 @@
+"""The parts of an explanation: features grouped by strip of the image and channel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.descriptors import descriptor
+from resight.descriptors._parts import FeatureParts
+
+Floats = NDArray[np.float64]
+
+N_BANDS = 8  # strips of equal height that are drawn over a crop
+
+_KINDS = {
+    "hs": "colour",
+    "hsv": "colour",
+    "rgb": "colour",
+    "lab": "colour",
+    "siltp3": "texture",
+    "siltp5": "texture",
+    "lbp": "texture",
+    "hog": "edges",
+}
+_GOG_KIND = "colour and edges"  # each of its spaces is joined with the gradients
+
+
+@dataclass(frozen=True)
+class Channel:
+    """One channel of one descriptor."""
+
+    descriptor: str
+    name: str
+    kind: str
+
+    @property
+    def title(self) -> str:
+        """Name for tables, such as ``lomo hsv (colour)``."""
+        return f"{self.descriptor} {self.name} ({self.kind})"
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Features of descriptors put side by side, divided into parts.
+
+    A part holds the features of one channel that begin within the same eighth of the image.
+
+    Attributes
+    ----------
+    channels : tuple of Channel
+    of_feature : int array (n_features,)
+        The part of each feature.
+    channel : int array (n_parts,)
+        The channel of each part.
+    bands : array (n_parts, N_BANDS)
+        Which share of a part's rows lies in each band; rows add up to 1. Strips overlap and
+        differ in height, so a part is spread over the bands that its features look at.
+    """
+
+    channels: tuple[Channel, ...]
+    of_feature: NDArray[np.intp]
+    channel: NDArray[np.intp]
+    bands: Floats
+
+    def by_band(self, values: Floats) -> Floats:
+        """Spread values of parts over the bands, (N_BANDS,); the sum stays."""
+        spread: Floats = values @ self.bands
+        return spread
+
+    def by_channel(self, values: Floats) -> Floats:
+        """Add up values of parts for each channel, (n_channels,)."""
+        sums = np.bincount(self.channel, weights=values, minlength=len(self.channels))
+        return np.asarray(sums, np.float64)
+
+
+@lru_cache(maxsize=8)
+def partition_of(descriptors: tuple[str, ...]) -> Partition:
+    """Divide the features of descriptors, put side by side, into parts."""
+    channels: list[Channel] = []
+    keys, spreads = [], []
+    for name in descriptors:
+        parts = descriptor(name).feature_parts()
+        first = (parts.top.astype(np.intp) * N_BANDS) // parts.height  # band that it begins in
+        keys.append((parts.channel.astype(np.intp) + len(channels)) * N_BANDS + first)
+        spreads.append(_spread(parts))
+        channels += [Channel(name, channel, _kind(name, channel)) for channel in parts.channels]
+    used, of_feature = np.unique(np.concatenate(keys), return_inverse=True)
+    counts = np.bincount(of_feature)
+    bands = [
+        np.bincount(of_feature, weights=column) / counts for column in np.concatenate(spreads).T
+    ]
+    return Partition(tuple(channels), of_feature, used // N_BANDS, np.array(bands).T)
+
+
+def _kind(name: str, channel: str) -> str:
+    return _GOG_KIND if name == "gog" else _KINDS[channel]
+
+
+def _spread(parts: FeatureParts) -> Floats:
+    """Which share of the rows of each feature lies in each band, (n_features, N_BANDS)."""
+    edges = np.linspace(0.0, parts.height, N_BANDS + 1)
+    top, bottom = parts.top[:, None].astype(float), parts.bottom[:, None].astype(float)
+    inside = np.minimum(bottom, edges[1:]) - np.maximum(top, edges[:-1])
+    share: Floats = np.maximum(inside, 0.0) / (bottom - top)
+    return share
