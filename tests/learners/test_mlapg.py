@@ -43,6 +43,18 @@ def test_equals_the_authors_code_on_features_as_they_are(golden, name, method, p
     assert np.abs(D - expected).max() <= 1e-6 * expected.max()
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_float32_gives_the_same_distances_and_loss(golden):
+    X, persons, cameras, queries, gallery = two_cameras(golden, "s200", "")
+    exact, quick = (
+        MLAPG(scale=None, precision=precision, max_iter=60).fit(X, persons, cameras)
+        for precision in ("float64", "float32")
+    )
+    D = exact.distances(queries, gallery)
+    assert np.abs(quick.distances(queries, gallery) - D).max() <= 1e-4 * D.max()
+    np.testing.assert_allclose(quick.objective_, exact.objective_, rtol=1e-5)
+
+
 def loss_of(cameras_known: bool = True, n_persons: int = 6) -> LogisticLoss:
     X, persons, cameras = sightings(n_persons=n_persons)
     return LogisticLoss(pair_blocks(persons, cameras if cameras_known else None), X)
@@ -97,7 +109,9 @@ def test_psd_root_drops_exactly_the_negative_part():
     R = psd_root(S)
     assert R.shape == (5, 3)
     np.testing.assert_allclose(R @ R.T, (U * [0, 0, 0.5, 1.0, 2.0]) @ U.T, atol=1e-14)
+    np.testing.assert_allclose(psd_root(S, 1) @ psd_root(S, 1).T, R @ R.T, atol=1e-14)
     assert psd_root(-np.eye(3)).shape == (3, 1)  # never an embedding without a column
+    assert psd_root(-np.eye(3), 0).shape == (3, 1)
 
 
 def test_the_end_is_the_minimum_over_all_metrics():

@@ -45,11 +45,14 @@ class LogisticLoss:
         The pairs; y = 1 and w = 1/n_S for similar ones, y = -1 and w = 1/n_D for the others.
     Z : ndarray of shape (N, d)
         Features; mu is the mean of the squared distances of their pairs.
+    precision : {"float64", "float32"}
+        Arithmetic of matrices; sums over pairs and over entries are float64 all the same.
     """
 
-    def __init__(self, blocks: list[PairBlock], Z: Floats) -> None:
-        self.blocks, self.Z = blocks, Z
+    def __init__(self, blocks: list[PairBlock], Z: Floats, precision: str = "float64") -> None:
+        self.blocks = blocks
         self.mu = mean_distance(blocks, Z)
+        self.Z: Floats = Z.astype(precision, copy=False)
         n_similar = sum(float((b.times * b.similar).sum()) for b in blocks)
         n_dissimilar = sum(float((b.times * ~b.similar).sum()) for b in blocks)
         self.signs = [np.where(b.similar, 1.0, -1.0) for b in blocks]
@@ -72,7 +75,7 @@ class LogisticLoss:
     def gradient(self, distances: list[Floats]) -> Floats:
         """Gradient of F with respect to M from the distances of the pairs, (d, d)."""
         slopes = [
-            w * y * expit(y * (d - self.mu))
+            (w * y * expit(y * (d - self.mu))).astype(self.Z.dtype, copy=False)
             for w, y, d in zip(self.weights, self.signs, distances, strict=True)
         ]
         G: Floats = self.Z.T @ laplacian_times(self.blocks, slopes, self.Z)
@@ -94,17 +97,35 @@ class LogisticLoss:
         ]
         value, G = self.value(distances), self.gradient(distances)
         while True:
-            step = self.at(psd_root(V - G / lipschitz))
+            step = self.at(psd_root(V - G / lipschitz, current.root.shape[1]))
             move = step.M - V
-            bound = value + np.vdot(G, move) + lipschitz / 2.0 * np.vdot(move, move)
+            bound = value + _inner(G, move) + lipschitz / 2.0 * _inner(move, move)
             if step.value <= bound:
                 return step, lipschitz
             lipschitz *= LIPSCHITZ_GROWTH
 
 
-def psd_root(S: Floats) -> Floats:
-    """Return R of shape (d, r) with R R^T the positive semi-definite part of symmetric S."""
+def _inner(A: Floats, B: Floats) -> float:
+    """Inner product of two matrices, summed in float64: the line search must not see noise."""
+    return float(np.einsum("ij,ij->", A, B, dtype=np.float64))
+
+
+def psd_root(S: Floats, expected_rank: int | None = None) -> Floats:
+    """Return R of shape (d, r) with R R^T the positive semi-definite part of symmetric S.
+
+    Where less than half of the eigenvalues are expected to be positive, only these are computed.
+    """
+    if expected_rank is not None and expected_rank < len(S) // 2:
+        values, vectors = scipy.linalg.eigh(
+            S, driver="evr", subset_by_value=(0.0, np.inf), check_finite=False
+        )
+        if len(values):
+            return _scaled(values, vectors)
     values, vectors = scipy.linalg.eigh(S, driver="evd", check_finite=False)
     first = min(int(np.searchsorted(values, 0.0, side="right")), len(values) - 1)
-    root: Floats = vectors[:, first:] * np.sqrt(np.maximum(values[first:], 0.0))
-    return root
+    return _scaled(values[first:], vectors[:, first:])
+
+
+def _scaled(values: Floats, vectors: Floats) -> Floats:
+    scaled: Floats = vectors * np.sqrt(np.maximum(values, 0.0))
+    return scaled

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import StrOptions
 
 from resight._progress import progress
 from resight.learners import _parameters as allowed
@@ -39,6 +41,8 @@ class MLAPG(PCAMetricLearner):
     tol : float, default=1e-4
         It stops when the loss changes by less than this fraction of the loss at the start; with
         ``scale=None`` of the last loss, as in the authors' code.
+    precision : {"float64", "float32"}, default="float64"
+        Arithmetic of the iterations; "float32" takes half the time.
 
     Attributes
     ----------
@@ -89,6 +93,7 @@ class MLAPG(PCAMetricLearner):
         "scale": [allowed.POSITIVE, None],
         "max_iter": [allowed.COUNT],
         "tol": [allowed.NOT_NEGATIVE],
+        "precision": [StrOptions({"float64", "float32"})],
     }
 
     def __init__(
@@ -98,22 +103,25 @@ class MLAPG(PCAMetricLearner):
         scale: float | None = 1.5,
         max_iter: int = 300,
         tol: float = 1e-4,
+        precision: str = "float64",
     ) -> None:
         self.pca = pca
         self.scale = scale
         self.max_iter = max_iter
         self.tol = tol
+        self.precision = precision
 
     def _fit_reduced(self, Z: Floats, persons: Codes, cameras: Codes | None) -> Floats:
         blocks = pair_blocks(persons, cameras)
         factor = 1.0
         if self.scale is not None:
             factor = float(np.sqrt(self.scale / mean_distance(blocks, Z)))
-        return factor * self._minimise(LogisticLoss(blocks, factor * Z))
+        root = self._minimise(LogisticLoss(blocks, factor * Z, self.precision))
+        return factor * root.astype(np.float64, copy=False)
 
     def _minimise(self, loss: LogisticLoss) -> Floats:
         """Accelerated proximal gradient from M = I; return P with M = P P^T."""
-        current = previous = loss.at(np.eye(loss.Z.shape[1]))
+        current = previous = loss.at(np.eye(loss.Z.shape[1], dtype=loss.Z.dtype))
         lipschitz, last, momentum = FIRST_LIPSCHITZ, 0.0, 1.0
         values = [current.value]
         self.converged_ = False
@@ -122,7 +130,7 @@ class MLAPG(PCAMetricLearner):
                 pace = (last - 1.0) / momentum
                 step, lipschitz = loss.accelerated_step(current, previous, pace, lipschitz)
                 previous, current = current, step
-                last, momentum = momentum, (1.0 + np.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
+                last, momentum = momentum, (1.0 + math.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
                 reference = values[-1] if self.scale is None else values[0]
                 self.converged_ = abs(step.value - values[-1]) < self.tol * reference
                 values.append(step.value)
