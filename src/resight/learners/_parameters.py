@@ -13,6 +13,7 @@ POSITIVE = Interval(Real, 0, None, closed="neither")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 SHARE = Interval(Real, 0, 1, closed="both")
 COUNT = Interval(Integral, 1, None, closed="left")
+SEED = Interval(Integral, 0, None, closed="left")
 
 #: Of learners that see sightings through a kernel only.
 KERNEL: dict[str, list[Any]] = {

@@ -12,14 +12,15 @@ from sklearn.utils._param_validation import StrOptions
 
 from resight.errors import InputError
 from resight.learners import _parameters as allowed
-from resight.learners._base import Codes, Floats, KernelMetricLearner
+from resight.learners._base import Codes, Floats
+from resight.learners._landmark_fit import LandmarkFit
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._null_space import solve_in_null_space
 from resight.learners._pencil import covariances, direction_weights, similar_factor
 from resight.learners._solvers import leading_pencil
 
 
-class KXQDA(KernelMetricLearner):
+class KXQDA(LandmarkFit):
     """Learn a cross-view subspace and metric at once, in the space of a kernel.
 
     It uses `cameras`: similar and dissimilar pairs are pairs across cameras.
@@ -41,12 +42,20 @@ class KXQDA(KernelMetricLearner):
         distances are within 1e-6 of "dense", and "dense" everywhere else.
     precision : {"float64", "float32"}, default "float64"
         Arithmetic of the inner products of descriptors; everything after them is float64.
+    landmarks : int, optional
+        See sightings through the kernel values against this many training sightings, spread
+        over people and cameras: time grows as N m^2 instead of N^3, `add_people` adds people.
+        It is another model, whose `reg` should be chosen for it. None, the default, is exact up
+        to 20,000 sightings; beyond that 1,024 landmarks are taken with a warning, unless
+        ``solver="dense"`` insists.
+    seed : int, default 0
+        Draws the landmarks; nothing else is left to chance.
 
     Attributes
     ----------
-    coef_ : array (n_train, n_components_)
+    coef_ : array (n_train, n_components_), or (landmarks, n_components_)
         The embedding of x is k(x)^T coef_ - offset_, with k(x) the kernel values against
-        training rows.
+        training rows, or against landmarks.
     offset_ : array (n_components_,)
         Mean of the training embeddings: kernels with a large constant part would otherwise put
         all sightings far from the origin, where float32 copies lose their digits.
@@ -54,7 +63,9 @@ class KXQDA(KernelMetricLearner):
         Ratios of dissimilar to similar variance along each direction, largest first.
     n_components_ : int
     solver_ : str
-        The path taken: "null" or "dense".
+        The path taken: "null", "dense" or "landmarks".
+    landmarks_ : int array (landmarks,)
+        Rows of the training set that are landmarks, if there are any.
 
     References
     ----------
@@ -88,6 +99,8 @@ class KXQDA(KernelMetricLearner):
         "n_components": [None, allowed.COUNT],
         "solver": [StrOptions({"auto", "dense"})],
         "precision": [StrOptions({"float64", "float32"})],
+        "landmarks": [None, allowed.COUNT],
+        "seed": [allowed.SEED],
     }
 
     def __init__(
@@ -103,6 +116,8 @@ class KXQDA(KernelMetricLearner):
         n_components: int | None = None,
         solver: str = "auto",
         precision: str = "float64",
+        landmarks: int | None = None,
+        seed: int = 0,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
@@ -114,6 +129,15 @@ class KXQDA(KernelMetricLearner):
         self.n_components = n_components
         self.solver = solver
         self.precision = precision
+        self.landmarks = landmarks
+        self.seed = seed
+
+    def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
+        n_landmarks = self._wanted_landmarks(len(X))
+        if n_landmarks is None:
+            super()._fit(X, persons, cameras)
+        else:
+            self._fit_landmarks(X, persons, cameras, n_landmarks)
 
     def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
         pencil = KernelPencil(K, CrossCameraPairs(persons, cameras))

@@ -1,0 +1,221 @@
+"""What k-XQDA needs to know of features, as sums that add up over chunks, workers and people.
+
+With f_i features, t_kv the sum over person k in camera v, t_k over all cameras and w_i the number
+of similar pairs of sighting i, the Laplacians of `_laplacian` give
+
+    n_S Sigma_S = sum_i w_i f_i f_i^T - sum_k t_k t_k^T + sum_kv t_kv t_kv^T
+    n_S Sigma_S + n_D Sigma_D = sum_v (N - n_v) M_v - T T^T + sum_v t_v t_v^T
+
+with M_v the second moment of camera v, t_v its sum, n_v its count. The first line is a sum over
+people and needs all sightings of a person (w_i counts them); the second one of camera totals.
+Without cameras every sighting is its own: the last term of each line joins the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.learners._laplacian import Multipartite
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+NO_CAMERA = 0  # code that stands for all sightings when cameras are not given
+
+
+@dataclass(frozen=True)
+class ChunkSums:
+    """Sums over some rows; a person's rows may lie in several chunks.
+
+    Attributes
+    ----------
+    weighted : array (q, q)
+        sum_i w_i f_i f_i^T.
+    cells : int array (m, 2)
+        Person and camera of each cell, sorted.
+    counts : array (m,)
+        Sightings in each cell.
+    sums : array (m, q)
+        t_kv.
+    cameras : int array (c,)
+        Cameras that occur.
+    moments : array (c, q, q)
+        M_v.
+    """
+
+    weighted: Floats
+    cells: Codes
+    counts: Codes
+    sums: Floats
+    cameras: Codes
+    moments: Floats
+
+    @classmethod
+    def of_rows(
+        cls, F: Floats, persons: Codes, cameras: Codes | None, weights: Floats
+    ) -> ChunkSums:
+        """Add up rows: features (n, q), codes and the weights of `pair_weights`."""
+        views = np.full(len(F), NO_CAMERA) if cameras is None else cameras
+        cells, of_cell, counts = np.unique(
+            np.column_stack([persons, views]), axis=0, return_inverse=True, return_counts=True
+        )
+        order = np.argsort(of_cell.ravel(), kind="stable")
+        starts = np.cumsum(counts) - counts
+        sums = np.add.reduceat(F[order], starts, axis=0)
+        present = np.unique(views)
+        moments = np.stack([_moment(F[views == view]) for view in present])
+        paired = weights > 0
+        weighted = _moment(F[paired] * np.sqrt(weights[paired])[:, None])
+        return cls(weighted, cells, counts, sums, present, moments)
+
+    def __add__(self, other: ChunkSums) -> ChunkSums:
+        cells, into = _union(self.cells, other.cells)
+        cameras, views = _union(self.cameras[:, None], other.cameras[:, None])
+        return ChunkSums(
+            self.weighted + other.weighted,
+            cells,
+            _scatter(len(cells), into, (self.counts, other.counts)),
+            _scatter(len(cells), into, (self.sums, other.sums)),
+            cameras[:, 0],
+            _scatter(len(cameras), views, (self.moments, other.moments)),
+        )
+
+    def finish(self, cameras: NDArray[Any] | None) -> LandmarkStatistics:
+        """Fold the people in, once all of their rows were added up.
+
+        `cameras` are the labels of the camera codes; None when every sighting is its own camera.
+        """
+        _, starts = np.unique(self.cells[:, 0], return_index=True)  # cells are sorted by person
+        of_person = np.add.reduceat(self.sums, starts, axis=0)  # t_k
+        similar = self.weighted - _moment(of_person)
+        n_person = np.add.reduceat(self.counts, starts)
+        within = n_person if cameras is None else self.counts**2
+        if cameras is not None:
+            similar += _moment(self.sums)
+        n_similar = (int((n_person**2).sum()) - int(within.sum())) // 2
+        of_view = [self.cells[:, 1] == view for view in self.cameras]
+        return LandmarkStatistics(
+            similar,
+            n_similar,
+            None if cameras is None else cameras[self.cameras],
+            np.array([self.counts[cells].sum() for cells in of_view]),
+            np.stack([self.sums[cells].sum(axis=0) for cells in of_view]),
+            self.moments,
+        )
+
+
+@dataclass(frozen=True)
+class LandmarkStatistics:
+    """Everything the pencil of k-XQDA needs; those of different people add up.
+
+    Attributes
+    ----------
+    similar : array (q, q)
+        n_S Sigma_S.
+    n_similar : int
+        n_S.
+    cameras : array (c,) or None
+        Labels; None when every sighting is its own camera (then c is 1 below).
+    counts, sums, moments : arrays (c,), (c, q), (c, q, q)
+        n_v, t_v and M_v.
+    """
+
+    similar: Floats
+    n_similar: int
+    cameras: NDArray[Any] | None
+    counts: Codes
+    sums: Floats
+    moments: Floats
+
+    def __add__(self, other: LandmarkStatistics) -> LandmarkStatistics:
+        if self.cameras is None or other.cameras is None:
+            cameras, n_views = None, 1
+            into: tuple[Codes, ...] = (np.zeros(1, np.intp), np.zeros(1, np.intp))
+        else:
+            cameras = np.union1d(self.cameras, other.cameras)
+            n_views = len(cameras)
+            into = tuple(np.searchsorted(cameras, own) for own in (self.cameras, other.cameras))
+        parts = (self, other)
+        return LandmarkStatistics(
+            self.similar + other.similar,
+            self.n_similar + other.n_similar,
+            cameras,
+            _scatter(n_views, into, tuple(part.counts for part in parts)),
+            _scatter(n_views, into, tuple(part.sums for part in parts)),
+            _scatter(n_views, into, tuple(part.moments for part in parts)),
+        )
+
+    @property
+    def n_sightings(self) -> int:
+        """N."""
+        return int(self.counts.sum())
+
+    @property
+    def n_dissimilar(self) -> int:
+        """n_D: all pairs across cameras less the similar ones."""
+        n = self.n_sightings
+        inside = n if self.cameras is None else int((self.counts.astype(object) ** 2).sum())
+        return (n * n - inside) // 2 - self.n_similar
+
+    def covariances(self) -> tuple[Floats, Floats]:
+        """Return Sigma_S and Sigma_D, (q, q), in Fortran order."""
+        degrees = float(self.n_sightings) - (0 if self.cameras is None else self.counts)
+        everything = np.tensordot(np.broadcast_to(degrees, len(self.counts)), self.moments, 1)
+        everything -= np.outer(self.sums.sum(axis=0), self.sums.sum(axis=0))
+        if self.cameras is not None:
+            everything += _moment(self.sums)
+        dissimilar = (everything - self.similar) / self.n_dissimilar
+        return np.asfortranarray(self.similar / self.n_similar), np.asfortranarray(dissimilar)
+
+    def second_moment(self, centre: Floats) -> Floats:
+        """Return G^T G of the features before `centre` was taken off, (q, q)."""
+        total = self.sums.sum(axis=0)
+        moment: Floats = self.moments.sum(axis=0) + np.outer(total, centre)
+        moment += np.outer(centre, total + self.n_sightings * centre)
+        return moment
+
+    def mean(self) -> Floats:
+        """Mean of the features, (q,)."""
+        mean: Floats = self.sums.sum(axis=0) / self.n_sightings
+        return mean
+
+
+def total(parts: Iterable[Any]) -> Any:
+    """Add up chunks or statistics, in the order given."""
+    return reduce(lambda a, b: a + b, parts)
+
+
+def pair_weights(persons: Codes, cameras: Codes | None) -> Floats:
+    """Return w_i for every row: its similar pairs, plus one when it is its own camera, (N,).
+
+    All sightings of each person must be among the rows.
+    """
+    if cameras is None:
+        return np.bincount(persons)[persons].astype(np.float64)
+    cells: Codes = np.unique(persons * (int(cameras.max()) + 1) + cameras, return_inverse=True)[1]
+    return Multipartite(persons, cells).degrees
+
+
+def _moment(F: Floats) -> Floats:
+    moment: Floats = F.T @ F  # NumPy takes the symmetric rank-k update
+    return moment
+
+
+def _union(a: Codes, b: Codes) -> tuple[Codes, tuple[Codes, Codes]]:
+    """Return the distinct rows of both, sorted, and where the rows of each stand among them."""
+    rows, into = np.unique(np.concatenate([a, b]), axis=0, return_inverse=True)
+    flat = into.ravel()
+    return rows, (flat[: len(a)], flat[len(a) :])
+
+
+def _scatter(n: int, into: tuple[Codes, ...], parts: tuple[NDArray[Any], ...]) -> NDArray[Any]:
+    """Add the rows of each part at its places (none of them twice) among n rows."""
+    out = np.zeros((n, *parts[0].shape[1:]), dtype=parts[0].dtype)
+    for places, part in zip(into, parts, strict=True):
+        out[places] += part
+    return out

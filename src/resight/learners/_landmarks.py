@@ -1,0 +1,102 @@
+"""Landmarks: a few training sightings through which all others are seen (Nystrom features)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+
+from resight.errors import InputError
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+# Eigenvalues below this part of the largest are round-off of the inner products.
+_NOISE = {"float64": 1e-10, "float32": 1e-5}
+
+
+class NystromMap(NamedTuple):
+    """From kernel values against the landmarks to features whose products approximate the kernel.
+
+    With K_mm = U diag(s) U^T between the m landmarks, phi(x) = diag(s)^(-1/2) U^T k_m(x), so that
+    phi(x)^T phi(z) = k_m(x)^T K_mm^-1 k_m(z): exact for landmarks, and everywhere when every
+    training sighting is one.
+
+    Attributes
+    ----------
+    lift : array (m, q)
+        U diag(s)^(-1/2) of the q eigenvalues above round-off.
+    centre : array (q,)
+        Mean of the landmarks' features. Features are given less this centre: what all of them
+        share would cancel in differences and cost digits there.
+    """
+
+    lift: Floats
+    centre: Floats
+
+    def features(self, kernel_rows: Floats) -> Floats:
+        """Return phi(x) less the centre, (n, q), from kernel values (n, m)."""
+        features: Floats = kernel_rows @ self.lift
+        features -= self.centre
+        return features
+
+
+def nystrom_map(K: Floats, precision: str = "float64") -> NystromMap:
+    """Make the map from the kernel matrix between landmarks, (m, m)."""
+    s, U = eigh(K, check_finite=False, driver="evd")
+    kept = s > _NOISE[precision] * s[-1]
+    if not kept.any():
+        raise InputError(
+            "the kernel matrix of the landmarks has no positive eigenvalue, so it is no kernel; "
+            "use one of the named kernels, or a function that gives a positive matrix"
+        )
+    lift = U[:, kept] / np.sqrt(s[kept])
+    return NystromMap(lift, K.mean(axis=0) @ lift)
+
+
+def landmark_rows(persons: Codes, cameras: Codes | None, n_landmarks: int, seed: int) -> Codes:
+    """Choose rows spread over people and cameras, ascending.
+
+    One sighting of every person first, cameras by turns; then one of every person in a second
+    camera, and so on; further sightings of a person in the same camera last. Chance, drawn from
+    `seed` and the order of rows, decides within these rules.
+
+    Parameters
+    ----------
+    persons, cameras : int arrays (N,)
+        Codes; without cameras every sighting counts as its own.
+    n_landmarks : int
+        At most N.
+    """
+    n = len(persons)
+    if n_landmarks > n:
+        raise InputError(
+            f"landmarks={n_landmarks}, but there are only {n} training sightings; give at most "
+            f"{n}, or landmarks=None for an exact fit"
+        )
+    order = np.random.default_rng(seed).permutation(n)
+    who = persons[order]
+    where = np.arange(n) if cameras is None else cameras[order]
+    cell: Codes = np.unique(who * (int(where.max()) + 1) + where, return_inverse=True)[1]
+    again = _turns(cell)  # 0 for the first sighting of a person in a camera, 1 for the second, ...
+    first = np.flatnonzero(again == 0)
+    camera_turn = np.empty(len(first), dtype=np.intp)  # of each cell: its person's 1st, 2nd, ...
+    camera_turn[cell[first]] = _turns(who[first])
+    turn = camera_turn[cell]
+    stage = np.unique(again * (int(turn.max()) + 1) + turn, return_inverse=True)[1]
+    by_turns = _turns(stage * (int(where.max()) + 1) + where)
+    taken = np.lexsort((np.arange(n), by_turns, stage))[:n_landmarks]
+    return np.sort(order[taken])
+
+
+def _turns(codes: Codes) -> Codes:
+    """Return for each element how many equal ones stand before it."""
+    order = np.argsort(codes, kind="stable")
+    ordered = codes[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))
+    sizes = np.diff(starts, append=len(codes))
+    turns = np.empty(len(codes), dtype=np.intp)
+    turns[order] = np.arange(len(codes)) - np.repeat(starts, sizes)
+    return turns

@@ -1,0 +1,91 @@
+"""Landmarks are spread over people and cameras; their features reproduce the kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from resight.errors import InputError
+from resight.kernels import Kernel
+from resight.learners._landmarks import landmark_rows, nystrom_map
+
+
+def labels(n_persons, counts, seed=0):
+    """Every person `counts[v]` times in camera v, in random order."""
+    persons = np.repeat(np.arange(n_persons), sum(counts))
+    cameras = np.tile(np.repeat(np.arange(len(counts)), counts), n_persons)
+    order = np.random.default_rng(seed).permutation(len(persons))
+    return persons[order], cameras[order]
+
+
+def test_every_person_comes_before_any_comes_twice():
+    persons, cameras = labels(30, (3, 2, 1))
+    rows = landmark_rows(persons, cameras, 30, seed=1)
+    assert sorted(persons[rows]) == list(range(30))
+    half = landmark_rows(persons, cameras, 15, seed=1)
+    assert len(set(persons[half])) == 15
+
+
+def test_every_camera_of_a_person_comes_before_a_second_sighting_by_one():
+    persons, cameras = labels(30, (3, 2, 1))
+    rows = landmark_rows(persons, cameras, 90, seed=1)
+    cells = set(zip(persons[rows].tolist(), cameras[rows].tolist(), strict=True))
+    assert len(cells) == 90
+
+
+@pytest.mark.parametrize("n_landmarks", [9, 20, 60])
+def test_cameras_take_turns(n_landmarks):
+    persons, cameras = labels(60, (8, 1, 1))  # by chance the first camera would get most
+    rows = landmark_rows(persons, cameras, n_landmarks, seed=1)
+    counts = np.bincount(cameras[rows], minlength=3)
+    assert counts.min() > 0
+    if n_landmarks < 20:
+        assert counts.max() - counts.min() <= 1
+
+
+def test_the_choice_repeats_itself_and_depends_on_the_seed():
+    persons, cameras = labels(20, (2, 2))
+    first = landmark_rows(persons, cameras, 10, seed=0)
+    np.testing.assert_array_equal(first, landmark_rows(persons, cameras, 10, seed=0))
+    assert not np.array_equal(first, landmark_rows(persons, cameras, 10, seed=1))
+    assert (np.diff(first) > 0).all()
+
+
+def test_without_cameras_people_still_take_turns():
+    persons, _ = labels(20, (2, 2))
+    rows = landmark_rows(persons, None, 40, seed=0)
+    assert (np.bincount(persons[rows]) == 2).all()
+
+
+def test_all_rows_may_be_landmarks_but_no_more():
+    persons, cameras = labels(5, (1, 1))
+    np.testing.assert_array_equal(landmark_rows(persons, cameras, 10, 0), np.arange(10))
+    with pytest.raises(InputError, match=r"landmarks=11, but there are only 10 .* at most 10"):
+        landmark_rows(persons, cameras, 11, 0)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+def test_products_of_features_are_the_nystrom_kernel(kernel):
+    rng = np.random.default_rng(0)
+    Z, X = rng.normal(size=(12, 5)), rng.normal(size=(7, 5))
+    function = Kernel(kernel)
+    K = function.fit_matrix(Z)
+    made = nystrom_map(K)
+    rows = function.rows(X, Z)
+    F = made.features(rows) + made.centre
+    np.testing.assert_allclose(F @ F.T, rows @ np.linalg.pinv(K, 1e-10) @ rows.T, atol=1e-8)
+    own = made.features(K) + made.centre
+    np.testing.assert_allclose(own @ own.T, K, atol=1e-8 * K.max())
+    np.testing.assert_allclose(made.features(K).mean(axis=0), 0, atol=1e-8)
+
+
+def test_equal_landmarks_and_low_rank_lose_only_what_is_round_off():
+    rng = np.random.default_rng(0)
+    Z = np.repeat(rng.normal(size=(6, 3)), 2, axis=0)
+    assert nystrom_map(Z @ Z.T).lift.shape == (12, 3)
+    assert nystrom_map(Kernel("rbf").fit_matrix(Z)).lift.shape == (12, 6)
+
+
+def test_what_is_no_kernel_is_refused():
+    with pytest.raises(InputError, match="no positive eigenvalue"):
+        nystrom_map(-np.eye(3))
