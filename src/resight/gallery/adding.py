@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -39,7 +40,12 @@ class Batch(NamedTuple):
     table: Table
     rows: NDArray[np.intp]
     images: list[bytes]
-    pictures: list[crops.Picture]
+
+    def select(self, places: Sequence[int]) -> Batch:
+        """Return some of them."""
+        chosen = np.array(places, np.intp)
+        images = [self.images[place] for place in places]
+        return Batch(self.table.select(chosen), self.rows[chosen], images)
 
 
 def read_batch(
@@ -49,10 +55,10 @@ def read_batch(
 
     What cannot be read, and what is there already, is entered in `result`.
     """
-    images: dict[str, tuple[int, bytes, crops.Picture]] = {}
+    images: dict[str, tuple[int, bytes]] = {}
     for row in rows.tolist():
         try:
-            content, picture = _read(sightings, row)
+            content = _read(sightings, row)
         except InputError as error:
             result.failures.append((str(sightings.paths[row]), str(error)))
             continue
@@ -60,20 +66,21 @@ def read_batch(
         if sighting in known or sighting in images:
             result.already.append(sighting)
         else:
-            images[sighting] = (row, content, picture)
+            images[sighting] = (row, content)
     if not images:
         return None
-    kept, contents, pictures = (list(column) for column in zip(*images.values(), strict=True))
-    chosen = np.array(kept, np.intp)
-    return Batch(_table(sightings, chosen, list(images)), chosen, contents, pictures)
+    rows = np.array([row for row, _ in images.values()], np.intp)
+    contents = [content for _, content in images.values()]
+    return Batch(_table(sightings, rows, list(images)), rows, contents)
 
 
-def _read(sightings: Sightings, row: int) -> tuple[bytes, NDArray[np.uint8]]:
+def _read(sightings: Sightings, row: int) -> bytes:
+    """Read an image and return what is stored of it; what is no image is refused here."""
     path = sightings.root / str(sightings.paths[row])
     content = crops.read(path)
     picture = crops.decode(content, str(path))
     box = None if sightings.boxes is None else sightings.boxes[row]
-    return crops.keep(content, picture, box)
+    return crops.keep(content, picture, box)[0]
 
 
 def _identity(content: bytes, sightings: Sightings, row: int) -> str:

@@ -13,6 +13,7 @@ from resight.errors import StoreError, unknown_name
 from resight.gallery.engines.base import Engine
 from resight.gallery.gallery import Gallery
 from resight.gallery.manifest import Manifest, drop_model, trained_on
+from resight.gallery.rebuilding import unfinished
 from resight.gallery.times import EPOCH
 from resight.gallery.view import read_journal
 
@@ -139,4 +140,7 @@ def _replace_models(gallery: Gallery, ids: set[str]) -> int:
         replace(manifest, history=clean).store(engine)
         for generation in tainted:
             drop_model(engine, generation.number)
+    for number in unfinished(engine):  # of a rebuild that was killed or still goes on
+        if set(trained_on(engine, number)) & ids:
+            drop_model(engine, number)
     return len(tainted)

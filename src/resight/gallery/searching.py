@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from resight.gallery.engines.base import Engine, Floats32
 from resight.gallery.filters import Filter
 from resight.gallery.index import ExactIndex
+from resight.gallery.reranking import CANDIDATES, Found, Rerank, check, rerank
 from resight.gallery.view import View, features_of
 
 _MORE = 4  # candidates asked from an engine for each result wanted
@@ -30,6 +31,8 @@ class Hit:
         That it is the same person, if the model is calibrated.
     verdict : "same" | "different" | None
         What was taught about it and the query.
+    rank_before : int or None
+        Its rank by distance, if the results were re-ranked.
     """
 
     rank: int
@@ -41,21 +44,43 @@ class Hit:
     distance: float
     probability: float | None
     verdict: Literal["same", "different"] | None = None
+    rank_before: int | None = None
 
 
 def search_view(
-    engine: Engine, view: View, queries: Floats32, k: int, where: Filter, like: str
+    engine: Engine,
+    view: View,
+    queries: Floats32,
+    k: int,
+    where: Filter,
+    like: str,
+    method: Rerank | None = None,
 ) -> list[list[Hit]]:
-    """Return the k best hits of each query; `like` is the stored sighting that it comes from."""
+    """Return the k best hits of each query; `like` is the stored sighting that it comes from.
+
+    With a `method` the first candidates of each query are re-ranked (see `reranking`).
+    """
+    if method is not None:
+        check(method, len(queries))
     allowed = _allowed(view, where, like)
-    k = min(k, len(view.table))
-    if k == 0:
+    depth = min(k if method is None else max(k, CANDIDATES), len(view.table))
+    if depth == 0:
         return [[] for _ in queries]
     if view.index is not None:
-        found = view.index.search(queries, k, allowed)
+        found = [Found(*pair) for pair in view.index.search(queries, depth, allowed)]
     else:
-        found = [_by_engine(engine, view, query, k, where, allowed) for query in queries]
-    return [_hits(view, rows, distances, like) for rows, distances in found]
+        found = [_by_engine(engine, view, query, depth, where, allowed) for query in queries]
+    if method is not None:
+        found = rerank(method, queries, found, lambda rows: _embeddings(engine, view, rows))
+    return [_hits(view, one, k, like) for one in found]
+
+
+def _embeddings(engine: Engine, view: View, rows: NDArray[np.intp]) -> Floats32:
+    """Return embeddings of some rows of the table, (len(rows), r)."""
+    if view.index is not None:
+        return view.index.embeddings[rows]
+    features = features_of(engine, view.table.ids[rows].tolist(), view.manifest.width)
+    return np.asarray(view.model.embed(features), np.float32)
 
 
 def _allowed(view: View, where: Filter, like: str) -> NDArray[np.bool_] | None:
@@ -75,14 +100,12 @@ def _by_engine(
     k: int,
     where: Filter,
     allowed: NDArray[np.bool_] | None,
-) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+) -> Found:
     """Ask the engine for candidates and order them in float64."""
     generation = view.manifest.current
     if where.persons:  # labels are ours, not the engine's: few rows, embedded on the spot
         rows = np.flatnonzero(_allowed(view, where, ""))  # type: ignore[arg-type]
-        ids = view.table.ids[rows].tolist()
-        features = features_of(engine, ids, view.manifest.width)
-        vectors = np.asarray(view.model.embed(features), np.float32)
+        vectors = _embeddings(engine, view, rows)
     else:
         exact = not generation.indexed
         ids, vectors = engine.nearest(generation.number, query, _MORE * k + 1, where, exact=exact)
@@ -92,31 +115,31 @@ def _by_engine(
             visible &= allowed[rows]
         rows, vectors = rows[visible], vectors[visible]
     if not len(rows):
-        return rows, np.empty(0)
+        return Found(rows, np.empty(0))
     order = np.argsort(rows)  # equal distances keep the order of the table
     [(local, distances)] = ExactIndex(vectors[order]).search(query[None], k)
-    return rows[order][local], distances
+    return Found(rows[order][local], distances)
 
 
-def _hits(
-    view: View, rows: NDArray[np.intp], distances: NDArray[np.float64], like: str
-) -> list[Hit]:
+def _hits(view: View, found: Found, k: int, like: str) -> list[Hit]:
+    rows, distances = found.rows[:k], found.distances[:k]
     probabilities: Any = view.model.probability(distances) if len(rows) else None
     hits = []
-    for rank, (row, distance) in enumerate(zip(rows.tolist(), distances.tolist(), strict=True), 1):
+    for place, (row, distance) in enumerate(zip(rows.tolist(), distances.tolist(), strict=True)):
         time = float(view.table.times[row])
         sighting = str(view.table.ids[row])
         hits.append(
             Hit(
-                rank=rank,
+                rank=place + 1,
                 id=sighting,
                 person=view.labels.person(sighting),
                 camera=str(view.table.cameras[row]),
                 time=None if np.isnan(time) else time,
                 source=str(view.table.sources[row]),
                 distance=distance,
-                probability=None if probabilities is None else float(probabilities[rank - 1]),
+                probability=None if probabilities is None else float(probabilities[place]),
                 verdict=view.labels.verdict(like, sighting) if like else None,
+                rank_before=None if found.before is None else int(found.before[place]),
             )
         )
     return hits

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from resight.errors import StoreError
 from resight.gallery.engines.base import Engine, Floats32, Table
 from resight.gallery.index import ExactIndex
 from resight.gallery.labels import Entry, Labels
-from resight.gallery.manifest import Manifest
+from resight.gallery.manifest import Manifest, load_model
 
 _BATCH = 256
 
@@ -64,25 +65,61 @@ def features_of(engine: Engine, ids: list[str], width: int) -> Floats32:
     return features
 
 
-def embed_missing(
+def embed_rows(engine: Engine, generation: int, width: int, model: Any, part: Table) -> None:
+    """Embed sightings from their stored descriptors; those removed meanwhile are passed over.
+
+    Parameters
+    ----------
+    width : int
+        Length of a descriptor.
+    """
+    found = engine.fetch(part.ids.tolist(), "feature")
+    part = part.select(np.array([sighting in found for sighting in part.ids.tolist()], bool))
+    if not len(part):
+        return
+    features = np.empty((len(part), width), np.float32)
+    for row, sighting in enumerate(part.ids.tolist()):
+        features[row] = np.frombuffer(found[sighting], "<f4")
+    engine.embed(generation, part, np.asarray(model.embed(features), np.float32))
+
+
+def _embed_missing(
     engine: Engine, manifest: Manifest, model: Any, table: Table, present: set[str]
 ) -> int:
-    """Embed sightings that lack an embedding, from their stored descriptors; return how many."""
+    """Embed sightings that lack an embedding; return how many."""
     lacking = np.flatnonzero([sighting not in present for sighting in table.ids.tolist()])
     for start in range(0, len(lacking), _BATCH):
         part = table.select(lacking[start : start + _BATCH])
-        features = features_of(engine, part.ids.tolist(), manifest.width)
-        engine.embed(manifest.current.number, part, np.asarray(model.embed(features), np.float32))
+        embed_rows(engine, manifest.current.number, manifest.width, model, part)
     return len(lacking)
 
 
-def with_new_labels(engine: Engine, view: View, version: tuple[object, object]) -> View:
-    """Take over everything but what was taught."""
-    labels = Labels(view.table.ids, view.table.persons, read_journal(engine))
-    return replace(view, labels=labels, version=version)
+def current_view(engine: Engine, last: View | None, memory_limit: int) -> View:
+    """Read the gallery, or of it what has changed since the `last` view."""
+    version = engine.version()
+    if last is not None and last.version == version:
+        return last
+    if last is not None and last.version[0] == version[0]:
+        labels = Labels(last.table.ids, last.table.persons, read_journal(engine))
+        return replace(last, labels=labels, version=version)
+    manifest = Manifest.read(engine)
+    if last is not None and last.manifest.current.number == manifest.current.number:
+        return _load(engine, manifest, last.model, memory_limit)
+    return _load(engine, manifest, _model(engine, manifest), memory_limit)
 
 
-def load_view(engine: Engine, manifest: Manifest, model: Any, memory_limit: int) -> View:
+def _model(engine: Engine, manifest: Manifest) -> Any:
+    model = load_model(engine, manifest.current.number)
+    if model.descriptor_fingerprint != manifest.descriptor:
+        raise StoreError(
+            f"gallery {engine.uri} holds descriptors {manifest.descriptor}, this version of "
+            f"resight computes {model.descriptor_fingerprint}: the two cannot be compared. Use "
+            "the version that made the gallery, or create a new one and add the images again"
+        )
+    return model
+
+
+def _load(engine: Engine, manifest: Manifest, model: Any, memory_limit: int) -> View:
     """Read the gallery into memory, filling in embeddings that are missing."""
     version = engine.version()  # read first: a change during loading is seen at the next look
     table = engine.table()
@@ -105,6 +142,6 @@ def _load_embeddings(engine: Engine, manifest: Manifest, model: Any, table: Tabl
             known = rows >= 0  # the others are leftovers of an add that was killed
             embeddings[rows[known]] = vectors[known]
             present.update(ids[known].tolist())
-        if attempt or not embed_missing(engine, manifest, model, table, present):
+        if attempt or not _embed_missing(engine, manifest, model, table, present):
             break
     return embeddings

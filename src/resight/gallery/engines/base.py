@@ -154,6 +154,10 @@ class Engine(ABC):
         """Yield (ids, embeddings) in batches, in any order, possibly with leftover ids."""
 
     @abstractmethod
+    def embedded(self, generation: int) -> set[str]:
+        """Return the ids that have an embedding of a generation, without reading the vectors."""
+
+    @abstractmethod
     def build_index(self, generation: int) -> None:
         """Build the engine's approximate index over the embeddings of a generation."""
 

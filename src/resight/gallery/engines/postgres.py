@@ -6,178 +6,41 @@ All tables live in one schema, named by the part of the URI after ``#`` (default
 
 from __future__ import annotations
 
-import re
-import threading
-import weakref
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 import psycopg
 from numpy.typing import NDArray
-from pgvector.psycopg import register_vector
 from psycopg import sql
 
-from resight.errors import InputError, StoreError
-from resight.gallery.engines.base import Column, Engine, Floats32, Rows, Table
+from resight.errors import StoreError
+from resight.gallery.engines._postgres_documents import PostgresDocuments
+from resight.gallery.engines._postgres_tables import (
+    META,
+    about,
+    condition,
+    insert_embeddings,
+    lists,
+)
+from resight.gallery.engines.base import Column, Floats32, Rows, Table
 from resight.gallery.filters import Filter
 
-_TABLES = """
-CREATE TABLE documents (name text PRIMARY KEY, content bytea NOT NULL);
-CREATE TABLE journal (
-    number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    name text NOT NULL, key text NOT NULL, content text NOT NULL);
-CREATE TABLE sightings (
-    number bigint GENERATED ALWAYS AS IDENTITY, id text PRIMARY KEY, person text NOT NULL,
-    camera text NOT NULL, time float8, sequence text NOT NULL, source text NOT NULL,
-    added float8 NOT NULL, image bytea NOT NULL, feature bytea NOT NULL);
-CREATE TABLE changes (number bigint NOT NULL);
-INSERT INTO changes VALUES (0);
-"""
-_META = "id, person, camera, time, sequence, source, added"
 
-
-class PostgresEngine(Engine):
+class PostgresEngine(PostgresDocuments):
     """A gallery as tables of one schema of a PostgreSQL database."""
-
-    def __init__(self, uri: str) -> None:
-        self.uri = uri
-        address, _, name = uri.partition("#")
-        if name and not re.fullmatch(r"[a-z][a-z0-9_]{0,50}", name):
-            raise InputError(
-                f"gallery name {name!r} after '#': use a letter, then letters, digits or '_' "
-                "(lower case)"
-            )
-        self._address = address
-        self._schema = name or "resight"
-        self._lock = threading.RLock()
-        self._connection: psycopg.Connection[Any] | None = None
-
-    @contextmanager
-    def _transaction(self) -> Iterator[psycopg.Connection[Any]]:
-        """One transaction on a live connection; what the driver raises is put in words."""
-        with self._lock:
-            try:
-                connection = self._connected()
-                with connection.transaction():
-                    yield connection
-            except psycopg.Error as error:
-                raise self._explained(error) from error
-
-    def _connected(self) -> psycopg.Connection[Any]:
-        if self._connection is None or self._connection.closed:
-            connection = psycopg.connect(self._address, autocommit=True, connect_timeout=10)
-            schema = sql.Identifier(self._schema)
-            connection.execute(sql.SQL("SET search_path TO {}, public").format(schema))
-            if connection.execute("SELECT to_regtype('vector')").fetchone() != (None,):
-                register_vector(connection)
-            weakref.finalize(self, connection.close)  # galleries need not be closed by hand
-            self._connection = connection
-        return self._connection
-
-    def _explained(self, error: psycopg.Error) -> StoreError:
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        where = f"gallery {_without_password(self.uri)}"
-        if isinstance(error, psycopg.OperationalError):
-            return StoreError(
-                f"{where}: no connection to the database, or it was lost ({first}). Nothing of "
-                "this "
-                "step was stored, everything before it is safe; run the same command again once "
-                "the server answers"
-            )
-        return StoreError(
-            f"{where}: the database refused ({first}). `resight gallery check` lists what is wrong"
-        )
-
-    def exists(self) -> bool:
-        """Whether the schema has our tables."""
-        with self._transaction() as c:
-            return c.execute(
-                "SELECT to_regclass(%s)", (f"{self._schema}.documents",)
-            ).fetchone() != (None,)
-
-    def create(self) -> None:
-        """Make schema, extension and tables in one transaction."""
-        with self._transaction() as c:
-            c.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
-            c.execute(
-                sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(self._schema))
-            )
-            c.execute(_TABLES)
-        self.close()  # the next connection knows the vector type
-
-    @contextmanager
-    def _change(self) -> Iterator[psycopg.Connection[Any]]:
-        with self._transaction() as c:
-            yield c
-            c.execute("UPDATE changes SET number = number + 1")
-
-    def version(self) -> tuple[object, object]:
-        """Return the number of changes so far, and the last label."""
-        with self._transaction() as c:
-            changes = c.execute("SELECT number FROM changes").fetchone()
-            query = "SELECT max(number) FROM journal WHERE name = 'labels'"
-            return changes, c.execute(query).fetchone()
-
-    def get(self, name: str) -> bytes | None:
-        """Read a document."""
-        with self._transaction() as c:
-            row = c.execute("SELECT content FROM documents WHERE name = %s", (name,)).fetchone()
-        return None if row is None else bytes(row[0])
-
-    def put(self, documents: dict[str, bytes]) -> None:
-        """Write documents in one transaction."""
-        with self._change() as c:
-            c.cursor().executemany(
-                "INSERT INTO documents VALUES (%s, %s) ON CONFLICT (name) DO UPDATE "
-                "SET content = excluded.content",
-                list(documents.items()),
-            )
-
-    def names(self, prefix: str) -> list[str]:
-        """List documents."""
-        with self._transaction() as c:
-            rows = c.execute("SELECT name FROM documents").fetchall()
-        return sorted(name for (name,) in rows if name.startswith(prefix))
-
-    def drop(self, names: Sequence[str]) -> None:
-        """Remove documents."""
-        with self._change() as c:
-            c.execute("DELETE FROM documents WHERE name = ANY(%s)", (list(names),))
-
-    def append(self, journal: str, key: str, text: str) -> None:
-        """Add one entry."""
-        with self._transaction() as c:
-            c.execute(
-                "INSERT INTO journal (name, key, content) VALUES (%s, %s, %s)", (journal, key, text)
-            )
-
-    def read(self, journal: str) -> list[tuple[str, str]]:
-        """Return the entries in the order of insertion."""
-        query = "SELECT key, content FROM journal WHERE name = %s ORDER BY number"
-        with self._transaction() as c:
-            return [(key, text) for key, text in c.execute(query, (journal,)).fetchall()]
-
-    def strike(self, journal: str, keys: Sequence[str]) -> None:
-        """Remove entries."""
-        with self._change() as c:
-            c.execute(
-                "DELETE FROM journal WHERE name = %s AND key = ANY(%s)", (journal, list(keys))
-            )
 
     def add(self, rows: Rows, generation: int) -> None:
         """Add sightings and embeddings in one transaction."""
         t = rows.table
         features = [row.astype("<f4").tobytes() for row in rows.features]
-        values = zip(*_lists(t), rows.images, features, strict=True)
+        values = zip(*lists(t), rows.images, features, strict=True)
         with self._change() as c:
             c.cursor().executemany(
-                f"INSERT INTO sightings ({_META}, image, feature) "
+                f"INSERT INTO sightings ({META}, image, feature) "
                 "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (id) DO NOTHING",
                 list(values),
             )
-            _insert_embeddings(c, generation, t, rows.embeddings)
+            insert_embeddings(c, generation, t, rows.embeddings)
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove rows everywhere in one transaction."""
@@ -185,12 +48,12 @@ class PostgresEngine(Engine):
         with self._change() as c:
             c.execute("DELETE FROM sightings WHERE id = ANY(%s)", (list(ids),))
             for generation in generations:
-                c.execute(_about("DELETE FROM {} WHERE id = ANY(%s)", generation), (list(ids),))
+                c.execute(about("DELETE FROM {} WHERE id = ANY(%s)", generation), (list(ids),))
 
     def table(self) -> Table:
         """Read what is known about the sightings."""
         with self._transaction() as c:
-            rows = c.execute(f"SELECT {_META} FROM sightings ORDER BY added, id").fetchall()
+            rows = c.execute(f"SELECT {META} FROM sightings ORDER BY added, id").fetchall()
         if not rows:
             return Table.empty()
         columns = list(zip(*rows, strict=True))
@@ -210,16 +73,16 @@ class PostgresEngine(Engine):
 
     def start_generation(self, generation: int, width: int) -> None:
         """Make an empty table of embeddings."""
-        with self._change() as c:
-            c.execute(_about("DROP TABLE IF EXISTS {}", generation))
+        with self._transaction() as c:
+            c.execute(about("DROP TABLE IF EXISTS {}", generation))
             columns = "(id text PRIMARY KEY, camera text NOT NULL, time float8, "
             columns += f"vector vector({width}) NOT NULL)"
-            c.execute(_about("CREATE TABLE {} " + columns, generation))
+            c.execute(about("CREATE TABLE {} " + columns, generation))
 
     def drop_generation(self, generation: int) -> None:
         """Remove a table of embeddings."""
         with self._change() as c:
-            c.execute(_about("DROP TABLE IF EXISTS {}", generation))
+            c.execute(about("DROP TABLE IF EXISTS {}", generation))
 
     def generations(self) -> list[int]:
         """List tables of embeddings."""
@@ -231,9 +94,9 @@ class PostgresEngine(Engine):
             )
 
     def embed(self, generation: int, table: Table, embeddings: Floats32) -> None:
-        """Store embeddings of sightings."""
-        with self._change() as c:
-            _insert_embeddings(c, generation, table, embeddings)
+        """Store embeddings of sightings: derived, so that nobody need read the gallery again."""
+        with self._transaction() as c:
+            insert_embeddings(c, generation, table, embeddings)
 
     def embeddings(
         self, generation: int, width: int
@@ -241,26 +104,31 @@ class PostgresEngine(Engine):
         """Yield the table of embeddings in batches."""
         batches = []
         with self._transaction() as c, c.cursor("embeddings", binary=True) as cursor:
-            cursor.execute(_about("SELECT id, vector FROM {}", generation))
+            cursor.execute(about("SELECT id, vector FROM {}", generation))
             while rows := cursor.fetchmany(20_000):
                 ids, vectors = zip(*rows, strict=True)
                 batches.append((np.array(ids, str), np.stack([v.to_numpy() for v in vectors])))
         return iter(batches)
 
+    def embedded(self, generation: int) -> set[str]:
+        """Read the ids only."""
+        with self._transaction() as c:
+            return {key for (key,) in c.execute(about("SELECT id FROM {}", generation)).fetchall()}
+
     def build_index(self, generation: int) -> None:
         """Build pgvector's HNSW index and an index for the filters."""
         with self._change() as c:
             c.execute("SET LOCAL maintenance_work_mem = '1GB'")
-            c.execute(_about("CREATE INDEX ON {} USING hnsw (vector vector_l2_ops)", generation))
-            c.execute(_about("CREATE INDEX ON {} (camera, time)", generation))
+            c.execute(about("CREATE INDEX ON {} USING hnsw (vector vector_l2_ops)", generation))
+            c.execute(about("CREATE INDEX ON {} (camera, time)", generation))
 
     def nearest(
         self, generation: int, query: Floats32, k: int, where: Filter, *, exact: bool
     ) -> tuple[list[str], Floats32]:
         """Search by scan or by index; the index goes on until the filter has let k through."""
-        condition, values = _condition(where)
-        search = _about(
-            f"SELECT id, vector FROM {{}} {condition} ORDER BY vector <-> %s LIMIT %s", generation
+        allowed, values = condition(where)
+        search = about(
+            f"SELECT id, vector FROM {{}} {allowed} ORDER BY vector <-> %s LIMIT %s", generation
         )
         with self._transaction() as c:
             if exact:
@@ -314,49 +182,3 @@ class PostgresEngine(Engine):
             except StoreError as error:
                 damaged.append(f"table {name}: {error}")
         return damaged
-
-    def close(self) -> None:
-        """Close the connection."""
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-            self._connection = None
-
-
-def _about(statement: str, generation: int) -> sql.Composed:
-    """Put the name of a table of embeddings into a statement."""
-    return sql.SQL(statement).format(sql.Identifier(f"embeddings_{generation}"))  # type: ignore[arg-type]
-
-
-def _lists(table: Table) -> list[list[Any]]:
-    times = [None if np.isnan(time) else float(time) for time in table.times]
-    texts = [a.tolist() for a in (table.ids, table.persons, table.cameras)]
-    return [*texts, times, table.sequences.tolist(), table.sources.tolist(), table.added.tolist()]
-
-
-def _insert_embeddings(
-    connection: psycopg.Connection[Any], generation: int, table: Table, embeddings: Floats32
-) -> None:
-    ids, _, cameras, times, *_ = _lists(table)
-    statement = "INSERT INTO {} VALUES (%s, %s, %s, %s) ON CONFLICT (id) DO NOTHING"
-    rows = list(zip(ids, cameras, times, np.asarray(embeddings, np.float32), strict=True))
-    connection.cursor().executemany(_about(statement, generation), rows)
-
-
-def _condition(where: Filter) -> tuple[str, list[Any]]:
-    parts: list[str] = []
-    values: list[Any] = []
-    for text, value in (
-        ("camera = ANY(%s)", list(where.cameras)),
-        ("NOT camera = ANY(%s)", list(where.exclude_cameras)),
-        ("time >= %s", where.after),
-        ("time <= %s", where.before),
-    ):
-        if value is not None and value != []:
-            parts.append(text)
-            values.append(value)
-    return ("WHERE " + " AND ".join(parts) if parts else ""), values
-
-
-def _without_password(uri: str) -> str:
-    return re.sub(r"(//[^:/@]*):[^@/]*@", r"\1:***@", uri)

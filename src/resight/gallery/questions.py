@@ -1,0 +1,39 @@
+"""Queries on their way into a search: images read and checked, descriptors of the right kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.errors import InputError
+from resight.gallery import crops
+from resight.gallery.adding import Described
+from resight.gallery.manifest import Manifest
+
+Query = str | Path | NDArray[np.uint8]
+
+
+def picture_of(query: Query) -> NDArray[np.uint8]:
+    """Read the image of a query, refusing what cannot show a person."""
+    name = "the query"
+    if isinstance(query, (str, Path)):
+        name = str(query)
+        query = crops.decode(crops.read(Path(query)), name)
+    crops.check(query, name)
+    return query
+
+
+def check_described(manifest: Manifest, described: Described, n_rows: int | None = None) -> None:
+    """Refuse descriptors of another kind or shape, and values that are not finite."""
+    if described.fingerprint != manifest.descriptor:
+        raise InputError(
+            f"these descriptors were made by {described.fingerprint}, the gallery holds "
+            f"{manifest.descriptor}; compute them with the gallery's own model"
+        )
+    shape = (described.features.shape[0] if n_rows is None else n_rows, manifest.width)
+    if described.features.shape != shape:
+        raise InputError(f"descriptors have shape {described.features.shape}, expected {shape}")
+    if not np.isfinite(described.features).all():
+        raise InputError("descriptors hold NaN or infinite values; compute them again")

@@ -1,0 +1,150 @@
+"""Another model for a gallery: a job that may be killed at any moment and goes on where it was.
+
+The new model and the note that it is on its way are stored first, embeddings follow in batches,
+each in one commit. The switch is the replacement of the manifest, one document, when all are there:
+until then nobody reads the new embeddings, from then on nobody the old ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+from resight.errors import InputError, StoreError
+from resight.gallery.engines.base import Engine
+from resight.gallery.manifest import (
+    Generation,
+    Manifest,
+    Origin,
+    drop_model,
+    store_model,
+    trained_on,
+)
+from resight.gallery.view import embed_rows
+
+_NOTE = "rebuild"  # the document that names the model on its way
+_PASSES = 5  # later ones embed what was added meanwhile; searches fill in the very last
+BATCH = 512
+
+
+def rebuild(
+    engine: Engine,
+    model: Any,
+    origin: Origin,
+    examples: Sequence[str],
+    on_step: Callable[[float], None] | None,
+    batch_size: int,
+) -> None:
+    """Embed every sighting with another model, then switch; see `Gallery.rebuild`."""
+    manifest = Manifest.read(engine)
+    if model.descriptor_fingerprint != manifest.descriptor:
+        raise InputError(
+            f"the model describes images by {model.descriptor_fingerprint}, the gallery holds "
+            f"{manifest.descriptor}; fit a model on the same descriptors or create a new gallery"
+        )
+    job = _resumed(engine, manifest, model, origin, examples)
+    if job is None:
+        job = _begun(engine, manifest, model, origin, examples)
+    for share in _embedded(engine, manifest.width, job, model, batch_size):
+        if on_step is not None:
+            on_step(share)
+    _switch(engine, job)
+
+
+def undo(engine: Engine) -> None:
+    """Go back to the model before the current one."""
+    manifest = Manifest.read(engine)
+    if len(manifest.history) < 2:
+        raise InputError("there is no earlier model to go back to")
+    replace(manifest, history=manifest.history[:-1]).store(engine)
+    drop_model(engine, manifest.current.number)
+
+
+def embedding_width(model: Any, n_features: int) -> int:
+    """Embed nothing much to learn the width; a metric without embeddings says why it has none."""
+    return int(np.asarray(model.embed(np.zeros((1, n_features), np.float32))).shape[1])
+
+
+def pending(engine: Engine) -> Generation | None:
+    """Return the model that is on its way, None if there is none."""
+    content = engine.get(_NOTE)
+    if content is None:
+        return None
+    job = Generation(**json.loads(content))
+    used = {generation.number for generation in Manifest.read(engine).history}
+    return None if job.number in used else job
+
+
+def unfinished(engine: Engine) -> list[int]:
+    """List models that something is stored of, though the manifest does not name them."""
+    used = {generation.number for generation in Manifest.read(engine).history}
+    stored = {int(name.split("/")[1]) for name in engine.names("model/")}
+    return sorted((stored | set(engine.generations())) - used)
+
+
+def _resumed(
+    engine: Engine, manifest: Manifest, model: Any, origin: Origin, examples: Sequence[str]
+) -> Generation | None:
+    """Return the job that was begun for the same model, None if there is none."""
+    job = pending(engine)
+    if job is None or (job.fingerprint, job.origin) != (model.fingerprint, origin):
+        return None
+    if job.width != embedding_width(model, manifest.width):
+        return None
+    if job.number not in engine.generations() or trained_on(engine, job.number) != list(examples):
+        return None
+    return job
+
+
+def _begun(
+    engine: Engine, manifest: Manifest, model: Any, origin: Origin, examples: Sequence[str]
+) -> Generation:
+    """Make room for a model's embeddings; its number was never used before."""
+    taken = [generation.number for generation in manifest.history] + unfinished(engine)
+    width = embedding_width(model, manifest.width)
+    job = Generation(max(taken) + 1, model.fingerprint, width, origin)
+    engine.start_generation(job.number, width)
+    store_model(engine, job.number, model, examples)
+    engine.put({_NOTE: json.dumps(asdict(job)).encode()})
+    return job
+
+
+def _embedded(
+    engine: Engine, n_features: int, job: Generation, model: Any, batch_size: int
+) -> Iterator[float]:
+    """Embed what has no embedding yet; yield the share that is done after each batch."""
+    for _ in range(_PASSES):
+        table = engine.table()
+        present = engine.embedded(job.number)
+        lacking = np.flatnonzero([sighting not in present for sighting in table.ids.tolist()])
+        if not len(lacking):
+            return
+        done = len(table) - len(lacking)
+        for start in range(0, len(lacking), batch_size):
+            part = table.select(lacking[start : start + batch_size])
+            embed_rows(engine, job.number, n_features, model, part)
+            done += len(part)
+            yield done / len(table)
+
+
+def _switch(engine: Engine, job: Generation) -> None:
+    """Put the new model in use and remove those that nobody can go back to."""
+    manifest = Manifest.read(engine)  # again: it may have changed since the job was begun
+    if job.number not in {generation.number for generation in manifest.history}:
+        if pending(engine) != job:
+            raise StoreError(
+                f"gallery {engine.uri}: another process began to put another model in use; this "
+                "one was not. Wait for it and run the same command again"
+            )
+        base, *later = (*manifest.history, job)
+        replace(manifest, history=(base, *later[-2:])).store(engine)
+    other = pending(engine)  # begun by another process after our switch
+    for number in unfinished(engine):
+        if other is None or number != other.number:
+            drop_model(engine, number)
+    if other is None:
+        engine.drop([_NOTE])
