@@ -50,9 +50,6 @@ class LearnerSpec:
 
 AUTO = "auto"
 
-# The authors' features as they are; half the time, and equal rankings.
-MLAPG_OF_TABLES = {"scale": None, "precision": "float32"}
-
 _ALL = (
     LearnerSpec("euclidean", "Euclidean", "learners.euclidean:Euclidean"),
     LearnerSpec("kxqda", "k-XQDA", "learners.kxqda:KXQDA"),
@@ -67,7 +64,7 @@ _ALL = (
     LearnerSpec("kmfa", "kMFA", "learners.kernel_mfa:KernelMFA"),
     LearnerSpec("nfst", "NFST", "learners.nfst:NFST"),
     LearnerSpec("knfst", "KNFST", "learners.kernel_nfst:KernelNFST"),
-    LearnerSpec("mlapg", "MLAPG", "learners.mlapg:MLAPG", False, MLAPG_OF_TABLES),
+    LearnerSpec("mlapg", "MLAPG", "learners.mlapg:MLAPG", False, {"scale": None}),
     LearnerSpec("lmnn", "LMNN", "learners.lmnn:LMNN"),
     LearnerSpec("itml", "ITML", "learners.itml:ITML"),
 )
