@@ -46,6 +46,7 @@ def test_json_with_conditions(place: Path, capsys: pytest.CaptureFixture[str]) -
     assert main(words) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["schema"] == "resight.search/1"
+    assert told["reranking"] is None
     first, second = told["queries"]
     assert first == second
     assert sorted(hit["time"] for hit in first["hits"]) == [600.0, 660.0, 720.0]
@@ -62,6 +63,26 @@ def test_page(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert "http" not in page.replace("http-equiv", "")
 
 
+def test_re_ranked_results_are_marked(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = str(place / "cameras/camera-2/0002/0001.png")
+    words = ["search", str(place / "gallery"), image(place), other, "-k", "3", "--rerank"]
+    assert main([*words, "k-reciprocal"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("re-ranked by k-reciprocal: post-processing that uses the gallery")
+    assert lines[2].split()[:2] == ["rank", "was"]
+    assert main([*words, "cross-view", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["reranking"]["method"] == "cross-view"
+    assert "post-processing" in told["reranking"]["note"]
+    assert all(hit["rank_before"] for query in told["queries"] for hit in query["hits"])
+    file = tmp_path / "found.html"
+    assert main([*words, "k-reciprocal", "--html", str(file)]) == 0
+    assert "Re-ranked by k-reciprocal: post-processing" in file.read_text()
+    assert "was " in file.read_text()
+
+
 def test_nothing_found_says_how_to_widen(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["search", str(place / "gallery"), image(place)]
     assert main([*words, "--camera", "camera-2", "--before", "5"]) == 0
@@ -74,6 +95,8 @@ def test_nothing_found_says_how_to_widen(place: Path, capsys: pytest.CaptureFixt
         (["--camera", "camera-3"], "did you mean 'camera-"),
         (["--after", "noon"], "is no time"),
         (["--after", "9", "--before", "3"], "later than"),
+        (["--rerank", "cross-view"], "two or more images"),
+        (["--rerank", "reciprocal"], "did you mean 'k-reciprocal'"),
     ],
 )
 def test_mistakes(

@@ -59,16 +59,28 @@ def add(
     root: _Root = None,
     camera: _Camera = None,
     unlabelled: _Unlabelled = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="local processes that describe images; one per core if not given"),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Dask scheduler, tcp://HOST:PORT: its workers do it"),
+    ] = None,
     json: _Json = False,
 ) -> None:
     """Add sightings; what is there already is passed over, so a stopped command goes on."""
     from resight._progress import progress
+    from resight.experiments import executors
     from resight.gallery import Gallery
 
+    if jobs is not None and cluster is not None:
+        raise typer.BadParameter("give --jobs (this machine) or --cluster, not both")
     sightings = _sightings(data, root, camera, unlabelled)
     gallery = Gallery.open(place)
-    with progress("adding", len(sightings)) as advance:
-        result = gallery.add(sightings, on_batch=lambda ids: advance(len(ids)))
+    workers = executors.local(jobs) if cluster is None else executors.cluster(cluster)
+    with workers, progress("adding", len(sightings)) as advance:
+        result = gallery.add(sightings, on_batch=lambda ids: advance(len(ids)), executor=workers)
     for path, reason in result.failures[:_SHOWN]:
         say(f"not added: {path}: {reason}")
     if len(result.failures) > _SHOWN:
@@ -153,12 +165,24 @@ def check(place: _Place, json: _Json = False) -> None:
 
 @app.command()
 def rebuild(place: _Place, model: _Model) -> None:
-    """Use another model: embeds all sightings again from their stored descriptors."""
+    """Use another model: embeds all sightings again from their stored descriptors.
+
+    A stopped command goes on where it was; until it is done, searches use the old model.
+    """
+    from resight._progress import progress
     from resight.gallery import Gallery
     from resight.modelfiles import load
 
     gallery = Gallery.open(place)
-    gallery.rebuild(load(model))
+    with progress("embedding", 100) as advance:
+        done = 0
+
+        def on_step(share: float) -> None:
+            nonlocal done
+            advance(int(100 * share) - done)
+            done = int(100 * share)
+
+        gallery.rebuild(load(model), on_step=on_step)
     print(f"{len(gallery)} sightings are now searched with {model}")
 
 

@@ -12,6 +12,7 @@ from resight.cli._common import print_json, say, verb
 
 if TYPE_CHECKING:
     from resight.gallery import Gallery, Hit
+    from resight.gallery.reranking import Rerank
 
 app = verb("Find the sightings in a gallery that look most like a person.")
 SCHEMA = "resight.search/1"
@@ -33,6 +34,14 @@ def search(
     person: Annotated[
         list[str] | None, typer.Option(help="only sightings labelled so (repeatable)")
     ] = None,
+    rerank: Annotated[
+        str | None,
+        typer.Option(
+            metavar="METHOD",
+            help="k-reciprocal or cross-view (two images or more): put the first 500 results of "
+            "each image in another order; post-processing that uses the gallery",
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="write a page with thumbnails")
@@ -40,6 +49,7 @@ def search(
 ) -> None:
     """Rank a gallery's sightings by how much they look like each image."""
     from resight.gallery import Filter, Gallery
+    from resight.gallery.reranking import NOTE, method_named
     from resight.gallery.times import parse
 
     where = Filter(
@@ -50,34 +60,34 @@ def search(
         tuple(person or ()),
     )
     opened = Gallery.open(gallery)
-    answers = [(path, _one(opened, path, k, where)) for path in images]
+    method = None if rerank is None else method_named(rerank)
+    found = opened.search_many(images, k, where, rerank=method)
+    answers = list(zip(images, found, strict=True))
     if html is not None:
-        _write_page(html, opened, answers)
+        _write_page(html, opened, answers, method)
         say(f"wrote {html}")
     if json:
-        print_json(_document(opened, answers))
+        print_json(_document(opened, answers, method))
     elif html is None:
+        if method is not None:
+            print(f"re-ranked by {method}: {NOTE}")
         for path, hits in answers:
             _print_table(path, hits, where)
 
 
-def _one(gallery: Gallery, path: Path, k: int, where: Any) -> list[Hit]:
-    return gallery.search(
-        path,
-        k,
-        cameras=where.cameras,
-        exclude_cameras=where.exclude_cameras,
-        after=where.after,
-        before=where.before,
-        persons=where.persons,
-    )
+def _document(
+    gallery: Gallery, answers: list[tuple[Path, list[Hit]]], method: Rerank | None
+) -> dict[str, Any]:
+    from resight.gallery.reranking import CANDIDATES, NOTE
 
-
-def _document(gallery: Gallery, answers: list[tuple[Path, list[Hit]]]) -> dict[str, Any]:
+    marked = None
+    if method is not None:
+        marked = {"method": method, "candidates": CANDIDATES, "note": NOTE}
     return {
         "schema": SCHEMA,
         "gallery": gallery.uri,
         "model": gallery.model.fingerprint,
+        "reranking": marked,
         "queries": [
             {"image": str(path), "hits": [asdict(hit) for hit in hits]} for path, hits in answers
         ],
@@ -92,25 +102,33 @@ def _print_table(path: Path, hits: list[Hit], where: Any) -> None:
         print(f"{path}: nothing found" + (f"; widen the search: {ways}" if ways else ""))
         return
     calibrated = hits[0].probability is not None
+    was = f"  {'was':>4}" if hits[0].rank_before is not None else ""
     print(f"{path}")
-    print(f"{'rank':>4}  {'distance':>9}  {'same':>5}  {'camera':<14} {'time':<19} person / id")
+    print(
+        f"{'rank':>4}{was}  {'distance':>9}  {'same':>5}  {'camera':<14} {'time':<19} person / id"
+    )
     for hit in hits:
         same = (
             f"{100 * hit.probability:.0f}%" if calibrated and hit.probability is not None else "-"
         )
+        was = f"  {hit.rank_before:>4}" if hit.rank_before is not None else ""
         print(
-            f"{hit.rank:>4}  {hit.distance:>9.4g}  {same:>5}  {hit.camera:<14} "
+            f"{hit.rank:>4}{was}  {hit.distance:>9.4g}  {same:>5}  {hit.camera:<14} "
             f"{show(hit.time):<19} {hit.person or 'unknown'} / {hit.id}"
         )
 
 
-def _write_page(file: Path, gallery: Gallery, answers: list[tuple[Path, list[Hit]]]) -> None:
+def _write_page(
+    file: Path, gallery: Gallery, answers: list[tuple[Path, list[Hit]]], method: Rerank | None
+) -> None:
     """Write one self-contained file: images are inside."""
     from resight._files import atomic_write
     from resight.gallery.crops import read
+    from resight.gallery.reranking import NOTE
     from resight.web.rendering import render_results
 
     queries = [(str(path), read(path), hits) for path, hits in answers]
-    page = render_results(gallery.uri, queries, gallery.image)
+    mark = "" if method is None else f"Re-ranked by {method}: {NOTE}."
+    page = render_results(gallery.uri, queries, gallery.image, mark)
     with atomic_write(file, "w") as stream:
         stream.write(page)

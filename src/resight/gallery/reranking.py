@@ -40,11 +40,17 @@ class Found(NamedTuple):
     before: Rows | None = None
 
 
+def method_named(name: str) -> Rerank:
+    """Return the method of that name."""
+    for method in METHODS:
+        if method == name:
+            return method
+    raise unknown_name("re-ranking", name, METHODS)
+
+
 def check(method: Rerank, n_queries: int) -> None:
     """Refuse an unknown method, and a single query where queries are compared with each other."""
-    if method not in METHODS:
-        raise unknown_name("re-ranking", method, METHODS)
-    if method == "cross-view" and n_queries < 2:
+    if method_named(method) == "cross-view" and n_queries < 2:
         raise InputError(
             "cross-view re-ranking compares the queries with each other: with one query it cannot "
             "change the order. Search for two or more images at once, or use k-reciprocal"

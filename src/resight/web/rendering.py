@@ -45,8 +45,12 @@ def render_results(
     gallery: str,
     queries: Sequence[tuple[str, bytes, list[Hit]]],
     image: Callable[[str], bytes],
+    mark: str = "",
 ) -> str:
-    """Make one self-contained page of search results: name, image and hits of each query."""
+    """Make one self-contained page of search results: name, image and hits of each query.
+
+    `mark` says above them what was done to their order.
+    """
     shown = [
         {
             "name": name,
@@ -56,7 +60,7 @@ def render_results(
         for name, content, hits in queries
     ]
     style = (STATIC / "page.css").read_text(encoding="utf-8")
-    return render("results.html", gallery=gallery, queries=shown, style=style)
+    return render("results.html", gallery=gallery, queries=shown, mark=mark, style=style)
 
 
 def data_uri(content: bytes) -> str:
