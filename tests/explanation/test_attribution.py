@@ -14,11 +14,12 @@ from resight.explanation.attribution import (
     EXACT,
     INTEGRATED,
     LEFT_OUT,
+    KernelTerm,
+    _fused_views,
     metric_of,
-    n_training_rows,
     opaque,
-    training_rows,
 )
+from resight.kernels import Kernel
 from resight.learners._base import KernelMetricLearner
 from resight.learners.euclidean import Euclidean
 from resight.model import Model
@@ -53,7 +54,7 @@ def sightings(n_people: int = 25) -> tuple[Any, Any, Any]:
     return X, persons, np.repeat([0, 1], n_people)
 
 
-def fitted(learner: Any, dtype: Any = np.float64, normalize: bool = True) -> tuple[Model, Any]:
+def fitted(learner: Any, dtype: Any = np.float64, normalize: bool = True) -> tuple[Any, Any]:
     X, persons, cameras = sightings()
     model = Model((), learner, normalize=normalize)
     if normalize:
@@ -61,7 +62,7 @@ def fitted(learner: Any, dtype: Any = np.float64, normalize: bool = True) -> tup
     return model.fit(X[:40].astype(dtype), persons[:40], cameras[:40]), X[40:].astype(dtype)
 
 
-def divided(model: Model, new: Any) -> tuple[Any, Any, str]:
+def divided(model: Any, new: Any) -> tuple[Any, Any, str]:
     metric = metric_of(model)
     A, B = metric.normalize(new[:5]), metric.normalize(new[5:])
     own = np.diagonal(model.distances(new[:5], new[5:]))
@@ -102,7 +103,7 @@ def test_the_definition_of_the_exact_parts() -> None:
     D = x[:5] - x[5:]
     M = model.learner.components_ @ model.learner.components_.T
     by_hand = D * (D @ M)
-    expected = np.stack([by_hand[:, GROUPS == g].sum(axis=1) for g in range(7)], axis=1)
+    expected = np.stack([by_hand[:, g == GROUPS].sum(axis=1) for g in range(7)], axis=1)
     np.testing.assert_allclose(divided(model, new)[0], expected, rtol=1e-9, atol=1e-12)
 
 
@@ -125,12 +126,12 @@ def test_gradients_are_those_of_the_distance(kernel: str) -> None:
     by_hand, step = np.zeros(7), 1e-5
     for t, weight in zip((nodes + 1) / 2, weights / 2, strict=True):
         for g in range(7):
-            way = np.where(GROUPS == g, half, 0.0)
+            way = np.where(g == GROUPS, half, 0.0)
             ahead, behind = (
-                metric.distances(middle + t * half + s * way, middle - t * half - s * way)[0]
+                model.learner.distances(middle + t * half + s * way, middle - t * half - s * way)
                 for s in (step, -step)
             )
-            by_hand[g] += weight * (ahead - behind) / (2 * step)
+            by_hand[g] += weight * (ahead - behind).item() / (2 * step)
     found = metric.divide(a, b, GROUPS)[0]
     np.testing.assert_allclose(found, by_hand, atol=1e-4 * abs(found).max())
 
@@ -157,21 +158,17 @@ def test_members_of_an_automatic_choice_add_up() -> None:
     parts, own, method = divided(model, new)
     assert method in (EXACT, INTEGRATED)
     np.testing.assert_allclose(parts.sum(axis=1), own, rtol=1e-6)
-    whole = opaque(model)
-    assert whole.method == LEFT_OUT
-    np.testing.assert_allclose(whole.distances(new[:5], new[5:]), own)
+    one = opaque(model).divide(new[:5], new[5:], np.zeros(N_FEATURES, np.intp))
+    np.testing.assert_allclose(one[:, 0], own)
 
 
-def test_training_rows_come_back_from_the_members() -> None:
+def test_training_rows_are_the_normalised_ones() -> None:
     X, _, _ = sightings()
     model, _ = fitted(KXQDA())
-    metric = metric_of(model)
-    chosen = np.array([3, 1])
-    assert n_training_rows(metric) == 40
-    np.testing.assert_allclose(
-        training_rows(metric, chosen), model.normalizer.transform(X[chosen]), atol=1e-12
-    )
-    assert n_training_rows(metric_of(fitted(XQDA())[0])) == 0
+    expected = model.normalizer.transform(X[:40])
+    rows: Any = metric_of(model).training_rows
+    np.testing.assert_allclose(rows, expected, atol=1e-12)
+    assert metric_of(fitted(XQDA())[0]).training_rows is None
 
 
 def test_a_precomputed_kernel_has_no_features() -> None:
@@ -180,3 +177,30 @@ def test_a_precomputed_kernel_has_no_features() -> None:
     model.fit(X @ X.T, persons, cameras)
     with pytest.raises(InputError, match="fit it on features"):
         metric_of(model)
+
+
+@pytest.mark.parametrize("mean", [False, True])
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
+def test_fused_kernels_are_sums_of_views(kernel: str, mean: bool) -> None:
+    """The distance by the definition of the fused kernel, descriptor by descriptor."""
+    rng = np.random.default_rng(0)
+    Z, C = rng.normal(size=(12, N_FEATURES)) / 5, rng.normal(size=(12, 4))
+    a, b = rng.normal(size=(2, 1, N_FEATURES)) / 5
+    weights, columns = [0.5, 2.0], [slice(0, 20), slice(20, 60)]
+    scales = [np.r_[np.full(20, 0.5), np.full(40, 2.0)]]
+    if mean:
+        scales = [np.r_[np.ones(20), np.zeros(40)], np.r_[np.zeros(20), np.ones(40)]]
+    kernels = [Kernel(kernel, gamma=0.7) for _ in scales]
+    for one, scale in zip(kernels, scales, strict=True):
+        one.fit_matrix(Z * np.sqrt(scale))
+
+    def values(x: Any) -> Any:
+        if not mean:
+            return kernels[0].rows(x * np.sqrt(scales[0]), Z * np.sqrt(scales[0]))
+        own = [k.rows(x[:, c], Z[:, c]) for k, c in zip(kernels, columns, strict=True)]
+        return sum(w * v for w, v in zip(weights, own, strict=True)) / sum(weights)
+
+    views = _fused_views(weights, mean, kernels, [0, 20, 60])
+    parts = KernelTerm(views, Z, C).divide(a, b, GROUPS)
+    distance = np.square((values(a) - values(b)) @ C).sum()
+    assert parts.sum() == pytest.approx(distance, rel=1e-8)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError
-from resight.explanation.kernel_path import integrated_gradients, times_rows
+from resight.explanation.kernel_path import View, integrated_gradients, times_rows
 from resight.kernels import OF_PRODUCTS, inner_products
 from resight.learners._base import KernelMetricLearner, MetricLearner
 from resight.learners.euclidean import Euclidean
@@ -23,53 +24,81 @@ Groups = NDArray[np.intp]
 EXACT = "exact"
 INTEGRATED = "integrated gradients"
 LEFT_OUT = "leave part out"
-METHODS = (EXACT, INTEGRATED, LEFT_OUT)  # from the soundest to the roughest
+
+
+class Term(Protocol):
+    """Something whose distance can be divided among groups of features; terms add up."""
+
+    def divide(self, A: Floats, B: Floats, groups: Groups) -> Floats:
+        """Return what each group adds to the distance of each pair, (n_pairs, n_groups)."""
 
 
 @dataclass(frozen=True)
-class Term:
-    """One learner whose distance, of rows times `scale` and divided by `unit`, is added."""
+class LinearTerm:
+    """d = (P^T D)^T M (P^T D) with D = a - b: the two products with P, and M (None = I)."""
 
-    learner: MetricLearner
-    scale: Any = 1.0  # number or array (n_features,)
-    unit: float = 1.0
+    down: Callable[[Floats], Floats]  # (n, n_features) -> (n, r)
+    up: Callable[[Floats], Floats]  # (n, r) -> (n, n_features)
+    metric: Floats | None = None
 
-    @property
-    def method(self) -> str:
-        """How its distance is divided among features."""
-        if _linear_map(self.learner) is not None:
-            return EXACT
-        kernel = getattr(getattr(self.learner, "kernel_", None), "kernel", None)
-        return INTEGRATED if isinstance(kernel, str) and kernel in OF_PRODUCTS else LEFT_OUT
+    def divide(self, A: Floats, B: Floats, groups: Groups) -> Floats:
+        """Add up D_f [P M P^T D]_f over the features of each group."""
+        D = A - B
+        U = self.down(D)  # (n_pairs, r)
+        return _grouped(D * self.up(U if self.metric is None else U @ self.metric), groups)
 
-    def distances(self, A: Floats, B: Floats) -> Floats:
-        """Return the distance of each row of A from the same row of B, (n,)."""
-        found = self.learner.distances(A * self.scale, B * self.scale)
-        return np.diagonal(found) / self.unit
 
-    def features(self, A: Floats, B: Floats) -> Floats:
-        """Return what each feature adds to the distance of each pair, (n_pairs, n_features)."""
-        A, B = A * self.scale, B * self.scale
-        if self.method == EXACT:
-            return _exact(self.learner, A - B) / self.unit
-        return integrated_gradients(self.learner, A, B) / self.unit
+@dataclass(frozen=True)
+class KernelTerm:
+    """d = |C^T (k(a) - k(b))|^2 with k a sum of kernels of inner products."""
+
+    views: tuple[View, ...]
+    rows: NDArray[Any]
+    coef: Floats
+
+    def divide(self, A: Floats, B: Floats, groups: Groups) -> Floats:
+        """Integrate gradients from equal rows to these."""
+        return _grouped(integrated_gradients(self.views, self.rows, self.coef, A, B), groups)
+
+
+@dataclass(frozen=True)
+class OpaqueTerm:
+    """A learner of which nothing is known but its distances."""
+
+    distances: Callable[[Floats, Floats], Floats]
+
+    def divide(self, A: Floats, B: Floats, groups: Groups) -> Floats:
+        """By how much the distance falls when a group is the same (its mean) in both rows."""
+        return np.array([self._falls(a, b, groups) for a, b in zip(A, B, strict=True)])
+
+    def _falls(self, a: Floats, b: Floats, groups: Groups) -> Floats:
+        n_groups = int(groups.max()) + 1
+        same = groups[None, :] == np.arange(n_groups + 1)[:, None]  # (n_groups + 1, n_features)
+        middle = (a + b) / 2.0
+        pairs = self.distances(np.where(same, middle, a), np.where(same, middle, b))
+        distances = np.diagonal(pairs)
+        return distances[-1] - distances[:-1]  # the last left nothing out
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A fitted model as a sum of terms over normalised features, which it divides into parts."""
+    """The distance of a fitted model over normalised features, which it divides into parts.
+
+    Attributes
+    ----------
+    normalize : callable
+        From descriptors (n, n_features) to the features that the decomposition is over.
+    method : str
+        How the distance is divided.
+    terms : tuple of Term
+    training_rows : array (n_train, n_features) or None
+        Normalised, where the learner keeps them.
+    """
 
     normalize: Callable[[Any], Floats]
+    method: str
     terms: tuple[Term, ...]
-
-    @property
-    def method(self) -> str:
-        """The roughest method that any of its terms needs."""
-        return max((term.method for term in self.terms), key=METHODS.index)
-
-    def distances(self, A: Floats, B: Floats) -> Floats:
-        """Return the distance of each row of A from the same row of B, (n,)."""
-        return np.sum([term.distances(A, B) for term in self.terms], axis=0)
+    training_rows: NDArray[Any] | None = None
 
     def divide(self, A: Floats, B: Floats, groups: Groups) -> Floats:
         """Divide the distance of each pair of rows among groups of features, (n_pairs, n_groups).
@@ -81,68 +110,65 @@ class Metric:
         groups : int array (n_features,)
             The group of each feature: 0, 1, 2, ...
         """
-        n_groups = int(groups.max()) + 1
-        if self.method == LEFT_OUT:
-            return np.array([self._left_out(a, b, groups) for a, b in zip(A, B, strict=True)])
-        total = np.zeros((len(A), n_groups))
-        for term in self.terms:
-            for row, of_features in zip(total, term.features(A, B), strict=True):
-                row += np.bincount(groups, weights=of_features, minlength=n_groups)
-        return total
-
-    def _left_out(self, a: Floats, b: Floats, groups: Groups) -> Floats:
-        """By how much the distance falls when a group is the same (its mean) in both rows."""
-        n_groups = int(groups.max()) + 1
-        same = groups[None, :] == np.arange(n_groups + 1)[:, None]  # (n_groups + 1, n_features)
-        middle = (a + b) / 2.0
-        distances = self.distances(np.where(same, middle, a), np.where(same, middle, b))
-        return distances[-1] - distances[:-1]  # the last left nothing out
+        return np.sum([term.divide(A, B, groups) for term in self.terms], axis=0)
 
 
 def metric_of(model: Any) -> Metric:
-    """Take a fitted model apart: one term, or those of the learners that it is made of."""
-    learner = model.learner
+    """Take the distance of a fitted model apart, as far as its learner is understood."""
+    learner: Any = model.learner
     if getattr(learner, "kernel", None) == "precomputed":
         raise InputError(
             "this learner was fitted on a precomputed kernel and has never seen features, so none "
             "can be named; fit it on features"
         )
-    if not hasattr(learner, "members_"):
-        return opaque(model)
-    terms = tuple(
-        Term(member, scale, unit)
-        for member, (scale, unit) in zip(learner.members_, learner.scales_, strict=True)
-    )
-    return Metric(_normalizing(model.normalizer, learner.normalizer_), terms)
+    if hasattr(learner, "kernels_"):
+        return _metric_of_auto(model)
+    rows, normalize = getattr(learner, "X_fit_", None), _normalizing(model.normalizer)
+    linear = _linear_term(learner)
+    if linear is not None:
+        return Metric(normalize, EXACT, (linear,), rows)
+    if rows is None or not isinstance(learner.kernel, str) or learner.kernel not in OF_PRODUCTS:
+        return Metric(normalize, LEFT_OUT, (OpaqueTerm(learner.distances),), rows)
+    term = KernelTerm((View(learner.kernel_),), rows, learner.coef_)
+    return Metric(normalize, INTEGRATED, (term,), rows)
 
 
 def opaque(model: Any) -> Metric:
-    """Take the model's learner as one term, whatever is inside."""
-    return Metric(_normalizing(model.normalizer), (Term(model.learner),))
+    """Look at nothing but the distances that a model's learner gives."""
+    return Metric(_normalizing(model.normalizer), LEFT_OUT, (OpaqueTerm(model.learner.distances),))
 
 
-def n_training_rows(metric: Metric) -> int:
-    """Count the training rows that the terms keep; kernel learners keep theirs."""
-    return max((len(rows) for _, rows in _kept(metric)), default=0)
+def _metric_of_auto(model: Any) -> Metric:
+    """Take AutoKXQDA apart: learners on fused kernels, all over the same training rows."""
+    learner = model.learner
+    terms = tuple(
+        KernelTerm(_fused_views(**kernel, ends=learner.ends_), learner.X_fit_, coef)
+        for kernel, coef in zip(learner.kernels_, learner.coefs_, strict=True)
+    )
+    linear = all(view.kernel.kernel == "linear" for term in terms for view in term.views)
+    normalize = _normalizing(model.normalizer, learner.normalizer_)
+    return Metric(normalize, EXACT if linear else INTEGRATED, terms, learner.X_fit_)
 
 
-def training_rows(metric: Metric, chosen: Groups) -> Floats:
-    """Return some normalised training rows, (len(chosen), n_features).
-
-    Columns that no term weighs are zero: they do not matter for any distance.
-    """
-    kept = _kept(metric)
-    found = np.zeros((len(chosen), kept[0][1].shape[1]))
-    for term, rows in kept:
-        scale = np.broadcast_to(term.scale, found.shape[1:])
-        used = scale > 0
-        found[:, used] = rows[chosen][:, used] / scale[used]
-    return found
+def _grouped(of_features: Floats, groups: Groups) -> Floats:
+    """Add up the columns of each group, (n_pairs, n_groups)."""
+    n_groups = int(groups.max()) + 1
+    rows = [np.bincount(groups, weights=row, minlength=n_groups) for row in of_features]
+    return np.array(rows, np.float64).reshape(-1, n_groups)
 
 
-def _kept(metric: Metric) -> list[tuple[Term, NDArray[Any]]]:
-    rows = [(term, getattr(term.learner, "X_fit_", None)) for term in metric.terms]
-    return [(term, kept) for term, kept in rows if kept is not None]
+def _fused_views(
+    weights: list[float], mean: bool, of: list[Any], ends: list[int]
+) -> tuple[View, ...]:
+    """Write a kernel over several descriptors as kernels over all features, some weighed 0."""
+    widths = [stop - start for start, stop in pairwise(ends)]
+    if not mean:
+        return (View(of[0], np.repeat(weights, widths)),)
+    used = [i for i, weight in enumerate(weights) if weight]
+    return tuple(
+        View(kernel, np.repeat(np.arange(len(widths)) == i, widths), weights[i] / sum(weights))
+        for i, kernel in zip(used, of, strict=True)
+    )
 
 
 def _normalizing(outer: Any, inner: Any = None) -> Callable[[Any], Floats]:
@@ -156,23 +182,14 @@ def _normalizing(outer: Any, inner: Any = None) -> Callable[[Any], Floats]:
     return normalize
 
 
-@dataclass(frozen=True)
-class _LinearMap:
-    """Distances d = (P^T delta)^T M (P^T delta): the two products with P, and M (None = I)."""
-
-    down: Callable[[Floats], Floats]  # (n, n_features) -> (n, r)
-    up: Callable[[Floats], Floats]  # (n, r) -> (n, n_features)
-    metric: Floats | None = None
-
-
-def _linear_map(learner: MetricLearner) -> _LinearMap | None:
+def _linear_term(learner: MetricLearner) -> LinearTerm | None:
     if isinstance(learner, Euclidean):
-        return _LinearMap(lambda D: D, lambda U: U)
+        return LinearTerm(lambda D: D, lambda U: U)
     if isinstance(learner, KernelMetricLearner):
         if learner.kernel != "linear":
             return None
         Z, C = np.asarray(learner.X_fit_), learner.coef_  # P = Z^T C is never formed
-        return _LinearMap(lambda D: inner_products(D, Z) @ C, lambda U: times_rows(U @ C.T, Z))
+        return LinearTerm(lambda D: inner_products(D, Z) @ C, lambda U: times_rows(U @ C.T, Z))
     P = getattr(learner, "components_", None)
     if P is None:
         return None
@@ -182,13 +199,4 @@ def _linear_map(learner: MetricLearner) -> _LinearMap | None:
     ):
         form = np.asarray(learner.metric_)
         metric = (form + form.T) / 2.0
-    return _LinearMap(lambda D: D @ P, lambda U: U @ P.T, metric)
-
-
-def _exact(learner: MetricLearner, D: Floats) -> Floats:
-    """delta_f [P M P^T delta]_f for each pair and feature, (n_pairs, n_features)."""
-    linear = _linear_map(learner)
-    if linear is None:
-        raise InputError(f"{type(learner).__name__} is not linear in the features")
-    U = linear.down(D)  # (n_pairs, r)
-    return D * linear.up(U if linear.metric is None else U @ linear.metric)
+    return LinearTerm(lambda D: D @ P, lambda U: U @ P.T, metric)

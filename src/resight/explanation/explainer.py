@@ -10,14 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from resight.errors import InputError
-from resight.explanation.attribution import (
-    LEFT_OUT,
-    metric_of,
-    n_training_rows,
-    opaque,
-    training_rows,
-)
-from resight.explanation.explanation import Explanation
+from resight.explanation.attribution import LEFT_OUT, metric_of, opaque
+from resight.explanation.explanation import PEOPLE, SHARES, Explanation
 from resight.explanation.parts import partition_of
 
 Floats = NDArray[np.float64]
@@ -26,7 +20,7 @@ Image = Path | str | NDArray[np.uint8]
 N_PAIRS = 24  # of different people, to tell what is usual
 _FEWER_PAIRS = 4  # where one pair takes as long as all of them do elsewhere
 _SEED = 0
-_AGREES = 1e-6  # relative difference of a sum of members and the distance of the whole
+_ADDS_UP = 1e-4  # relative: parts that miss the distance by more are not shown as its parts
 
 
 class Explainer:
@@ -39,7 +33,7 @@ class Explainer:
     references : array (n, n_features), optional
         Descriptors of sightings that tell what is usual between different people, such as some
         of a gallery. By default the training sightings, where the learner keeps them (kernel
-        learners do).
+        learners do); then only shares of the distance are compared, see `Explanation.compared`.
     persons : array (n,), optional
         Who is on them, so that pairs of one person are left out; empty text is unknown.
 
@@ -76,35 +70,39 @@ class Explainer:
                 f"{len(self.partition.of_feature)} features are needed"
             )
         distance = float(self.model.distances(pair[:1], pair[1:])[0, 0])
-        rows = self._metric.normalize(pair)
-        if len(self._metric.terms) > 1:
-            added = float(self._metric.distances(rows[:1], rows[1:])[0])
-            if abs(added - distance) > _AGREES * abs(distance):  # its members add up otherwise
-                self._metric = opaque(self.model)
-                rows = self._metric.normalize(pair)
+        contributions = self._divide(pair)
+        if self._metric.method != LEFT_OUT and not _adds_up(contributions, distance):
+            self._metric = opaque(self.model)  # a learner that works otherwise than thought
+            contributions = self._divide(pair)
         usual = self.usual
+        compared = SHARES if self._references is None else PEOPLE
         return Explanation(
             distance,
             self._metric.method,
             self.partition,
-            self._metric.divide(rows[:1], rows[1:], self.partition.of_feature)[0],
+            contributions,
             None if usual is None else usual.mean(axis=0),
             0 if usual is None else len(usual),
+            "" if usual is None else compared,
         )
+
+    def _divide(self, pair: NDArray[Any]) -> Floats:
+        rows = self._metric.normalize(pair)
+        return self._metric.divide(rows[:1], rows[1:], self.partition.of_feature)[0]
 
     @cached_property
     def usual(self) -> Floats | None:
         """Contributions of parts between different people, (n_pairs, n_parts); None if unknown."""
-        if self._references is None:
-            if not n_training_rows(self._metric):
-                return None
-            n_rows = n_training_rows(self._metric)
-            first, second = _pairs(n_rows, None, self._n_pairs)
-            A, B = (training_rows(self._metric, chosen) for chosen in (first, second))
-        else:
-            first, second = _pairs(len(self._references), self._persons, self._n_pairs)
-            A, B = (self._metric.normalize(self._references[chosen]) for chosen in (first, second))
-        return self._metric.divide(A, B, self.partition.of_feature) if len(first) else None
+        given, normalize = self._references, self._metric.normalize
+        if given is None:
+            given, normalize = self._metric.training_rows, np.asarray  # normalised already
+        if given is None:
+            return None
+        first, second = _pairs(len(given), self._persons, self._n_pairs)
+        if not len(first):
+            return None
+        A, B = (np.asarray(normalize(given[rows]), np.float64) for rows in (first, second))
+        return self._metric.divide(A, B, self.partition.of_feature)
 
     @property
     def _n_pairs(self) -> int:
@@ -130,6 +128,10 @@ def explain(model: Any, image_a: Image, image_b: Image) -> Explanation:
     0.31
     """
     return Explainer(model).explain(image_a, image_b)
+
+
+def _adds_up(contributions: Floats, distance: float) -> bool:
+    return abs(float(contributions.sum()) - distance) <= _ADDS_UP * abs(distance)
 
 
 def _pairs(

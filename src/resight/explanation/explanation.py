@@ -14,8 +14,9 @@ from resight.explanation.parts import N_BANDS, Partition
 Floats = NDArray[np.float64]
 
 SCHEMA = "resight.explanation/1"
-ALIKE, USUAL, DIFFERENT = "alike", "usual", "different"
-_ALIKE_BELOW, _DIFFERENT_ABOVE = 0.75, 1.25  # of what is usual between different people
+PEOPLE, SHARES = "different people", "usual shares"
+_VERDICTS = {PEOPLE: ("alike", "usual", "different"), SHARES: ("less", "usual", "more")}
+_LOW, _HIGH = 0.75, 1.25  # of what is usual: between them lies "usual"
 _LEAST_USUAL = 0.02  # of the mean part: below it a ratio would say nothing
 
 _WORDS = {
@@ -43,22 +44,17 @@ class Share:
     share : float
         Part of the distance, as a fraction.
     level : float or None
-        Contribution over what is usual for this part between different people.
+        Contribution over what is usual for this part.
+    verdict : str
+        "alike", "usual" or "different"; "less", "usual" or "more" where only shares of the
+        distance are compared; empty where nothing is known to compare with.
     """
 
     label: str
     contribution: float
     share: float
     level: float | None
-
-    @property
-    def verdict(self) -> str:
-        """Say "alike", "usual" or "different"; empty where nothing is known to compare with."""
-        if self.level is None:
-            return ""
-        if self.level < _ALIKE_BELOW:
-            return ALIKE
-        return DIFFERENT if self.level > _DIFFERENT_ABOVE else USUAL
+    verdict: str
 
     def to_dict(self) -> dict[str, Any]:
         """Return it in plain types."""
@@ -87,6 +83,10 @@ class Explanation:
         What each part adds to the distance.
     usual : array (n_parts,) or None
         Mean contributions between different people, from `n_usual` pairs.
+    compared : str
+        "different people": levels compare with `usual` as it is. "usual shares": `usual` comes
+        from training people, whom a metric holds farther apart than anybody new, so only the
+        shares of the distance can be compared. Empty without `usual`.
     """
 
     distance: float
@@ -95,6 +95,7 @@ class Explanation:
     contributions: Floats
     usual: Floats | None = None
     n_usual: int = 0
+    compared: str = ""
 
     @property
     def remainder(self) -> float:
@@ -129,15 +130,15 @@ class Explanation:
     @property
     def summary(self) -> str:
         """The whole in one sentence, which also stands for the picture."""
-        if self.usual is None:
+        if self.compared != PEOPLE:
             most = max(self.bands, key=lambda band: band.contribution)
-            return f"Most of the distance comes from {most.label} of the height."
-        told = f"The distance is {self.whole.level:.2g} times the usual one between two people"
+            return f"{most.share:.0%} of the distance comes from the strip {most.label}."
         bands = sorted(self.bands, key=lambda band: band.level or 0.0)
         low, high = bands[0], bands[-1]
         return (
-            f"{told}. Most alike at {low.label} of the height ({low.level:.2g} times the usual), "
-            f"least alike at {high.label} ({high.level:.2g} times)."
+            f"The distance is {self.whole.level:.2g} times what is usual between different people. "
+            f"Most alike: strip {low.label} ({low.level:.2g} times the usual); "
+            f"least alike: {high.label} ({high.level:.2g} times)."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -161,6 +162,7 @@ class Explanation:
             "distance": self.distance,
             "method": self.method,
             "remainder": self.remainder,
+            "compared": self.compared,
             "usual_pairs": self.n_usual,
             "summary": self.summary,
             "whole": self.whole.to_dict(),
@@ -172,10 +174,19 @@ class Explanation:
     def _shares(self, labels: list[str], values: Floats, usual: Floats | None) -> tuple[Share, ...]:
         levels: list[float | None] = [None] * len(values)
         if usual is not None:
+            if self.compared == SHARES:
+                usual = usual * (values.sum() / usual.sum())
             floor = _LEAST_USUAL * max(float(usual.mean()), np.finfo(float).tiny)
             levels = (values / np.maximum(usual, floor)).tolist()
         shares = (values / self.distance if self.distance else np.zeros_like(values)).tolist()
-        return tuple(map(Share, labels, values.tolist(), shares, levels))
+        verdicts = [self._verdict(level) for level in levels]
+        return tuple(map(Share, labels, values.tolist(), shares, levels, verdicts))
+
+    def _verdict(self, level: float | None) -> str:
+        if level is None:
+            return ""
+        low, usual, high = _VERDICTS[self.compared]
+        return low if level < _LOW else high if level > _HIGH else usual
 
 
 def _extent(spread: Floats) -> list[float]:

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.kernels import Kernel, inner_products, row_squares
-from resight.learners._base import KernelMetricLearner
+from resight.kernels import Kernel, inner_products
 
 Floats = NDArray[np.float64]
 
-_NODES = (8, 16, 32, 64, 128)  # of the quadrature, until the parts add up
-_COMPLETE = 1e-9  # relative difference of sum and distance at which they do
-_COLUMNS_AT_ONCE = 2048
-_TINY = 1e-12
+_NODES = (8, 16, 32, 64, 128)  # of the quadrature, until the parts add up ...
+_COMPLETE = 1e-9  # ... to this relative difference, or to round-off
+
+
+@dataclass(frozen=True)
+class View:
+    """One kernel of a sum: of inner products sum_f scale_f x_f z_f, counted with a weight."""
+
+    kernel: Kernel
+    scale: Any = 1.0  # number or array (n_features,), not negative
+    weight: float = 1.0
 
 
 class _Path(NamedTuple):
-    """Pairs (a, b) as midpoint m and difference D = a - b, with all products that are needed."""
+    """Pairs (a, b) in one view as midpoint m and difference D = a - b: all products needed."""
 
-    middle: Floats  # (n, n_features)
-    difference: Floats  # (n, n_features)
     middle_rows: Floats  # m . z, (n, N)
     difference_rows: Floats  # D . z, (n, N)
     middle_squares: Floats  # (n,)
@@ -31,21 +37,33 @@ class _Path(NamedTuple):
     row_squares: Floats  # z . z, (N,)
 
 
-class _Sums(NamedTuple):
+@dataclass(frozen=True)
+class _Sums:
     """What the quadrature adds up: the gradient is rows @ Z + middle * m + difference * D."""
 
     rows: Floats  # (n, N)
     middle: Floats  # (n,)
     difference: Floats  # (n,)
 
-    def totals(self, path: _Path) -> Floats:
+    def total(self, path: _Path) -> Floats:
         """Sum of all contributions of each pair, without forming them, (n,)."""
         along = np.einsum("ij,ij->i", self.rows, path.difference_rows)
         return along + self.middle * path.crossed + self.difference * path.difference_squares
 
 
-def integrated_gradients(learner: KernelMetricLearner, A: Floats, B: Floats) -> Floats:
+def integrated_gradients(
+    views: Sequence[View], Z: NDArray[Any], C: Floats, A: Floats, B: Floats
+) -> Floats:
     """Divide the distances of pairs of rows among the features, (n_pairs, n_features).
+
+    Parameters
+    ----------
+    views : sequence of View
+        Their weighted sum is the kernel k.
+    Z : array (N, n_features)
+        Training rows; the embedding of x is k(x, Z) C.
+    C : array (N, n_components)
+    A, B : arrays (n_pairs, n_features)
 
     Notes
     -----
@@ -57,76 +75,96 @@ def integrated_gradients(learner: KernelMetricLearner, A: Floats, B: Floats) -> 
     rows whose weights are added up over the nodes first, so any number of nodes costs two
     products with the training rows and one back.
     """
-    Z = np.asarray(learner.X_fit_)
     middle, difference = (A + B) / 2.0, A - B
-    path = _Path(
-        middle,
-        difference,
-        inner_products(middle, Z),
-        inner_products(difference, Z),
-        row_squares(middle),
-        np.einsum("ij,ij->i", middle, difference),
-        row_squares(difference),
-        row_squares(Z),
-    )
-    sums = _integrate(learner.kernel_, learner.coef_, path)
-    gradient = times_rows(sums.rows, Z)
-    gradient += sums.middle[:, None] * middle + sums.difference[:, None] * difference
-    return difference * gradient
+    paths = [_path(view, Z, middle, difference) for view in views]
+    contributions = np.zeros_like(middle)
+    for view, sums in zip(views, _integrate(views, C, paths), strict=True):
+        gradient = times_rows(sums.rows, Z)
+        gradient += sums.middle[:, None] * middle + sums.difference[:, None] * difference
+        contributions += difference * gradient * view.scale
+    return contributions
 
 
-def times_rows(weights: Floats, Z: NDArray[Any]) -> Floats:
+def times_rows(weights: Floats, Z: NDArray[Any], at_once: int = 2048) -> Floats:
     """Return weights @ Z in float64 without a second copy of Z, (n, n_features)."""
     product = np.empty((len(weights), Z.shape[1]))
-    for start in range(0, Z.shape[1], _COLUMNS_AT_ONCE):
-        columns = slice(start, start + _COLUMNS_AT_ONCE)
+    for start in range(0, Z.shape[1], at_once):
+        columns = slice(start, start + at_once)
         product[:, columns] = weights @ Z[:, columns].astype(np.float64, copy=False)
     return product
 
 
-def _integrate(kernel: Kernel, C: Floats, path: _Path) -> _Sums:
-    """Add nodes until the parts of every pair add up to its distance."""
-    at_end = _values(kernel, path, 1.0, +1)[0] - _values(kernel, path, 1.0, -1)[0]
-    distances = row_squares(at_end @ C)
+def _path(view: View, Z: NDArray[Any], middle: Floats, difference: Floats) -> _Path:
+    scale = np.broadcast_to(np.asarray(view.scale, np.float64), Z.shape[1:])
+    scaled_middle, scaled_difference = middle * scale, difference * scale
+    return _Path(
+        inner_products(scaled_middle, Z),
+        inner_products(scaled_difference, Z),
+        np.einsum("ij,ij->i", scaled_middle, middle),
+        np.einsum("ij,ij->i", scaled_middle, difference),
+        np.einsum("ij,ij->i", scaled_difference, difference),
+        np.array([np.dot(np.square(row, dtype=np.float64), scale) for row in Z]),
+    )
+
+
+def _integrate(views: Sequence[View], C: Floats, paths: list[_Path]) -> list[_Sums]:
+    """Add nodes until the parts of every pair add up to its distance, as far as they can."""
+    changes = _kernel_values(views, paths, 1.0, +1) - _kernel_values(views, paths, 1.0, -1)
+    distances = np.square(changes @ C).sum(axis=1)
+    before = np.inf
     for n_nodes in _NODES:
-        sums = _quadrature(kernel, C, path, n_nodes)
-        if np.all(abs(sums.totals(path) - distances) <= _COMPLETE * distances):
+        sums = _quadrature(views, C, paths, n_nodes)
+        totals = np.sum([one.total(path) for one, path in zip(sums, paths, strict=True)], axis=0)
+        error = float(abs(totals - distances).max(initial=0.0))
+        if error <= _COMPLETE * float(distances.max(initial=0.0)) or error > before / 2.0:
             break
+        before = error
     return sums
 
 
-def _quadrature(kernel: Kernel, C: Floats, path: _Path, n_nodes: int) -> _Sums:
+def _quadrature(views: Sequence[View], C: Floats, paths: list[_Path], n_nodes: int) -> list[_Sums]:
+    sums = [
+        _Sums(np.zeros_like(path.middle_rows), *np.zeros((2, len(path.crossed)))) for path in paths
+    ]
     nodes, weights = np.polynomial.legendre.leggauss(n_nodes)  # on [-1, 1]
-    rows = np.zeros_like(path.middle_rows)
-    middle, difference = np.zeros((2, len(rows)))
     for t, weight in zip((nodes + 1.0) / 2.0, weights / 2.0, strict=True):
-        k_a, by_product_a, by_square_a = _values(kernel, path, t, +1)
-        k_b, by_product_b, by_square_b = _values(kernel, path, t, -1)
-        w = weight * (((k_a - k_b) @ C) @ C.T)  # (n, N): half the gradient by kernel values
-        rows += w * (by_product_a + by_product_b)
-        middle += 2.0 * np.sum(w * (by_square_a + by_square_b), axis=1)
-        difference += t * np.sum(w * (by_square_a - by_square_b), axis=1)
-    return _Sums(rows, middle, difference)
+        changes = _kernel_values(views, paths, t, +1) - _kernel_values(views, paths, t, -1)
+        w = weight * ((changes @ C) @ C.T)  # (n, N): half the gradient by kernel values
+        for view, path, one in zip(views, paths, sums, strict=True):
+            _, by_product_a, by_square_a = _values(view.kernel, path, t, +1)
+            _, by_product_b, by_square_b = _values(view.kernel, path, t, -1)
+            v = view.weight * w
+            one.rows[:] += v * (by_product_a + by_product_b)
+            one.middle[:] += 2.0 * np.sum(v * (by_square_a + by_square_b), axis=1)
+            one.difference[:] += t * np.sum(v * (by_square_a - by_square_b), axis=1)
+    return sums
+
+
+def _kernel_values(views: Sequence[View], paths: list[_Path], t: float, side: int) -> Floats:
+    values = [
+        view.weight * _values(view.kernel, path, t, side)[0]
+        for view, path in zip(views, paths, strict=True)
+    ]
+    return np.sum(values, axis=0)
 
 
 def _values(kernel: Kernel, path: _Path, t: float, side: int) -> tuple[Floats, Any, Any]:
     """Kernel values (n, N) at x = m + side t D / 2, and their derivatives by x.z and by x.x."""
     products = path.middle_rows + (side * t / 2.0) * path.difference_rows
-    squares = (
-        path.middle_squares + side * t * path.crossed + (t * t / 4.0) * path.difference_squares
-    )
     if kernel.kernel == "linear":
         return products, 1.0, 0.0
-    gamma = kernel._fitted_gamma()
+    gamma = float(kernel.gamma_ or 0.0)
     if kernel.kernel == "poly":
         inside = gamma * products + kernel.coef0
         slope = kernel.degree * gamma * inside ** (kernel.degree - 1)
         return inside**kernel.degree, slope, 0.0
+    squares = path.middle_squares + side * t * path.crossed
+    squares = squares + (t * t / 4.0) * path.difference_squares  # x . x, (n,)
     apart = np.maximum(squares[:, None] + path.row_squares - 2.0 * products, 0.0)
     if kernel.kernel == "rbf":
         values = np.exp(-gamma * apart)
         return values, 2.0 * gamma * values, -gamma * values
     lengths = np.sqrt(apart)  # "exp"
     values = np.exp(-gamma * lengths)
-    slope = gamma * values / np.maximum(lengths, _TINY)
+    slope = gamma * values / np.maximum(lengths, np.finfo(np.float64).eps)
     return values, slope, -slope / 2.0
