@@ -1,15 +1,17 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import resight
 from resight.errors import InputError
-from resight.experiments.candidates import CV, Candidate
+from resight.experiments.candidates import AUTO_CANDIDATES
+from resight.experiments.fold import Fold
 from resight.experiments.gram import GramSpace
-from resight.experiments.search import Search, setting_distances
-
-SOME = (Candidate("linear", 1.0, "kernel", 1e-2), Candidate("rbf", 1.0, "identity", 1e-7))
+from resight.experiments.search import Search, variants_of
+from resight.experiments.settings import Setting
 
 
 @pytest.fixture(scope="module")
@@ -20,71 +22,83 @@ def data():
     cameras = np.repeat(["A", "B"], 36)
     useful = rng.normal(size=(36, 20))[persons] + 0.7 * rng.normal(size=(72, 20))
     noise = rng.normal(size=(72, 30))
-    return useful, noise, persons, cameras
+    return np.hstack([useful, noise]), persons, cameras
 
 
-def search(data, **options):
-    useful, noise, persons, cameras = data
-    space = GramSpace([useful, noise], precision="float64")
-    rows = np.flatnonzero(persons < 24)
-    return Search(space, rows, persons[rows], cameras[rows], **options)
+@pytest.fixture(scope="module")
+def learner(data):
+    X, persons, cameras = data
+    train = persons < 24
+    made = resight.AutoKXQDA(blocks=((20,), (10, 20)), n_repeats=1)
+    return made.fit(X[train], persons[train], cameras[train])
 
 
-def test_a_descriptor_of_noise_loses_its_weight(data):
-    found = search(data).run(SOME)
-    assert found.weights[1] < found.weights[0]
+def test_at_least_thirty_settings_are_tried_and_told(learner):
+    assert len(learner.candidates_) >= 30
+    first = learner.candidates_[0]
+    assert {"stage", "kernel", "reg", "fusion", "map", "standard_error", "folds"} <= set(first)
+    assert learner.setting_ in [
+        {key: row[key] for key in learner.setting_} for row in learner.candidates_
+    ]
 
 
-def test_the_choice_is_reproducible_and_complete(data):
-    first, second = search(data, seed=3), search(data, seed=3)
-    assert first.run(SOME) == second.run(SOME)
-    assert len(first.tried) >= len(SOME) + 1
-    assert all(np.isfinite(one.scores).all() for one in first.tried)
+def test_what_is_chosen_does_not_depend_on_chance(data, learner):
+    X, persons, cameras = data
+    train = persons < 24
+    again = resight.AutoKXQDA(blocks=((20,), (10, 20)), n_repeats=1)
+    again.fit(X[train], persons[train], cameras[train])
+    assert again.setting_ == learner.setting_
+    assert again.candidates_ == learner.candidates_
 
 
-def test_only_training_rows_are_looked_at(data):
-    honest, blind = search(data), search(data)
-    outside = np.setdiff1d(np.arange(len(data[2])), blind.rows)
-    for gram in blind.space.grams:
-        gram[outside] = np.nan
-        gram[:, outside] = np.nan
-    assert blind.run(SOME) == honest.run(SOME)
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"fusion": "kernel-mean", "weights": (1.0, 0.5)},
+        {"fusion": "distance-sum", "weights": (2.0, 1.0)},
+        {"xqda": 0.5, "knfst": 1.0},
+        {"fusion": "kernel-mean", "knfst": 0.5},
+        {"weights": (1.0, 0.0), "candidate": AUTO_CANDIDATES[12]},  # a cubic polynomial
+    ],
+)
+def test_every_setting_is_the_same_in_features_and_in_gram_space(data, monkeypatch, change):
+    X, persons, cameras = data
+    train, test = np.flatnonzero(persons < 24), np.flatnonzero(persons >= 24)
+    setting = replace(Setting(AUTO_CANDIDATES[-3], (1.0, 1.0)), **change)
+    monkeypatch.setattr(Search, "run", lambda self: setting)
+    made = resight.AutoKXQDA(blocks=((20,), (10, 20)))
+    made.fit(X[train], persons[train], cameras[train])
+    space = GramSpace([X[:, :20], X[:, 20:]], [(20,), (10, 20)], "float64")
+    spaces = variants_of(space, mirrored=False)["plain"]
+    fold = Fold(spaces, train, test, persons[train], (cameras[train] == "B").astype(int))
+    expected = fold.distances(setting)
+    np.testing.assert_allclose(made.distances(X[test], X[test]), expected, atol=1e-6)
+    assert made.transform(X[test]).shape == (len(test), made.n_components_)
 
 
-def test_a_budget_stops_the_search_but_not_before_one_setting(data):
-    with pytest.raises(InputError, match="give more seconds"):
-        search(data, budget=1e-9).run(SOME)
+def test_sightings_without_cameras_count_each_as_its_own(data):
+    X, persons, _ = data
+    made = resight.AutoKXQDA(n_repeats=1).fit(X[:, :20], persons)
+    assert made.score(X[:, :20], persons) > 0.9
+
+
+def test_a_chosen_model_can_be_saved(data, learner, tmp_path):
+    X = data[0]
+    learner.save(tmp_path / "model")
+    again = resight.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.distances(X, X), learner.distances(X, X))
+    assert again.setting_ == learner.setting_
 
 
 def test_too_few_people_name_the_minimum(data):
-    useful, _, persons, cameras = data
-    rows = np.flatnonzero(persons < 4)
+    X, persons, cameras = data
+    few = persons < 4
     with pytest.raises(InputError, match="at least 6 people"):
-        Search(GramSpace([useful]), rows, persons[rows], cameras[rows])
+        resight.AutoKXQDA().fit(X[few], persons[few], cameras[few])
 
 
-def test_the_learner_equals_its_setting_in_gram_space(data):
-    useful, noise, persons, cameras = data
-    X = np.hstack([useful, noise])
-    train, test = np.flatnonzero(persons < 24), np.flatnonzero(persons >= 24)
-    learner = resight.AutoKXQDA(blocks=((20,), (30,)), n_repeats=1)
-    learner.fit(X[train], persons[train], cameras[train])
-    space = GramSpace([useful, noise], precision="float64")
-    chosen = Search(space, train, persons[train], cameras[train], n_repeats=1).run(CV)
-    assert learner.setting_ == chosen.as_dict()
-    plain = setting_distances(chosen, space, train, test, persons[train], cameras[train])
-    own = learner.distances(X[test], X[test])
-    if len(learner.members_) == 1:  # several are added in units of their own training distances
-        np.testing.assert_allclose(own / own.mean(), plain / plain.mean(), atol=1e-6)
-    assert len(learner.candidates_) >= 30
-    assert learner.transform(X[test]).shape == (len(test), learner.n_components_)
-
-
-def test_a_chosen_model_can_be_saved(data, tmp_path):
-    useful, _, persons, cameras = data
-    learner = resight.AutoKXQDA(n_repeats=1).fit(useful, persons, cameras)
-    learner.save(tmp_path / "model")
-    again = resight.load(tmp_path / "model")
-    np.testing.assert_array_equal(
-        again.distances(useful, useful), learner.distances(useful, useful)
-    )
+def test_a_budget_too_small_for_one_setting_is_refused(data):
+    X, persons, cameras = data
+    with pytest.raises(InputError, match="give more seconds"):
+        resight.AutoKXQDA(budget=1e-9).fit(X, persons, cameras)

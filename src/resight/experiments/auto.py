@@ -11,18 +11,22 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from resight.experiments.candidates import AUTO_FOLDS, AUTO_REPEATS
+from resight.experiments.fold import FittedPart, Fold
+from resight.experiments.fused_kernel import FusedKernel, RowProducts
 from resight.experiments.gram import GramSpace
-from resight.experiments.registry import learner_spec
-from resight.experiments.search import Search, Setting
-from resight.learners._base import Codes, Floats, MetricLearner, squared_euclidean
+from resight.experiments.search import Search
+from resight.experiments.settings import Setting
+from resight.kernels import inner_products, row_squares
+from resight.learners._base import Codes, Floats, MetricLearner
 from resight.learners.normalizer import BlockNormalizer
 
 
 class AutoKXQDA(MetricLearner):
-    """k-XQDA that chooses kernel, regulariser, descriptor weights and fusion by itself.
+    """k-XQDA that chooses kernel, regulariser, fusion of descriptors and further learners.
 
     It uses `cameras`. The choice is made by cross-validation over the people it is given, so
-    it needs at least twice as many people seen by two cameras as folds.
+    it needs at least twice as many people seen by two cameras as folds. See docs/auto.md for
+    what is tried, and in which order.
 
     Parameters
     ----------
@@ -42,8 +46,27 @@ class AutoKXQDA(MetricLearner):
     setting_ : dict
         What was chosen.
     candidates_ : list of dict
-        Everything that was tried, with mean score (mean average precision on held-out people)
-        and its standard error.
+        Everything that was tried, with mean score (mean average precision on held-out people),
+        its standard error and the number of folds it stayed in the race.
+    X_fit_ : array (n_train, n_features)
+        Normalised training rows.
+    n_components_ : int
+
+    Notes
+    -----
+    An embedding has one metric for all cameras, so a metric for each pair of cameras is not tried
+    here; `resight evaluate --learner auto` does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from resight import AutoKXQDA
+    >>> rng = np.random.default_rng(0)
+    >>> persons = np.tile(np.arange(30), 2)
+    >>> X = rng.normal(size=(30, 50))[persons] + 0.5 * rng.normal(size=(60, 50))
+    >>> learner = AutoKXQDA(n_repeats=1).fit(X, persons, np.repeat(["A", "B"], 30))
+    >>> len(learner.candidates_)
+    37
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -73,54 +96,53 @@ class AutoKXQDA(MetricLearner):
         descriptors = [tuple(widths) for widths in self.blocks or [(X.shape[1],)]]
         flat = tuple(width for widths in descriptors for width in widths)
         self.normalizer_ = BlockNormalizer(flat).fit(X)
-        views = np.arange(len(X)) if cameras is None else cameras
-        starts = np.cumsum([0, *(sum(widths) for widths in descriptors)])
-        parts = [X[:, a:b] for a, b in pairwise(starts)]
-        space = GramSpace(parts, descriptors, "float64")
+        self.ends_ = np.cumsum([0, *(sum(widths) for widths in descriptors)]).tolist()
+        space = GramSpace([X[:, a:b] for a, b in pairwise(self.ends_)], descriptors, "float64")
         search = Search(
             space,
             np.arange(len(X)),
             persons,
-            views,
+            cameras,
             n_folds=self.n_folds,
             n_repeats=self.n_repeats,
             budget=self.budget,
             seed=self.seed,
+            pairs=False,
         )
         setting = search.run()
         self.setting_ = setting.as_dict()
-        self.candidates_ = [
-            {**t.setting.as_dict(), "map": t.mean, "standard_error": t.standard_error}
-            for t in search.tried
-        ]
-        self._fit_parts(
-            self.normalizer_.transform(X), persons, cameras, setting, space.groups, flat
-        )
+        self.candidates_ = [one.as_dict() for one in search.tried]
+        self.X_fit_ = self.normalizer_.transform(X)
+        whole = Fold(search.variants["plain"], np.arange(len(X)), np.arange(0), persons, cameras)
+        self._keep_parts(setting, whole)
 
-    def _fit_parts(
-        self,
-        rows: Floats,
-        persons: Codes,
-        cameras: Codes | None,
-        setting: Setting,
-        groups: list[int],
-        flat: tuple[int, ...],
-    ) -> None:
-        self.members_, self.scales_ = [], []
-        for name, params, weights in setting.parts():
-            # sqrt: inner products of scaled blocks are weighted by the square of the scale
-            scale = np.sqrt(np.repeat(np.repeat(weights, groups), flat))
-            learner = learner_spec(name).make(**params).fit(rows * scale, persons, cameras)
-            embedding = learner.transform(rows * scale)
-            unit = float(squared_euclidean(embedding, embedding).mean())
-            self.members_.append(learner)
-            self.scales_.append([scale, unit])
-        self.n_components_ = int(sum(member.n_components_ for member in self.members_))
+    def _keep_parts(self, setting: Setting, whole: Fold) -> None:
+        """Fit every part on all rows, scaled so that its distances have its weight."""
+        self.kernels_: list[dict[str, Any]] = []
+        self.coefs_: list[Floats] = []
+        self.offsets_: list[Floats] = []
+        for weight, part in setting.parts():
+            fitted: FittedPart = whole.fit(part)
+            scale = np.sqrt(weight / fitted.unit)
+            own = fitted.kernel
+            self.kernels_.append({"weights": own.weights, "mean": own.mean, "of": own.kernels})
+            self.coefs_.append(scale * fitted.coef)
+            self.offsets_.append(scale * fitted.offset)
+        self.n_components_ = int(sum(coef.shape[1] for coef in self.coefs_))
 
     def _embed(self, X: Floats) -> Floats:
         rows = self.normalizer_.transform(X)
+        known: dict[int, RowProducts] = {}
+
+        def products(i: int) -> RowProducts:
+            if i not in known:
+                columns = slice(self.ends_[i], self.ends_[i + 1])
+                new, old = rows[:, columns], self.X_fit_[:, columns]
+                known[i] = RowProducts(inner_products(new, old), row_squares(new), row_squares(old))
+            return known[i]
+
         parts = [
-            member.transform(rows * scale) / np.sqrt(unit)
-            for member, (scale, unit) in zip(self.members_, self.scales_, strict=True)
+            FusedKernel.fitted(**kernel).rows(products) @ coef - offset
+            for kernel, coef, offset in zip(self.kernels_, self.coefs_, self.offsets_, strict=True)
         ]
         return np.concatenate(parts, axis=1)

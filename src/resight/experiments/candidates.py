@@ -21,12 +21,22 @@ class Candidate:
 
     def params(self) -> dict[str, Any]:
         """Parameters for `resight.KXQDA`."""
-        return {
-            "kernel": self.kernel,
-            "width": self.width,
-            "reg_form": self.reg_form,
-            "reg": self.reg,
-        }
+        return {**self.kernel_params(), "reg_form": self.reg_form, "reg": self.reg}
+
+    def kernel_params(self) -> dict[str, Any]:
+        """Parameters for `resight.kernels.Kernel`."""
+        return {"kernel": self.kernel, "width": self.width}
+
+
+@dataclass(frozen=True)
+class PolynomialCandidate(Candidate):
+    """A polynomial kernel of another degree than 2."""
+
+    degree: int = 3
+
+    def kernel_params(self) -> dict[str, Any]:
+        """Parameters for `resight.kernels.Kernel`."""
+        return {**super().kernel_params(), "degree": self.degree}
 
 
 # Strong to weak: equal scores go to the stronger regulariser and the simpler kernel.
@@ -48,11 +58,25 @@ CV = tuple(
     for form, reg in (*_REGULARISERS, *(() if kernel == "linear" else (_PAPER,)))
 )
 
-# Version `auto` of the tables, which is not measured yet: announced here before any measurement.
-# AutoKXQDA uses the folds and repeats; mirror images and kernel means are not in its search yet.
+# Version `auto`: everything below was fixed before its first run on real images. See docs/auto.md
+# for the order in which these are tried.
 AUTO_POOL = ("gog", "lomo", "lomo-dagger", "whos-dagger")
 AUTO_MIRROR = (False, True)
 AUTO_FUSIONS = ("concatenate", "kernel-mean", "distance-sum")
 AUTO_MEMBERS = ("kxqda", "xqda", "knfst")
 AUTO_FOLDS = 3
 AUTO_REPEATS = 2
+
+# Kernels and regularisers: those of `cv` and cubic polynomials, 29 candidates.
+_CUBIC = tuple(
+    PolynomialCandidate("poly", 1.0, form, reg) for form, reg in (*_REGULARISERS, _PAPER)
+)
+AUTO_CANDIDATES = (
+    *(one for one in CV if one.kernel != "rbf"),
+    *_CUBIC,
+    *(one for one in CV if one.kernel == "rbf"),
+)
+AUTO_WEIGHTS = (0.0, 0.5, 2.0)  # of one descriptor, times what it has, in at most two rounds
+AUTO_MEMBER_WEIGHTS = (0.0, 0.5, 1.0)  # of each member beside k-XQDA, whose weight is 1
+# A camera pair gets its own metric where this many people to learn from are seen by both.
+AUTO_PAIR_PEOPLE = 20

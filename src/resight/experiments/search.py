@@ -1,103 +1,116 @@
-"""Searching for the best setting of k-XQDA on training people alone, stage by stage."""
+"""Searching for the best setting on training people alone: stage by stage, each a race."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError
-from resight.experiments.candidates import AUTO_FOLDS, AUTO_REPEATS, CV, Candidate
-from resight.experiments.gram import GramSpace, fit_in_gram_space
-from resight.experiments.registry import learner_spec
-from resight.experiments.selection import held_out_map, person_folds
+from resight.experiments import candidates as allowed
+from resight.experiments.candidates import AUTO_CANDIDATES, AUTO_FOLDS, AUTO_REPEATS, Candidate
+from resight.experiments.fold import Fold, camera_pairs, codes_of
+from resight.experiments.gram import GramSpace
+from resight.experiments.selection import person_folds, person_precisions
+from resight.experiments.settings import Setting
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
-_WEIGHTS = (0.0, 0.5, 2.0)  # tried for one descriptor at a time, the others at 1
+_BEHIND = 2.0  # paired standard errors behind the leader at which a setting leaves the race
+_ROUNDS = 2  # of changing one descriptor's weight
 
 
-@dataclass(frozen=True)
-class Setting:
-    """Everything AutoKXQDA chooses.
+@dataclass
+class Tried:
+    """A setting with the scores of held-out people, fold by fold.
 
     Attributes
     ----------
-    candidate : Candidate
-        Kernel and regulariser of k-XQDA.
-    weights : tuple of float
-        One for each descriptor.
-    fusion : "concatenate" or "distance-sum"
-        One k-XQDA on all descriptors side by side, or one on each, distances added.
-    members : tuple of str
-        Learners whose distances are added, each in units of its own mean distance.
+    setting : Setting
+    stage : str
+        In which it was tried.
+    people : list of int arrays
+        Of each fold, who was held out.
+    scores : list of arrays
+        Their average precisions; shorter than `people` where the setting left the race.
     """
 
-    candidate: Candidate
-    weights: tuple[float, ...]
-    fusion: str = "concatenate"
-    members: tuple[str, ...] = ("kxqda",)
-
-    def parts(self) -> Iterator[tuple[str, dict[str, Any], tuple[float, ...]]]:
-        """Yield (learner, parameters, descriptor weights) of everything that is added up."""
-        for member in self.members:
-            params = self.candidate.params() if member == "kxqda" else {}
-            if member != "kxqda" or self.fusion == "concatenate":
-                yield member, params, self.weights
-                continue
-            for i, weight in enumerate(self.weights):
-                if weight:
-                    alone = tuple(weight if j == i else 0.0 for j in range(len(self.weights)))
-                    yield member, params, alone
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the setting in plain types."""
-        return {
-            **self.candidate.params(),
-            "weights": list(self.weights),
-            "fusion": self.fusion,
-            "members": list(self.members),
-        }
-
-
-@dataclass(frozen=True)
-class Tried:
-    """A setting with its score on held-out people, in each fold of each repeat."""
-
     setting: Setting
-    scores: Floats
+    stage: str
+    people: list[Rows]
+    scores: list[Floats] = field(default_factory=list)
 
     @property
     def mean(self) -> float:
-        """Mean over folds and repeats."""
-        return float(self.scores.mean())
+        """Mean over people of all folds it ran."""
+        return float(np.mean(np.concatenate(self.scores)))
 
     @property
     def standard_error(self) -> float:
-        """Standard error of the mean, folds taken as independent."""
-        return float(self.scores.std(ddof=1) / np.sqrt(len(self.scores)))
+        """Standard error of the mean over people."""
+        return _over_people(self.people, self.scores)[1]
+
+    def ahead_of(self, other: Tried) -> tuple[float, float]:
+        """Mean difference to another setting over the folds both ran, and its standard error.
+
+        Paired: each person is scored under both, and a person held out in several repeats counts
+        once, with the mean.
+        """
+        differences = [a - b for a, b in zip(self.scores, other.scores, strict=False)]
+        return _over_people(self.people, differences)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return a row of the table of candidates, in plain types."""
+        return {
+            "stage": self.stage,
+            **self.setting.as_dict(),
+            "map": self.mean,
+            "standard_error": self.standard_error,
+            "folds": len(self.scores),
+        }
+
+
+def _over_people(people: list[Rows], values: list[Floats]) -> tuple[float, float]:
+    """Mean over people and its standard error; a person's values are averaged first."""
+    who = np.concatenate(people[: len(values)])
+    counts = np.bincount(who)
+    means = np.bincount(who, np.concatenate(values))[counts > 0] / counts[counts > 0]
+    return float(means.mean()), float(means.std(ddof=1) / np.sqrt(len(means)))
 
 
 class Search:
     """Greedy search over settings by repeated person-disjoint folds, in Gram space.
 
-    Stages: kernel and regulariser; descriptor weights; fusion; further learners. Each stage
-    starts from the winner of the one before and leaves it only for a gain of more than one
-    standard error, so that the simpler setting wins ties. Within the first stage, candidates
-    are listed from simple to specific and the simplest within one standard error of the best
-    is taken.
+    Stages: kernel and regulariser; mirror images; fusion of descriptors; their weights; kernel
+    and regulariser again, near what was found; further learners; a metric for each pair of
+    cameras. A stage that offers nothing (one descriptor, two cameras) is left out. Each starts
+    from the winner of the one before and leaves it only for a gain of more than one standard
+    error; among what is within one standard error of the best, the simplest wins.
+
+    A stage is a race: after each fold, settings that are more than two standard errors behind the
+    leader leave. All standard errors are of paired differences over people.
 
     Parameters
     ----------
     space : GramSpace
+        Descriptors; with `mirrored` the second half of them are those of the first half, averaged
+        over mirror images.
     rows, persons, cameras : arrays (N,)
-        Training rows of one split; nothing else of the space is looked at.
+        Training rows of one split; nothing else of the space is looked at. Without cameras
+        (None), every sighting counts as its own.
+    n_folds, n_repeats : int
+        Person-disjoint folds, and how often they are drawn anew.
     budget : float, optional
-        Seconds; no new setting is tried once they are over. The first must fit.
+        Seconds; nothing new is tried once they are over. One setting must get through one fold.
+    seed : int
+        Draws the folds.
+    pairs : bool
+        Whether a metric for each pair of cameras may be chosen.
     """
 
     def __init__(
@@ -105,102 +118,166 @@ class Search:
         space: GramSpace,
         rows: Rows,
         persons: NDArray[Any],
-        cameras: NDArray[Any],
+        cameras: NDArray[Any] | None,
         *,
+        mirrored: bool = False,
         n_folds: int = AUTO_FOLDS,
         n_repeats: int = AUTO_REPEATS,
         budget: float | None = None,
         seed: int = 0,
+        pairs: bool = True,
     ) -> None:
-        self.space, self.rows = space, rows
-        self.persons, self.cameras = persons, cameras
+        self.rows, self.persons = rows, codes_of(persons)
+        self.cameras = None if cameras is None else codes_of(cameras)
+        self.variants = variants_of(space, mirrored)
         self.folds = [
             fold
             for repeat in range(n_repeats)
             for fold in person_folds(persons, cameras, n_folds, seed + repeat)
         ]
+        _refuse_lonely_cameras(persons, cameras)
+        self.held = [np.unique(self.persons[held]) for _, held in self.folds]
+        self.pairs = pairs
         self.tried: list[Tried] = []
         self._end = None if budget is None else time.monotonic() + budget
         self._budget = budget
 
-    def run(self, candidates: Sequence[Candidate] = CV) -> Setting:
+    def run(self, candidates: Sequence[Candidate] = AUTO_CANDIDATES) -> Setting:
         """Search and return the chosen setting; `tried` holds everything with its scores."""
-        equal = (1.0,) * len(self.space.groups)
-        best = self._simplest([Setting(candidate, equal) for candidate in candidates])
-        if len(self.space.groups) > 1:
-            best = self._improved(best, self._reweighted(best.setting))
-            best = self._improved(best, [replace(best.setting, fusion="distance-sum")])
-        more = (("kxqda", "xqda"), ("kxqda", "knfst"), ("kxqda", "xqda", "knfst"))
-        best = self._improved(best, [replace(best.setting, members=one) for one in more])
+        equal = (1.0,) * len(self.variants["plain"])
+        best = self._first([Setting(candidate, equal) for candidate in candidates])
+        if "mirror" in self.variants:
+            best = self._better(best, "mirror", [replace(best.setting, variant="mirror")])
+        if len(equal) > 1:
+            fusions = [replace(best.setting, fusion=f) for f in allowed.AUTO_FUSIONS[1:]]
+            best = self._better(best, "fusion", fusions)
+            for _ in range(_ROUNDS):
+                best = self._better(best, "weights", _reweighted(best.setting))
+            best = self._better(best, "kernel again", _neighbours(best.setting, candidates))
+        weights = sorted(product(allowed.AUTO_MEMBER_WEIGHTS, repeat=2), key=_simplicity)[1:]
+        members = [replace(best.setting, xqda=x, knfst=n) for x, n in weights]
+        best = self._better(best, "members", members)
+        if self.pairs and self._pairs_suffice():
+            best = self._better(best, "camera pairs", [replace(best.setting, per_pair=True)])
         return best.setting
 
-    def _reweighted(self, setting: Setting) -> list[Setting]:
-        changed = []
-        for i in range(len(setting.weights)):
-            for weight in _WEIGHTS:
-                weights = tuple(weight if j == i else w for j, w in enumerate(setting.weights))
-                if any(weights):
-                    changed.append(replace(setting, weights=weights))
-        return changed
-
-    def _simplest(self, settings: list[Setting]) -> Tried:
-        tried = self._try(settings)
-        if not tried:
+    def _first(self, settings: list[Setting]) -> Tried:
+        left = self._race("kernel", settings)
+        if not left:
             raise InputError(
                 f"the budget of {self._budget:g} s is over before one setting was tried; give more "
                 "seconds, fewer folds or fewer people"
             )
-        best = max(tried, key=lambda one: one.mean)
-        return next(one for one in tried if one.mean >= best.mean - best.standard_error)
+        return _simplest(left)
 
-    def _improved(self, current: Tried, settings: list[Setting]) -> Tried:
-        better = [
-            one
-            for one in self._try(settings)
-            if _gain(one, current) > _standard_error(one.scores - current.scores)
-        ]
-        return max(better, key=lambda one: one.mean, default=current)
+    def _better(self, best: Tried, stage: str, settings: list[Setting]) -> Tried:
+        """Return the simplest of the clearly better settings, or what there was."""
+        left = self._race(stage, settings, best)
+        clear = [one for one in left if _exceeds(*one.ahead_of(best))]
+        return _simplest(clear) if clear else best
 
-    def _try(self, settings: list[Setting]) -> list[Tried]:
-        tried = []
-        for setting in settings:
-            if self._end is not None and time.monotonic() > self._end:
+    def _race(self, stage: str, settings: list[Setting], best: Tried | None = None) -> list[Tried]:
+        """Score settings fold by fold; return those that stayed to the end."""
+        seen = {one.setting for one in self.tried}
+        runners = [Tried(one, stage, self.held) for one in settings if one not in seen]
+        left = runners
+        for number in range(len(self.folds)):
+            ran = self._run_fold(number, left)
+            if len(ran) < len(left):  # the budget is over: count whole folds only
+                for one in ran if number else []:
+                    one.scores.pop()
+                left = (left if number else ran) if best is None else []
                 break
-            tried.append(Tried(setting, np.array([self._score(setting, *f) for f in self.folds])))
-        self.tried += tried
-        return tried
+            others = left if best is None else [*left, best]
+            leader = max(others, key=lambda one: one.ahead_of(others[0])[0], default=None)
+            left = [one for one in left if leader and not _exceeds(*leader.ahead_of(one), _BEHIND)]
+        self.tried += [one for one in runners if one.scores]
+        return left
 
-    def _score(self, setting: Setting, learn: Rows, held: Rows) -> float:
-        persons, cameras = self.persons, self.cameras
-        distances = setting_distances(
-            setting, self.space, self.rows[learn], self.rows[held], persons[learn], cameras[learn]
-        )
-        return held_out_map(distances, persons[held], cameras[held])
+    def _run_fold(self, number: int, runners: list[Tried]) -> list[Tried]:
+        """Score settings on one fold until the budget is over; return those that were."""
+        learn, held = self.folds[number]
+        cameras = self.cameras
+        folds = {
+            variant: Fold(
+                spaces,
+                self.rows[learn],
+                self.rows[held],
+                self.persons[learn],
+                None if cameras is None else cameras[learn],
+                None if cameras is None else cameras[held],
+            )
+            for variant, spaces in self.variants.items()
+        }
+        for count, one in enumerate(runners):
+            if self._end is not None and time.monotonic() > self._end:
+                return runners[:count]
+            distances = folds[one.setting.variant].distances(one.setting)
+            where = None if cameras is None else cameras[held]
+            one.scores.append(person_precisions(distances, self.persons[held], where))
+        return runners
+
+    def _pairs_suffice(self) -> bool:
+        """Tell whether there are three cameras and some pair has people enough in each fold."""
+        cameras = self.cameras
+        if cameras is None or cameras.max() < 2:
+            return False
+        return all(camera_pairs(self.persons[learn], cameras[learn]) for learn, _ in self.folds)
 
 
-def setting_distances(
-    setting: Setting,
-    space: GramSpace,
-    train: Rows,
-    test: Rows,
-    persons: NDArray[Any],
-    cameras: NDArray[Any],
-) -> Floats:
-    """Fit a setting on training rows and return the distances between test rows, (n, n)."""
-    total = np.zeros((len(test), len(test)))
-    for name, params, weights in setting.parts():
-        of_blocks = np.repeat(weights, space.groups).tolist()
-        products = space.products(train, test, weights=of_blocks)
-        made = learner_spec(name).make(**params)
-        learner, rows = fit_in_gram_space(made, products, persons, cameras)
-        distances = learner.distances(rows, rows)
-        total += distances / distances.mean()
-    return total
+def variants_of(space: GramSpace, mirrored: bool) -> dict[str, list[GramSpace]]:
+    """Return the descriptors of a space by variant; see `Search`."""
+    spaces = space.descriptors()
+    if not mirrored:
+        return {"plain": spaces}
+    half = len(spaces) // 2
+    return {"plain": spaces[:half], "mirror": spaces[half:]}
 
 
-def _gain(one: Tried, other: Tried) -> float:
-    return one.mean - other.mean
+def _exceeds(difference: float, standard_error: float, times: float = 1.0) -> bool:
+    return difference > times * standard_error
 
 
-def _standard_error(differences: Floats) -> float:
-    return float(differences.std(ddof=1) / np.sqrt(len(differences)))
+def _simplest(tried: list[Tried]) -> Tried:
+    """Return the first, in order of simplicity, within one standard error of the best."""
+    best = max(tried, key=lambda one: one.mean)
+    return next(one for one in tried if not _exceeds(*best.ahead_of(one)))
+
+
+def _reweighted(setting: Setting) -> list[Setting]:
+    """Change one descriptor's weight: first leave one out, then halve one, then double one."""
+    changed = []
+    for factor in allowed.AUTO_WEIGHTS:
+        for i in range(len(setting.weights)):
+            weights = tuple(w * factor if j == i else w for j, w in enumerate(setting.weights))
+            if any(weights):
+                changed.append(replace(setting, weights=weights))
+    return list(dict.fromkeys(changed))
+
+
+def _neighbours(setting: Setting, candidates: Sequence[Candidate]) -> list[Setting]:
+    """Other regularisers for the same kernel, and other kernels with the same regulariser."""
+    own = setting.candidate
+    return [
+        replace(setting, candidate=one)
+        for one in candidates
+        if one.kernel_params() == own.kernel_params()
+        or (one.reg_form, one.reg) == (own.reg_form, own.reg)
+    ]
+
+
+def _simplicity(weights: tuple[float, ...]) -> tuple[int, tuple[float, ...]]:
+    return sum(weight > 0 for weight in weights), weights
+
+
+def _refuse_lonely_cameras(persons: NDArray[Any], cameras: NDArray[Any] | None) -> None:
+    """Refuse a camera from which nothing can be learned about another."""
+    if cameras is None:
+        return
+    for camera in np.unique(cameras):
+        others = persons[cameras != camera]
+        if not np.isin(persons[cameras == camera], others).any():
+            raise InputError(
+                f"camera {camera} has no labelled person who is also seen by another camera, so "
+                "nothing can be learned about it; label at least one, or leave the camera out"
+            )

@@ -101,14 +101,16 @@ def _embeddings(
 
 
 def person_folds(
-    persons: NDArray[Any], cameras: NDArray[Any], n_folds: int, seed: int = 0
+    persons: NDArray[Any], cameras: NDArray[Any] | None, n_folds: int, seed: int = 0
 ) -> list[tuple[Rows, Rows]]:
     """Split rows into folds by person: (rows to learn from, rows held out) for each fold.
 
     The order of people comes from digests, so it depends on no library's random numbers. Only
-    people seen by two cameras are counted, so that every fold can learn and be scored.
+    people seen by two cameras are counted, so that every fold can learn and be scored; without
+    cameras, every sighting counts as its own.
     """
-    seen_twice = [p for p in np.unique(persons) if len(np.unique(cameras[persons == p])) > 1]
+    views = np.arange(len(persons)) if cameras is None else cameras
+    seen_twice = [p for p in np.unique(persons) if len(np.unique(views[persons == p])) > 1]
     needed = 2 * n_folds
     if len(seen_twice) < needed:
         raise InputError(
@@ -125,14 +127,44 @@ def person_folds(
 
 def held_out_map(distances: Floats, persons: NDArray[Any], cameras: NDArray[Any]) -> float:
     """Mean average precision of each camera's sightings against each other camera's."""
-    values = []
+    values = [
+        average_precisions(distances[np.ix_(query, gallery)], persons[query], persons[gallery])
+        for query, gallery in _directions(persons, cameras)
+    ]
+    return float(np.mean([of_direction.mean() for of_direction in values]))
+
+
+def person_precisions(
+    distances: Floats, persons: NDArray[Any], cameras: NDArray[Any] | None
+) -> Floats:
+    """Mean average precision of each person, in sorted order, over all their queries.
+
+    Each sighting is looked for in every other camera that sees its person; without cameras, among
+    all other sightings.
+    """
+    codes = _codes(persons)
+    sums, counts = np.zeros((2, codes.max() + 1))
+    if cameras is None:
+        own = np.arange(len(codes))  # a sighting is not looked for in itself
+        values = average_precisions(distances, codes, codes, query_cameras=own, gallery_cameras=own)
+        return np.bincount(codes, values) / np.bincount(codes)
+    for query, gallery in _directions(codes, cameras):
+        part = distances[np.ix_(query, gallery)]
+        sums += np.bincount(
+            codes[query], average_precisions(part, codes[query], codes[gallery]), len(sums)
+        )
+        counts += np.bincount(codes[query], minlength=len(counts))
+    means: Floats = sums / counts
+    return means
+
+
+def _directions(persons: NDArray[Any], cameras: NDArray[Any]) -> Iterator[tuple[Rows, Rows]]:
+    """Yield queries of one camera and the gallery of another, for all ordered pairs."""
     for a, b in permutations(np.unique(cameras), 2):
         gallery = np.flatnonzero(cameras == b)
         query = np.flatnonzero((cameras == a) & np.isin(persons, persons[gallery]))
         if len(query):
-            part = distances[np.ix_(query, gallery)]
-            values.append(average_precisions(part, persons[query], persons[gallery]).mean())
-    return float(np.mean(values))
+            yield query, gallery
 
 
 def _codes(labels: NDArray[Any]) -> Rows:
