@@ -119,18 +119,21 @@ class LandmarkFit(KernelMetricLearner):
         self, X: Floats, persons: Codes, cameras: Codes | None, n_landmarks: int
     ) -> None:
         CrossCameraPairs(persons, cameras)  # refuses labels that nothing can be learned from
-        self._place(X, landmark_rows(persons, cameras, n_landmarks, self.seed))
-        sums = self._add_up(X, persons, cameras, pair_weights(persons, cameras))
-        names = None if cameras is None else np.arange(int(cameras.max()) + 1)
-        self._learn(sums.finish(names))
-
-    def _place(self, X: Floats, rows: Codes) -> None:
-        """Take rows as landmarks: learn the kernel's bandwidth and the map from them."""
+        rows = landmark_rows(persons, cameras, n_landmarks, self.seed)
         if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
             raise InputError(
                 f"a precomputed kernel must be square (n_train, n_train) at fit; given {X.shape}"
             )
-        chosen = X[rows][:, rows] if self.kernel == "precomputed" else X[rows]
+        self._place(X[rows][:, rows] if self.kernel == "precomputed" else X[rows], rows)
+        sums = self._add_up(X, persons, cameras, pair_weights(persons, cameras))
+        names = None if cameras is None else np.arange(int(cameras.max()) + 1)
+        self._learn(sums.finish(names))
+
+    def _place(self, chosen: Floats, rows: Codes) -> None:
+        """Take sightings, which are these rows of the training set, as landmarks.
+
+        The kernel's bandwidth and the map to features are learned from them.
+        """
         K = self._training_kernel(chosen)
         self.landmarks_ = rows
         self.lift_, self.centre_ = nystrom_map(K, self.precision)
