@@ -8,6 +8,7 @@ from multiprocessing.connection import Connection
 import toymodel
 
 from resight.datasets.sightings import Sightings
+from resight.experiments.executors import local
 from resight.gallery import Gallery
 
 
@@ -29,3 +30,18 @@ def rebuild(uri: str, seed: int, said: Connection) -> None:
         model = toymodel.StripeModel(seed=seed + step, width=6)
         gallery.rebuild(model)
         said.send(model.fingerprint)
+
+
+def add_by_processes(uri: str, sightings: Sightings, batch: int, said: Connection) -> None:
+    """Add through two processes, sending the ids of each batch once it is stored."""
+    with local(2) as workers:
+        Gallery.open(uri).add(sightings, batch_size=batch, executor=workers, on_batch=said.send)
+
+
+def rebuild_once(uri: str, model: toymodel.CountedModel, batch: int, said: Connection) -> None:
+    """Put one model in use, sending the share that is done after each batch."""
+    warnings.simplefilter("ignore")
+    gallery = Gallery.open(uri)
+    said.send(None)
+    gallery.rebuild(model, batch_size=batch, on_step=said.send)
+    said.send("done")

@@ -111,6 +111,48 @@ def test_killed_while_changing_the_model(
         assert report.clean, report.problems
 
 
+def test_a_killed_rebuild_goes_on(
+    uri: str,
+    people: Sightings,
+    tmp_path: Path,
+    model: Callable[..., Any],
+    children: ForkServerContext,
+) -> None:
+    """Only what is missing is embedded; searches use the old model alone until the switch."""
+    import killable
+    from toymodel import CountedModel
+
+    gallery = Gallery.create(uri, model())
+    gallery.add(people)
+    before = gallery.search(people.files()[3], k=36)
+    new = CountedModel(str(tmp_path / "log"), seconds=0.02, seed=1, width=6)
+    rng = random.Random(11)
+    done, kills = 0, 0
+    for _ in range(KILLS):
+        said = run_and_kill(children, killable.rebuild_once, (uri, new, 3), rng.uniform(0.05, 0.3))
+        if "done" in said or gallery.model.fingerprint == new.fingerprint:
+            break
+        kills += 1
+        assert gallery.search(people.files()[3], k=36) == before
+        pending = gallery.info()["model_pending"]
+        assert pending in (None, new.fingerprint)
+        if pending:
+            embedded = len(gallery.engine.embedded(2))
+            assert embedded >= done  # nothing that was stored is lost
+            done = embedded
+        report = check(uri)
+        assert report.clean, report.problems
+    assert kills >= 3
+    gallery.rebuild(new, batch_size=3)
+    # Every killed run may have had a batch in hand; each run tries the width with one row.
+    assert new.count("e") <= len(people) + 3 * (kills + 1) + 2 * (kills + 2)
+    assert gallery.model.fingerprint == new.fingerprint
+    assert gallery.info()["model_pending"] is None
+    expected = new.embed(gallery.features(gallery.view.table.ids.tolist()).features)
+    assert np.allclose(gallery.view.index.embeddings, expected, atol=1e-5)
+    assert check(uri).notes == []
+
+
 @pytest.mark.postgres
 def test_lost_connection_in_the_middle_of_add(
     postgres: str, many: Sightings, model: Callable[..., Any]
