@@ -6,6 +6,7 @@ from importlib.resources import files
 import pytest
 
 from resight.errors import InputError
+from resight.experiments.candidates import AUTO_POOL
 from resight.experiments.paper import paper_tables, select_tables
 from resight.experiments.registry import LEARNERS
 from resight.experiments.reproduced_page import page_of
@@ -29,7 +30,25 @@ def test_every_row_can_be_measured():
 
 def test_kxqda_rows_have_fixed_versions_and_a_chosen_one():
     row = next(row for row in paper_tables()["table7"].rows if row.learner == "kxqda")
-    assert [plan.version for plan in row.plans()] == ["paper", "paper-poly", "cv"]
+    assert [plan.version for plan in row.plans()] == ["paper", "paper-poly", "cv", "auto"]
+
+
+def test_auto_keeps_the_descriptor_where_a_table_compares_descriptors():
+    for name, table in paper_tables().items():
+        for row in table.rows:
+            for job in table.jobs(row):
+                pooled = job.plan.version == "auto" and name > "table2"
+                assert job.descriptors == (AUTO_POOL if pooled else row.descriptors)
+
+
+def test_targets_lie_above_every_printed_row():
+    for name, table in paper_tables().items():
+        if table.target is None:
+            assert name in ("table1", "table2")
+            continue
+        assert table.target > max(row.printed["rank1"] for row in table.rows)
+        others = [values[0] for values in table.reported.values() if values[0] is not None]
+        assert table.target >= max(others, default=0.0)
 
 
 def test_unknown_tables_are_refused_with_the_valid_ones():

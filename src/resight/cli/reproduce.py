@@ -28,6 +28,10 @@ def reproduce(
     slow: Annotated[
         bool, typer.Option("--slow", help="also MLAPG on CUHK01, which takes hours")
     ] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="measure this version only, such as auto; show what is there of others"),
+    ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="processes; one per core")] = None,
     json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
 ) -> None:
@@ -44,7 +48,16 @@ def reproduce(
     chosen = select_tables(tables or [])
     n_jobs = jobs or os.cpu_count() or 1
     with local(n_jobs) as workers:
-        document = measure(chosen, data, out, slow=slow, n_jobs=n_jobs, executor=workers, say=say)
+        document = measure(
+            chosen,
+            data,
+            out,
+            slow=slow,
+            only=only or (),
+            n_jobs=n_jobs,
+            executor=workers,
+            say=say,
+        )
     text = page_of(document)
     if page is not None:
         with atomic_write(page, "w") as stream:

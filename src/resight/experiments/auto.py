@@ -113,7 +113,7 @@ class AutoKXQDA(MetricLearner):
         self.setting_ = setting.as_dict()
         self.candidates_ = [one.as_dict() for one in search.tried]
         self.X_fit_ = self.normalizer_.transform(X)
-        whole = Fold(search.variants["plain"], np.arange(len(X)), np.arange(0), persons, cameras)
+        whole = Fold(space.descriptors(), np.arange(len(X)), np.arange(0), persons, cameras)
         self._keep_parts(setting, whole)
 
     def _keep_parts(self, setting: Setting, whole: Fold) -> None:

@@ -9,8 +9,8 @@ from importlib.resources import files
 from typing import Any
 
 from resight.errors import unknown_name
-from resight.experiments.candidates import CV, CV_FOLDS
-from resight.experiments.registry import LEARNERS
+from resight.experiments.candidates import AUTO_POOL, CV, CV_FOLDS
+from resight.experiments.registry import AUTO, LEARNERS
 from resight.experiments.runner import Plan
 
 _PROTOCOLS = {
@@ -20,6 +20,9 @@ _PROTOCOLS = {
     ("grid", "single-shot"): "grid",
     ("prid2011", "single-shot"): "prid2011",
 }
+
+# Rank 1 above every printed row, those of others included: set before the first run of `auto`.
+_TARGETS = {"table3": 40.0, "table4": 70.0, "table5": 80.0, "table6": 75.0, "table7": 31.0}
 
 
 @dataclass(frozen=True)
@@ -31,12 +34,14 @@ class PaperRow:
     descriptors: tuple[str, ...]
     printed: dict[str, float]
     inferred: bool  # the paper does not say which descriptor
+    pool: tuple[str, ...]  # descriptors that `auto` may choose from
 
     def plans(self) -> list[Plan]:
         """All versions in which this row is measured; none if the learner is missing.
 
         Versions of k-XQDA are fixed: `paper` is the authors' kernel and regulariser,
-        `paper-poly` the polynomial the paper names beside it, `cv` is chosen in each split.
+        `paper-poly` the polynomial the paper names beside it, `cv` is chosen in each split among
+        kernels and regularisers, `auto` among everything that docs/auto.md lists.
         """
         if self.learner not in LEARNERS:
             return []
@@ -46,12 +51,27 @@ class PaperRow:
                 Plan("kxqda", "paper"),
                 Plan("kxqda", "paper-poly", poly),
                 Plan("kxqda", "cv", {}, CV, CV_FOLDS),
+                Plan(AUTO, "auto", {"mirrored": True}),
             ]
         if self.learner == "xqda":
             return [Plan("xqda-raw", "raw"), Plan("xqda", "normalized")]
         if self.learner == "mlapg":
             return [Plan("mlapg", params={"precision": "float32"})]  # half the time, equal ranks
         return [Plan(self.learner)]
+
+    def descriptors_of(self, plan: Plan) -> tuple[str, ...]:
+        """Descriptors that a version of this row is measured on."""
+        return self.pool if plan.learner == AUTO else self.descriptors
+
+
+@dataclass(frozen=True)
+class Job:
+    """One measurement that some rows of some tables need."""
+
+    dataset: str
+    protocol: str
+    descriptors: tuple[str, ...]
+    plan: Plan
 
 
 @dataclass(frozen=True)
@@ -70,6 +90,18 @@ class PaperTable:
     def protocol_name(self) -> str:
         """Name of the protocol in `resight.protocols`."""
         return _PROTOCOLS[self.dataset, self.protocol]
+
+    def jobs(self, row: PaperRow) -> list[Job]:
+        """Everything that is measured for a row."""
+        return [
+            Job(self.dataset, self.protocol_name, row.descriptors_of(plan), plan)
+            for plan in row.plans()
+        ]
+
+    @property
+    def target(self) -> float | None:
+        """Rank 1 that `auto` aims at, in percent; None where there is no target."""
+        return _TARGETS.get(self.name)
 
 
 @cache
@@ -96,7 +128,9 @@ def select_tables(names: list[str]) -> list[PaperTable]:
 
 def _table(name: str, content: dict[str, Any]) -> PaperTable:
     ranks = tuple(content["ranks"])
-    rows = tuple(_row(row, ranks) for row in content["rows"])
+    # Tables 1 and 2 compare descriptors and learners: `auto` keeps the descriptor of the row.
+    pooled = name not in ("table1", "table2")
+    rows = tuple(_row(row, ranks, pooled) for row in content["rows"])
     return PaperTable(
         name,
         content["title"],
@@ -108,9 +142,11 @@ def _table(name: str, content: dict[str, Any]) -> PaperTable:
     )
 
 
-def _row(row: dict[str, Any], ranks: tuple[int, ...]) -> PaperRow:
+def _row(row: dict[str, Any], ranks: tuple[int, ...], pooled: bool) -> PaperRow:
     learner = row["learner"]
     title = LEARNERS[learner].title if learner in LEARNERS else learner
     printed = {f"rank{rank}": value for rank, value in zip(ranks, row["values"], strict=True)}
     inferred = bool(row.get("descriptors_inferred", False))
-    return PaperRow(learner, title, tuple(row["descriptors"]), printed, inferred)
+    descriptors = tuple(row["descriptors"])
+    pool = AUTO_POOL if pooled else descriptors
+    return PaperRow(learner, title, descriptors, printed, inferred, pool)

@@ -5,38 +5,28 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from resight import datasets
 from resight._files import digest_of, write_json
 from resight.datasets.sightings import Sightings
+from resight.errors import unknown_name
+from resight.experiments.candidates import AUTO_MIRROR
 from resight.experiments.evaluate import gram_space
 from resight.experiments.executors import Executor
 from resight.experiments.features import Features, FeatureStore
 from resight.experiments.gram import GramSpace
-from resight.experiments.paper import PaperTable
-from resight.experiments.registry import ITERATIVE
-from resight.experiments.results import percent_summary
-from resight.experiments.runner import RANKS, Plan, Trial, run, warnings_of
-from resight.protocols import Protocol, for_dataset
+from resight.experiments.kept import run_kept
+from resight.experiments.paper import Job, PaperTable
+from resight.experiments.registry import AUTO, ITERATIVE
+from resight.experiments.reproduced import run_figures, table_document
+from resight.protocols import for_dataset
 
 SCHEMA = "resight.reproduce/1"
 Say = Callable[[str], None]
 _SIZES = ("grid", "prid2011", "prid450s", "cuhk01")  # ascending
-
-
-@dataclass(frozen=True)
-class Job:
-    """One measurement that some rows of some tables need."""
-
-    dataset: str
-    protocol: str
-    descriptors: tuple[str, ...]
-    plan: Plan
 
 
 def reproduce(
@@ -45,28 +35,33 @@ def reproduce(
     out: Path,
     *,
     slow: bool = False,
+    only: Iterable[str] = (),
     n_jobs: int = 1,
     executor: Executor | None = None,
     say: Say = lambda text: None,
 ) -> dict[str, Any]:
     """Measure all rows of some tables and return the document.
 
-    Rows that take hours (`takes_hours`) are left out, and marked so, unless `slow`.
+    Rows that take hours (`takes_hours`) are left out, and marked so, unless `slow`. With `only`,
+    no other versions are measured now; those measured before are shown.
 
-    Features are stored in ``out/features`` and each finished run in ``out/runs``: a second or an
-    interrupted and repeated call does only what is missing.
+    Features are stored in ``out/features``, each finished run in ``out/runs`` and its splits in
+    ``out/splits``: a second or an interrupted and repeated call does only what is missing.
     """
-    chosen = list(tables)
+    chosen, versions = list(tables), set(only)
     bench = _Bench(data, out, n_jobs, executor, say)
-    jobs = dict.fromkeys(
-        Job(table.dataset, table.protocol_name, row.descriptors, plan)
-        for table in chosen
-        for row in table.rows
-        for plan in row.plans()
-    )
-    wanted = [job for job in jobs if slow or not takes_hours(job)]
-    found = {job: bench.measure(job) for job in sorted(wanted, key=_order)}
-    return {"schema": SCHEMA, "tables": [_table_document(table, found) for table in chosen]}
+    jobs = dict.fromkeys(job for table in chosen for row in table.rows for job in table.jobs(row))
+    for version in versions:
+        known = dict.fromkeys(job.plan.version for job in jobs)
+        if version not in known:
+            raise unknown_name("version", version, known)
+    found = {}
+    for job in sorted(jobs, key=_order):
+        now = (slow or not takes_hours(job)) and (not versions or job.plan.version in versions)
+        figures = bench.measure(job) if now else bench.known(job)
+        if figures is not None:
+            found[job] = figures
+    return {"schema": SCHEMA, "tables": [table_document(table, found) for table in chosen]}
 
 
 def takes_hours(job: Job) -> bool:
@@ -81,7 +76,8 @@ def _order(job: Job) -> tuple[int, int, str, tuple[str, ...]]:
     """Quick before iterative, small before large, and equal Gram matrices together."""
     learner = job.plan.learner
     slow = 1 + ITERATIVE.index(learner) if learner in ITERATIVE else 0
-    return slow, _SIZES.index(job.dataset), job.protocol, job.descriptors
+    size = _SIZES.index(job.dataset) if job.dataset in _SIZES else len(_SIZES)
+    return slow, size, job.protocol, job.descriptors
 
 
 class _Bench:
@@ -94,23 +90,35 @@ class _Bench:
         self.executor, self.say = executor, say
         self.store = FeatureStore(out / "features")
         self._sightings: tuple[str, Sightings] | None = None
-        self._features: dict[tuple[str, str], Features] = {}
-        self._space: tuple[tuple[str, tuple[str, ...]], GramSpace] | None = None
+        self._features: dict[tuple[str, str, bool], Features] = {}
+        self._spaces: dict[tuple[str, str, bool], GramSpace] = {}
+
+    def known(self, job: Job) -> dict[str, Any] | None:
+        """Return the figures of a run that was finished before."""
+        file = self._file(job)
+        if not file.is_file():
+            return None
+        found: dict[str, Any] = json.loads(file.read_text("utf-8"))
+        return found
 
     def measure(self, job: Job) -> dict[str, Any]:
         """Return the run's figures, from disk if it was finished before."""
-        sightings = self.sightings(job.dataset)
-        protocol = for_dataset(sightings, job.protocol)
-        features = [self.features(job.dataset, name) for name in job.descriptors]
-        file = self.out / "runs" / f"{_key(job, protocol, features)}.json"
-        if file.is_file():
-            known: dict[str, Any] = json.loads(file.read_text())
+        known = self.known(job)
+        if known is not None:
             return known
+        file, sightings = self._file(job), self.sightings(job.dataset)
         start = time.perf_counter()
-        space = self.space(job)
         title = f"{job.protocol}, {'+'.join(job.descriptors)}, {job.plan.learner}"
-        trials = run(sightings, protocol, space, [job.plan], n_jobs=self.n_jobs, title=title)[0]
-        figures = _figures(job, trials, time.perf_counter() - start)
+        trials = run_kept(
+            self.out / "splits" / file.stem,
+            sightings,
+            for_dataset(sightings, job.protocol),
+            self.space(job),
+            job.plan,
+            n_jobs=self.n_jobs,
+            title=title,
+        )
+        figures = run_figures(job, trials, time.perf_counter() - start)
         write_json(file, figures)
         rank1 = figures["summary"]["rank1"]
         self.say(
@@ -121,93 +129,38 @@ class _Bench:
             self.say(f"  {text}")
         return figures
 
+    def _file(self, job: Job) -> Path:
+        """Where a run is kept: the name depends on everything that its figures do."""
+        protocol = for_dataset(self.sightings(job.dataset), job.protocol)
+        plan = json.dumps(asdict(job.plan), sort_keys=True)
+        parts = (self.features(job.dataset, *one).fingerprint for one in _inputs(job))
+        name = digest_of(job.dataset, protocol.fingerprint, plan, *parts)
+        return self.out / "runs" / f"{name}.json"
+
     def sightings(self, dataset: str) -> Sightings:
         if self._sightings is None or self._sightings[0] != dataset:
             self._sightings = (dataset, datasets.load(dataset, root=self.data))
         return self._sightings[1]
 
-    def features(self, dataset: str, descriptor: str) -> Features:
-        if (dataset, descriptor) not in self._features:
-            self._features[dataset, descriptor] = self.store.ensure(
-                self.sightings(dataset), descriptor, executor=self.executor
+    def features(self, dataset: str, descriptor: str, mirror: bool) -> Features:
+        key = (dataset, descriptor, mirror)
+        if key not in self._features:
+            self._features[key] = self.store.ensure(
+                self.sightings(dataset), descriptor, mirror, executor=self.executor
             )
-        return self._features[dataset, descriptor]
+        return self._features[key]
 
     def space(self, job: Job) -> GramSpace:
-        key = (job.dataset, job.descriptors)
-        if self._space is None or self._space[0] != key:
-            grams = GramSpace.joined(
-                gram_space(self.features(job.dataset, name)) for name in job.descriptors
-            )
-            self._space = (key, grams)
-        return self._space[1]
+        """Gram matrices of a job's descriptors; those of one dataset are kept."""
+        self._spaces = {key: one for key, one in self._spaces.items() if key[0] == job.dataset}
+        wanted = [(job.dataset, *one) for one in _inputs(job)]
+        for key in wanted:
+            if key not in self._spaces:
+                self._spaces[key] = gram_space(self.features(*key))
+        return GramSpace.joined(self._spaces[key] for key in wanted)
 
 
-def _key(job: Job, protocol: Protocol, features: list[Features]) -> str:
-    plan = json.dumps(asdict(job.plan), sort_keys=True)
-    return digest_of(
-        job.dataset, protocol.fingerprint, plan, *(part.fingerprint for part in features)
-    )
-
-
-def _figures(job: Job, trials: list[Trial], seconds: float) -> dict[str, Any]:
-    summary = {f"rank{k}": percent_summary([trial.rank(k) for trial in trials]) for k in RANKS}
-    summary["map"] = percent_summary([trial.map for trial in trials])
-    figures = {
-        "dataset": job.dataset,
-        "protocol": job.protocol,
-        "descriptors": list(job.descriptors),
-        "learner": job.plan.learner,
-        "version": job.plan.version,
-        "summary": summary,
-        "trials": [{"rank1": 100.0 * trial.rank(1), "fit_s": trial.fit_s} for trial in trials],
-        "seconds": seconds,
-        "warnings": warnings_of(trials),
-    }
-    if any(trial.choice for trial in trials):
-        figures["chosen"] = [trial.params for trial in trials]
-    return figures
-
-
-def _table_document(table: PaperTable, found: dict[Job, dict[str, Any]]) -> dict[str, Any]:
-    rows: list[dict[str, Any]] = []
-    for row in table.rows:
-        base = {
-            "learner": row.learner,
-            "title": row.title,
-            "descriptors": list(row.descriptors),
-            "descriptors_inferred": row.inferred,
-            "paper": row.printed,
-        }
-        jobs = [
-            Job(table.dataset, table.protocol_name, row.descriptors, plan) for plan in row.plans()
-        ]
-        measured = [{**base, **_measured(found[job])} for job in jobs if job in found]
-        rows += measured or [{**base, "version": "missing"}]
-    return {
-        "name": table.name,
-        "title": table.title,
-        "dataset": table.dataset,
-        "protocol": table.protocol,
-        "rows": rows,
-        "reported": table.reported,
-    }
-
-
-def _measured(figures: dict[str, Any]) -> dict[str, Any]:
-    summary = figures["summary"]
-    return {
-        "version": figures["version"],
-        **{name: summary[name]["mean"] for name in summary},
-        "sd": {name: summary[name]["sd"] for name in summary},
-        "seconds": figures["seconds"],
-        **({"chosen": _counts(figures["chosen"])} if "chosen" in figures else {}),
-    }
-
-
-def _counts(chosen: list[dict[str, Any]]) -> dict[str, int]:
-    """How often each setting was chosen, most frequent first."""
-    words = [", ".join(f"{key}={value}" for key, value in one.items()) for one in chosen]
-    names, counts = np.unique(words, return_counts=True)
-    order = np.argsort(-counts, kind="stable")
-    return {str(names[i]): int(counts[i]) for i in order}
+def _inputs(job: Job) -> list[tuple[str, bool]]:
+    """Descriptors of a job, and whether averaged over mirror images."""
+    mirrors = AUTO_MIRROR if job.plan.learner == AUTO else (False,)
+    return [(name, mirror) for mirror in mirrors for name in job.descriptors]

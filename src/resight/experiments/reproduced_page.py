@@ -21,15 +21,15 @@ def page_of(document: dict[str, Any]) -> str:
         "Versions of k-XQDA: `paper` RBF kernel, the authors' width rule, lambda 1e-7; "
         "`paper-poly` polynomial of degree 2 with offset 1, lambda 1e-7; `cv` kernel, width, "
         "lambda and its form chosen in each split by cross-validation over that split's training "
-        "people. XQDA: `raw` descriptors as its authors use LOMO, and block-`normalized` ones as "
-        "k-XQDA gets. Rows marked `missing` were not measured: MLAPG on CUHK01 takes hours and is "
-        "left to `--slow`. A `?` marks a descriptor that the paper does not state.",
+        "people; `auto` everything that [auto.md](auto.md) lists, chosen likewise: on the "
+        "descriptor of the row in tables 1 and 2, on a pool of four elsewhere. XQDA: `raw` "
+        "descriptors as its authors use LOMO, and block-`normalized` ones as k-XQDA gets. Rows "
+        "marked `missing` were not measured: MLAPG on CUHK01 takes hours and is left to `--slow`. "
+        "A `?` marks a descriptor that the paper does not state.",
     ]
     for table in document["tables"]:
         parts += [f"## {table['name'].capitalize()}: {table['title']}", _table(table)]
-        choices = _choices(table)
-        if choices:
-            parts.append(choices)
+        parts += [text for text in (_choices(table), _auto(table)) if text]
     return "\n\n".join(parts) + "\n"
 
 
@@ -67,9 +67,52 @@ def _cells(row: dict[str, Any], ranks: list[str]) -> list[str]:
 
 
 def _choices(table: dict[str, Any]) -> str:
+    lines = [
+        f"- {'+'.join(row['descriptors'])}: "
+        + "; ".join(f"{times} x {what}" for what, times in row["chosen"].items())
+        for row in table["rows"]
+        if row.get("chosen")
+    ]
+    return "\n".join(["Chosen by `cv` in the splits:", "", *lines]) if lines else ""
+
+
+def _auto(table: dict[str, Any]) -> str:
+    """Tell what `auto` gained, reached and chose."""
     lines = []
     for row in table["rows"]:
-        if row.get("chosen"):
-            words = "; ".join(f"{times} x {what}" for what, times in row["chosen"].items())
-            lines.append(f"- {'+'.join(row['descriptors'])}: {words}")
-    return "\n".join(["Chosen by `cv` in the splits:", "", *lines]) if lines else ""
+        if "stages" in row:
+            lines.append(f"- {'+'.join(row['descriptors'])}: {_compared(row)}")
+            lines.append(f"  - chosen in the splits: {_chosen_by(row['chosen_by'])}")
+            lines.append(f"  - on training people held out, mAP after each stage: {_stages(row)}")
+    return "\n".join(["`auto`, rank 1:", "", *lines]) if lines else ""
+
+
+def _compared(row: dict[str, Any]) -> str:
+    words = [f"{row['rank1']:.1f}"]
+    if "minus_cv" in row:
+        gap = row["minus_cv"]
+        words.append(
+            f"{gap['mean']:+.2f} ± {gap['sd']:.2f} against `cv` in the same splits (above in "
+            f"{gap['above']} of {gap['splits']})"
+        )
+    if "target" in row:
+        reached = "reached" if row["target"]["reached"] else "not reached"
+        words.append(f"target of {row['target']['rank1']:.0f} {reached}")
+    return "; ".join(words)
+
+
+def _chosen_by(chosen: dict[str, dict[str, int]]) -> str:
+    return "; ".join(
+        f"{name} " + ", ".join(f"{value} ({times} x)" for value, times in counts.items())
+        for name, counts in chosen.items()
+    )
+
+
+def _stages(row: dict[str, Any]) -> str:
+    first, *others = row["stages"]
+    words = [f"{first['stage']} {first['map']:.1f}"]
+    words += [
+        f"{stage['stage']} {stage['map']:.1f} (changed in {stage['taken']})" for stage in others
+    ]
+    tried = sum(stage["tried"] for stage in row["stages"])
+    return f"{', '.join(words)}; {tried:.0f} settings tried in a split"

@@ -38,12 +38,15 @@ class Tried:
         Of each fold, who was held out.
     scores : list of arrays
         Their average precisions; shorter than `people` where the setting left the race.
+    won : bool
+        Whether its stage ended with it.
     """
 
     setting: Setting
     stage: str
     people: list[Rows]
     scores: list[Floats] = field(default_factory=list)
+    won: bool = False
 
     @property
     def mean(self) -> float:
@@ -72,6 +75,7 @@ class Tried:
             "map": self.mean,
             "standard_error": self.standard_error,
             "folds": len(self.scores),
+            "won": self.won,
         }
 
 
@@ -93,7 +97,8 @@ class Search:
     error; among what is within one standard error of the best, the simplest wins.
 
     A stage is a race: after each fold, settings that are more than two standard errors behind the
-    leader leave. All standard errors are of paired differences over people.
+    leader leave, and after all folds of one repeat those that are not ahead of the winner of the
+    stage before. All standard errors are of paired differences over people.
 
     Parameters
     ----------
@@ -127,9 +132,9 @@ class Search:
         seed: int = 0,
         pairs: bool = True,
     ) -> None:
-        self.rows, self.persons = rows, codes_of(persons)
+        self.persons = codes_of(persons)
         self.cameras = None if cameras is None else codes_of(cameras)
-        self.variants = variants_of(space, mirrored)
+        self.variants = variants_of(_only(space, rows), mirrored)
         self.folds = [
             fold
             for repeat in range(n_repeats)
@@ -137,7 +142,7 @@ class Search:
         ]
         _refuse_lonely_cameras(persons, cameras)
         self.held = [np.unique(self.persons[held]) for _, held in self.folds]
-        self.pairs = pairs
+        self.n_folds, self.pairs = n_folds, pairs
         self.tried: list[Tried] = []
         self._end = None if budget is None else time.monotonic() + budget
         self._budget = budget
@@ -191,6 +196,8 @@ class Search:
             others = left if best is None else [*left, best]
             leader = max(others, key=lambda one: one.ahead_of(others[0])[0], default=None)
             left = [one for one in left if leader and not _exceeds(*leader.ahead_of(one), _BEHIND)]
+            if best is not None and number + 1 >= self.n_folds:
+                left = [one for one in left if one.ahead_of(best)[0] > 0.0]
         self.tried += [one for one in runners if one.scores]
         return left
 
@@ -201,8 +208,8 @@ class Search:
         folds = {
             variant: Fold(
                 spaces,
-                self.rows[learn],
-                self.rows[held],
+                learn,
+                held,
                 self.persons[learn],
                 None if cameras is None else cameras[learn],
                 None if cameras is None else cameras[held],
@@ -234,14 +241,26 @@ def variants_of(space: GramSpace, mirrored: bool) -> dict[str, list[GramSpace]]:
     return {"plain": spaces[:half], "mirror": spaces[half:]}
 
 
+def _only(space: GramSpace, rows: Rows) -> GramSpace:
+    """Copy the products between some rows: nothing else can be looked at by accident."""
+    places = rows if space.trainable is None else np.searchsorted(space.trainable, rows)
+    part = GramSpace([])
+    part.grams = [gram[np.ix_(places, rows)] for gram in space.grams]
+    part.squares = [squares[rows] for squares in space.squares]
+    part.groups = list(space.groups)
+    return part
+
+
 def _exceeds(difference: float, standard_error: float, times: float = 1.0) -> bool:
     return difference > times * standard_error
 
 
 def _simplest(tried: list[Tried]) -> Tried:
-    """Return the first, in order of simplicity, within one standard error of the best."""
+    """Choose the first, in order of simplicity, within one standard error of the best."""
     best = max(tried, key=lambda one: one.mean)
-    return next(one for one in tried if not _exceeds(*best.ahead_of(one)))
+    chosen = next(one for one in tried if not _exceeds(*best.ahead_of(one)))
+    chosen.won = True
+    return chosen
 
 
 def _reweighted(setting: Setting) -> list[Setting]:
