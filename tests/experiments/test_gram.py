@@ -102,6 +102,23 @@ def test_not_finite_features_are_refused(data):
         GramSpace([X])
 
 
+@pytest.mark.parametrize("normalize", [True, False])
+def test_products_between_strangers_are_not_needed(data, normalize):
+    X, _, _, train, test = data
+    learned, weights = np.sort(train), [1.0, 0.5]
+    few = GramSpace([X], [BLOCKS], "float64", trainable=learned)
+    whole = GramSpace([X], [BLOCKS], "float64")
+    assert few.grams[0].shape == (len(train), len(X))
+    for one in (few, GramSpace.joined(few.descriptors())):
+        found = one.products(train[::-1], test, normalize=normalize, weights=weights)
+        expected = whole.products(train[::-1], test, normalize=normalize, weights=weights)
+        np.testing.assert_allclose(found.train, expected.train, atol=1e-10)
+        np.testing.assert_allclose(found.test, expected.test, atol=1e-10)
+        np.testing.assert_allclose(found.test_squares, expected.test_squares, rtol=1e-12)
+    with pytest.raises(ValueError, match="not formed"):
+        few.products(train, test, between_test=True)
+
+
 def test_kernels_of_features_are_refused_with_those_that_work(data):
     with pytest.raises(InputError, match="linear, rbf, poly, exp"):
         gram_distances("kxqda", data, "float64", kernel="chi2")

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
+from resight.experiments.direct import needs_direct, run_direct
 from resight.experiments.executors import Executor
+from resight.experiments.feature_rows import FeatureRows
 from resight.experiments.features import Failure, Features, FeatureStore
-from resight.experiments.gram import GramSpace
+from resight.experiments.gram import GramSpace, Rows
 from resight.experiments.results import Run, document
-from resight.experiments.runner import Plan, run
+from resight.experiments.runner import Plan, Trial, run
 from resight.protocols import Protocol, for_dataset, from_file
 
 
@@ -57,8 +60,8 @@ def evaluate(
     chosen = from_file(splits, kept) if splits else for_dataset(kept, protocol)
     runs = []
     for names, features in found.items():
-        space = gram_space(features, usable)
-        trials = run(kept, chosen, space, plans, n_jobs=n_jobs, title=f"splits, {names}")
+        workers = _Workers(n_jobs, executor, store.folder)
+        trials = _measure(kept, chosen, features, usable, plans, workers, f"splits, {names}")
         runs += [
             Run(plan, features.descriptors, of_plan)
             for plan, of_plan in zip(plans, trials, strict=True)
@@ -80,7 +83,7 @@ def evaluate_vectors(
 ) -> Evaluation:
     """Evaluate learners on a user's own vectors, one row for each sighting."""
     chosen = from_file(splits, sightings) if splits else for_dataset(sightings, protocol)
-    trials = run(sightings, chosen, gram_space(features), plans, n_jobs=n_jobs)
+    trials = _measure(sightings, chosen, features, None, plans, _Workers(n_jobs))
     runs = [
         Run(plan, features.descriptors, of_plan)
         for plan, of_plan in zip(plans, trials, strict=True)
@@ -93,8 +96,65 @@ def evaluate_vectors(
     return Evaluation(sightings, chosen, runs, document(sightings, chosen, runs, facts))
 
 
-def gram_space(features: Features, usable: np.ndarray[Any, Any] | None = None) -> GramSpace:
-    """Gram matrices of stored features, block by block, optionally of some rows only."""
+class _Workers(NamedTuple):
+    """Processes here, or elsewhere with a folder that both see."""
+
+    n_jobs: int
+    executor: Executor | None = None
+    scratch: Path | None = None
+
+
+def _measure(
+    sightings: Sightings,
+    protocol: Protocol,
+    features: Features,
+    usable: np.ndarray[Any, Any] | None,
+    plans: Sequence[Plan],
+    workers: _Workers,
+    title: str = "splits",
+) -> list[list[Trial]]:
+    """Measure plans in Gram space where it fits, else from the features; in the plans' order."""
+    index = None if usable is None else np.flatnonzero(usable)
+    source = FeatureRows(features.parts, features.blocks, index)
+    direct = [plan for plan in plans if needs_direct(plan, source)]
+    others = [plan for plan in plans if plan not in direct]
+    found: dict[int, list[Trial]] = {}
+    if others:
+        space = gram_space(features, usable, _trainable(protocol, others))
+        trials = run(sightings, protocol, space, others, n_jobs=workers.n_jobs, title=title)
+        found |= {id(plan): of_plan for plan, of_plan in zip(others, trials, strict=True)}
+    if direct:
+        trials = run_direct(
+            sightings,
+            protocol,
+            source,
+            direct,
+            fingerprint=features.fingerprint,
+            n_jobs=workers.n_jobs,
+            executor=workers.executor,
+            scratch=workers.scratch,
+            title=title,
+        )
+        found |= {id(plan): of_plan for plan, of_plan in zip(direct, trials, strict=True)}
+    return [found[id(plan)] for plan in plans]
+
+
+def _trainable(protocol: Protocol, plans: Sequence[Plan]) -> Rows | None:
+    """Rows whose inner products with all others are needed: None for all of them."""
+    if any(plan.learner == "euclidean" for plan in plans):
+        return None  # it compares test rows directly
+    return np.unique(np.concatenate([split.train for split in protocol.splits]))
+
+
+def gram_space(
+    features: Features,
+    usable: np.ndarray[Any, Any] | None = None,
+    trainable: Rows | None = None,
+) -> GramSpace:
+    """Gram matrices of stored features, block by block, optionally of some rows only.
+
+    `trainable` are the rows that some split learns from, as `GramSpace` takes them.
+    """
     blocks = list(features.blocks)
     parts, widths = [], []
     for part in features.parts:
@@ -103,4 +163,4 @@ def gram_space(features: Features, usable: np.ndarray[Any, Any] | None = None) -
             own.append(blocks.pop(0))
         parts.append(part if usable is None or usable.all() else part[usable])
         widths.append(tuple(own))
-    return GramSpace(parts, widths)
+    return GramSpace(parts, widths, trainable=trainable)

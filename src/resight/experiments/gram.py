@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError
-from resight.kernels import OF_PRODUCTS, Kernel, inner_products
+from resight.kernels import OF_PRODUCTS, Kernel, inner_products, row_squares
 from resight.learners._base import KernelMetricLearner, MetricLearner
 from resight.learners.normalizer import block_slices
 from resight.learners.xqda import span_coordinates
@@ -57,6 +58,9 @@ class GramSpace:
         Widths to normalise separately, over all features; by default one block each.
     precision : "float32" or "float64"
         Arithmetic of the products.
+    trainable : int array, optional
+        Rows that some split learns from, ascending; products between the others (distractors)
+        are then not formed. By default all rows.
     """
 
     def __init__(
@@ -64,29 +68,59 @@ class GramSpace:
         features: Sequence[NDArray[Any]],
         blocks: Sequence[Sequence[int] | None] | None = None,
         precision: str = "float32",
+        trainable: Rows | None = None,
     ) -> None:
         widths = [None] * len(features) if blocks is None else blocks
-        self.grams: list[Floats] = []  # one (n, n) for each block
+        self.trainable = trainable
+        self.grams: list[Floats] = []  # one (n, n) or (n_trainable, n) for each block
+        self.squares: list[Floats] = []  # squared norms (n,) for each block
         self.groups: list[int] = []  # how many of them belong to each of `features`
         for rows, its_blocks in zip(features, widths, strict=True):
             self.groups.append(len(block_slices(its_blocks, rows.shape[1])))
             for block in block_slices(its_blocks, rows.shape[1]):
-                part = rows[:, block]
-                if not np.isfinite(part).all():
+                self._add(rows[:, block], precision)
+                if not np.isfinite(self.squares[-1]).all():
                     raise InputError("features hold NaN or infinite values; extract them again")
-                self.grams.append(inner_products(part, part, precision))
+
+    def _add(self, part: NDArray[Any], precision: str) -> None:
+        if self.trainable is None or len(self.trainable) == len(part):
+            gram = inner_products(part, part, precision)
+            squares = gram.diagonal().copy()
+        else:
+            learned, n = part[self.trainable], len(part)
+            others = np.setdiff1d(np.arange(n), self.trainable)
+            gram, squares = np.empty((len(learned), n)), np.empty(n)
+            among = inner_products(learned, learned, precision)  # half the work of two matrices
+            gram[:, self.trainable], squares[self.trainable] = among, among.diagonal()
+            gram[:, others] = inner_products(learned, part[others], precision)
+            squares[others] = row_squares(part[others])
+        self.squares.append(squares)
+        self.grams.append(gram)
 
     def __len__(self) -> int:
-        return len(self.grams[0])
+        return len(self.squares[0])
 
     @classmethod
     def joined(cls, spaces: Iterable[GramSpace]) -> GramSpace:
         """Put descriptors side by side: their blocks are listed one after the other."""
-        whole = cls([])
-        for space in spaces:
+        parts = list(spaces)
+        whole = cls([], trainable=parts[0].trainable)
+        for space in parts:
             whole.grams += space.grams
+            whole.squares += space.squares
             whole.groups += space.groups
         return whole
+
+    def descriptors(self) -> list[GramSpace]:
+        """Return each descriptor as a space of its own, sharing its matrices."""
+        ends = np.cumsum([0, *self.groups]).tolist()
+        spaces = []
+        for start, end in pairwise(ends):
+            one = GramSpace([], trainable=self.trainable)
+            one.grams, one.squares = self.grams[start:end], self.squares[start:end]
+            one.groups = [end - start]
+            spaces.append(one)
+        return spaces
 
     def products(
         self,
@@ -102,39 +136,51 @@ class GramSpace:
         `weights` multiplies the blocks' products (each by its own non-negative number);
         `between_test` asks for the products between test rows as well.
         """
-        n = len(train)
-        rows = np.concatenate([train, test])
-        columns = rows if between_test else train
-        total = np.zeros((len(rows), len(columns)))
-        squares = np.zeros(len(rows))
+        wanted = np.concatenate([train, test]) if between_test else train
+        total = np.zeros((len(wanted), len(self)))
+        squares = np.zeros(len(self))
         for i, gram in enumerate(self.grams):
             weight = 1.0 if weights is None else float(weights[i])
-            part, own = gram[np.ix_(rows, columns)], gram[rows, rows]
+            if not weight:
+                continue
+            part, own = gram.take(self._places(wanted), axis=0), self.squares[i]
             if normalize:
-                own = _normalise(part, own, n)
-            total += weight * part
+                own = _normalise(part, own, wanted, train)
+            if weight != 1.0:
+                part *= weight
+            total += part
             squares += weight * own
-        test_self = total[n:, n:] if between_test else None
-        return Products(total[:n, :n], total[n:, :n], squares[n:], test_self)
+        n = len(train)
+        test_self = total[n:, test] if between_test else None
+        return Products(total[:n, train], total[:n, test].T, squares[test], test_self)
+
+    def _places(self, rows: Rows) -> Rows:
+        """Where the products of these rows with all others are kept."""
+        if self.trainable is None:
+            return rows
+        places: Rows = np.searchsorted(self.trainable, rows)
+        known = np.minimum(places, len(self.trainable) - 1)
+        if not np.array_equal(self.trainable[known], rows):
+            raise ValueError("products with rows outside `trainable` were not formed")
+        return places
 
 
-def _normalise(part: Floats, own: Floats, n: int) -> Floats:
-    """Centre by the mean of the first `n` rows and divide by norms; return the squared norms.
+def _normalise(part: Floats, own: Floats, wanted: Rows, train: Rows) -> Floats:
+    """Centre by the mean of the training rows, divide by norms; return all squared norms (n,).
 
-    `part` holds products of all rows with the first columns of the same rows, `own` the rows'
-    squared norms; `part` is changed in place.
+    `part` holds products of the `wanted` rows, of which `train` are the first, with all rows, and
+    is changed in place; `own` are the squared norms of all rows.
     """
-    with_mean = part[:, :n].mean(axis=1)  # x . mean
-    of_mean = with_mean[:n].mean()  # mean . mean
-    part -= with_mean[:, None]
-    part -= with_mean[None, : part.shape[1]]
-    part += of_mean
+    with_mean = part[: len(train)].mean(axis=0)  # x . mean
+    of_mean = with_mean[train].mean()  # mean . mean
+    part -= with_mean
+    part -= (with_mean[wanted] - of_mean)[:, None]
     own = np.maximum(own - 2.0 * with_mean + of_mean, 0.0)
     scale = np.zeros_like(own)
     # Below round-off a row is the mean itself: it stays zero, as in BlockNormalizer.
-    np.divide(1.0, np.sqrt(own), out=scale, where=own > 1e-7 * own.max())
-    part *= scale[:, None]
-    part *= scale[None, : part.shape[1]]
+    np.divide(1.0, np.sqrt(own), out=scale, where=own > 1e-7 * own[train].max())
+    part *= scale
+    part *= scale[wanted][:, None]
     normalised: Floats = own * scale**2
     return normalised
 

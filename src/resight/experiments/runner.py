@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import time
+import typing
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -14,19 +15,22 @@ from numpy.typing import NDArray
 
 from resight._progress import progress
 from resight.datasets.sightings import Sightings
-from resight.errors import unknown_name
+from resight.errors import InputError, unknown_name
 from resight.evaluation.reranking import cross_view_reciprocal, k_reciprocal_from_distances
 from resight.evaluation.result import RankingResult
 from resight.experiments.candidates import Candidate
+from resight.experiments.fold import Fold
 from resight.experiments.gram import GramSpace, Products, fit_in_gram_space
 from resight.experiments.registry import AUTO, LearnerSpec, learner_spec
-from resight.experiments.search import Search, setting_distances
+from resight.experiments.search import Search, variants_of
 from resight.experiments.selection import choose
-from resight.learners._base import MetricLearner
+from resight.learners._base import MetricLearner, squared_euclidean
 from resight.learners.euclidean import Euclidean
 from resight.protocols import Protocol, Split, person_scores, scored_persons
 
 Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+Between = Callable[[Rows, Rows], Floats]
 RANKS = (1, 5, 10, 20)
 RERANKERS = ("k-reciprocal", "cross-view")
 
@@ -52,8 +56,8 @@ class Ranked(NamedTuple):
     """The rankings of one direction, and the sightings (rows of the dataset) that were ranked."""
 
     result: RankingResult
-    query_rows: NDArray[np.intp]
-    gallery_rows: NDArray[np.intp]
+    query_rows: Rows
+    gallery_rows: Rows
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,15 @@ def run(
     return [list(of_plan) for of_plan in zip(*trials, strict=True)]
 
 
-def warnings_of(trials: Sequence[Trial]) -> list[str]:
+class Warned(typing.Protocol):
+    """Anything that tells what learners warned of."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Each warning once."""
+
+
+def warnings_of(trials: Sequence[Warned]) -> list[str]:
     """List what learners warned of, each once, with the number of splits it happened in.
 
     Warnings that differ only in their figures count as one; the first is shown.
@@ -159,9 +171,9 @@ def _trial(
         known[key] = space.products(split.train, split.test, normalize=key[0], between_test=key[1])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        distances = _test_distances(learner, known[key], persons, cameras)
+        between = _test_distances(learner, known[key], persons, cameras)
     seconds = time.perf_counter() - start
-    rankings = rank_directions(sightings, protocol, split, distances, plan.rerank)
+    rankings = rank_directions(sightings, protocol, split, between, plan.rerank)
     said = dict.fromkeys(str(warning.message) for warning in caught)
     return Trial(rankings, params, seconds, table, tuple(said))
 
@@ -172,72 +184,98 @@ def _auto_trial(
     """Choose everything on the training people of this split, in its own Gram space."""
     start = time.perf_counter()
     persons, cameras = sightings.persons[split.train], sightings.cameras[split.train]
+    unknown = np.setdiff1d(sightings.cameras[split.test], cameras)
+    if len(unknown):
+        raise InputError(
+            f"camera {unknown[0]} is tested but has no labelled people to learn from; label some "
+            "there, or leave the camera out"
+        )
     search = Search(space, split.train, persons, cameras, **plan.params)
     setting = search.run()
-    distances = setting_distances(setting, space, split.train, split.test, persons, cameras)
+    known = np.unique(cameras)
+    variants = variants_of(space, plan.params.get("mirrored", False))
+    fold = Fold(
+        variants[setting.variant],
+        split.train,
+        split.test,
+        search.persons,
+        np.searchsorted(known, cameras),
+        np.searchsorted(known, sightings.cameras[split.test]),
+    )
+    between = _lookup(fold.distances(setting))
     seconds = time.perf_counter() - start
-    rankings = rank_directions(sightings, protocol, split, distances, plan.rerank)
-    table = [
-        {**tried.setting.as_dict(), "map": tried.mean, "sd": float(tried.scores.std(ddof=1))}
-        for tried in search.tried
-    ]
+    rankings = rank_directions(sightings, protocol, split, between, plan.rerank)
+    table = [tried.as_dict() for tried in search.tried]
     return Trial(rankings, setting.as_dict(), seconds, table)
 
 
 def _test_distances(
     learner: MetricLearner, products: Products, persons: NDArray[Any], cameras: NDArray[Any]
-) -> Floats:
-    """Distances between all test rows of a split, (n_test, n_test)."""
+) -> Between:
+    """Fit, and return what gives the distances between test rows of a split."""
     if products.test_self is not None:
         squares = products.test_squares
-        return squares[:, None] + squares[None, :] - 2.0 * products.test_self
+        return _lookup(squares[:, None] + squares[None, :] - 2.0 * products.test_self)
     fitted, rows = fit_in_gram_space(learner, products, persons, cameras)
-    return fitted.distances(rows, rows)
+    embedding = fitted.transform(rows)
+    return lambda a, b: squared_euclidean(embedding[a], embedding[b])
+
+
+def _lookup(distances: Floats) -> Between:
+    return lambda a, b: distances[np.ix_(a, b)]
 
 
 def rank_directions(
     sightings: Sightings,
     protocol: Protocol,
     split: Split,
-    distances: Floats,
+    between: Between,
     rerank: str | None = None,
 ) -> tuple[Ranked, ...]:
     """Score people and rank the gallery, in each direction of a split.
 
-    `distances` are those between all test rows of the split, in the order of ``split.test``.
+    ``between(a, b)`` gives the distances between test rows, by their places in ``split.test``.
     """
     place = np.full(len(sightings), -1)
     place[split.test] = np.arange(len(split.test))
     rankings = []
     for query, gallery in split.directions:
-        part = _reranked(distances, place[query], place[gallery], rerank)
-        asked, held = scored_persons(sightings, query), scored_persons(sightings, gallery)
-        scores = person_scores(part, asked, held, protocol.scoring)
-        query, gallery = query[scores.query_rows], gallery[scores.gallery_rows]
-        own_camera = protocol.cross_camera_only
-        result = RankingResult.from_distances(
-            scores.distances,
-            scores.query_persons,
-            scores.gallery_persons,
-            query_cameras=sightings.cameras[query] if own_camera else None,
-            gallery_cameras=sightings.cameras[gallery] if own_camera else None,
-            junk=sightings.roles[gallery] == "junk",
-        )
-        rankings.append(Ranked(result, query, gallery))
+        part = _reranked(between, place[query], place[gallery], rerank)
+        rankings.append(ranked(sightings, protocol, query, gallery, part))
     return tuple(rankings)
 
 
-def _reranked(
-    distances: Floats, query: NDArray[np.intp], gallery: NDArray[np.intp], rerank: str | None
-) -> Floats:
+def ranked(
+    sightings: Sightings,
+    protocol: Protocol,
+    query: NDArray[np.intp],
+    gallery: NDArray[np.intp],
+    distances: Floats,
+) -> Ranked:
+    """Score people and rank the gallery of one direction, from distances (n_query, n_gallery)."""
+    asked, held = scored_persons(sightings, query), scored_persons(sightings, gallery)
+    scores = person_scores(distances, asked, held, protocol.scoring)
+    query, gallery = query[scores.query_rows], gallery[scores.gallery_rows]
+    own_camera = protocol.cross_camera_only
+    result = RankingResult.from_distances(
+        scores.distances,
+        scores.query_persons,
+        scores.gallery_persons,
+        query_cameras=sightings.cameras[query] if own_camera else None,
+        gallery_cameras=sightings.cameras[gallery] if own_camera else None,
+        junk=sightings.roles[gallery] == "junk",
+    )
+    return Ranked(result, query, gallery)
+
+
+def _reranked(between: Between, query: Rows, gallery: Rows, rerank: str | None) -> Floats:
     """Distances of queries to gallery, replaced by re-ranked ones where asked for."""
-    part: Floats = distances[np.ix_(query, gallery)]
+    part = between(query, gallery)
     if rerank is None:
         return part
     if rerank == "cross-view":
         return cross_view_reciprocal(part)
     if rerank == "k-reciprocal":
-        non_negative = np.maximum(distances, 0.0)
-        within = [non_negative[np.ix_(rows, rows)] for rows in (query, gallery)]
-        return k_reciprocal_from_distances(np.maximum(part, 0.0), *within)
+        parts = part, between(query, query), between(gallery, gallery)
+        return k_reciprocal_from_distances(*(np.maximum(one, 0.0) for one in parts))
     raise unknown_name("re-ranking", rerank, RERANKERS)

@@ -15,6 +15,7 @@ n_D Lambda_D = K L_D K for two cameras; this form holds for any number of camera
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -72,25 +73,27 @@ class Multipartite:
         In a group of n with parts of n_v: contrasts inside part v have eigenvalue n - n_v,
         contrasts between parts have n, the constant vector has 0. Each is a Helmert contrast.
         """
-        null, range_, values = _Columns(), _Columns(), []
-        order = np.lexsort((self.parts, self.groups))
-        for members in _runs(order, self.groups):
-            parts = _runs(members, self.parts)
-            n = len(members)
-            null.add(members, np.full(n, n**-0.5))
-            for part in parts:
-                value = float(n - len(part))
-                for size in range(1, len(part)):
-                    target = range_ if value else null
-                    target.add(part[: size + 1], _helmert([1] * size, 1))
-                    values += [value] if value else []
-            for size in range(1, len(parts)):
-                rows = np.concatenate(parts[: size + 1])
-                counts = [len(part) for part in parts]
-                range_.add(rows, _helmert(counts[:size], counts[size]))
-                values.append(float(n))
+        null, range_ = _Columns(), _Columns()
+        values = [np.zeros(0)]
+        for counts, members in self._alike().items():
+            for positions, contrast, value in _contrasts(counts):
+                (range_ if value else null).add(members[:, positions], contrast)
+                values += [np.full(len(members), value)] if value else []
         shape = len(self.groups)
-        return null.matrix(shape), range_.matrix(shape), np.array(values)
+        return null.matrix(shape), range_.matrix(shape), np.concatenate(values)
+
+    def _alike(self) -> dict[tuple[int, ...], Codes]:
+        """Return the groups by the sizes of their parts: members (n_groups, n), part by part."""
+        order = np.lexsort((self.parts, self.groups))
+        sizes = np.bincount(self.parts).tolist()
+        ends = np.cumsum(np.bincount(self.groups)).tolist()
+        n_parts = np.bincount(self.groups[np.unique(self.parts, return_index=True)[1]]).tolist()
+        alike: dict[tuple[int, ...], list[Codes]] = {}
+        start = part = 0
+        for end, count in zip(ends, n_parts, strict=True):
+            alike.setdefault(tuple(sizes[part : part + count]), []).append(order[start:end])
+            start, part = end, part + count
+        return {counts: np.stack(members) for counts, members in alike.items()}
 
 
 @dataclass(frozen=True)
@@ -235,14 +238,21 @@ def _parts(groups: Codes, views: Codes) -> Codes:
     return codes
 
 
-def _runs(members: Codes, codes: Codes) -> list[Codes]:
-    """Split members, sorted by code, where the code changes."""
-    return list(np.split(members, np.flatnonzero(np.diff(codes[members])) + 1))
+def _contrasts(counts: tuple[int, ...]) -> Iterator[tuple[slice, Floats, float]]:
+    """Yield the eigenvectors of a group with parts of these sizes: where, entries, eigenvalue."""
+    n = sum(counts)
+    yield slice(n), np.full(n, n**-0.5), 0.0
+    start = 0
+    for i, count in enumerate(counts):
+        for size in range(1, count):
+            yield slice(start, start + size + 1), _helmert(size, 1), float(n - count)
+        if i:
+            yield slice(start + count), _helmert(start, count), float(n)
+        start += count
 
 
-def _helmert(before: list[int], size: int) -> Floats:
-    """Return the unit contrast of the mean of the groups `before` against a group of `size`."""
-    n = sum(before)
+def _helmert(n: int, size: int) -> Floats:
+    """Return the unit contrast of the mean of `n` rows against that of the `size` next ones."""
     contrast = np.concatenate([np.full(n, size), np.full(size, -n)]).astype(np.float64)
     return contrast / np.linalg.norm(contrast)
 
@@ -253,14 +263,17 @@ class _Columns:
     def __init__(self) -> None:
         self.rows: list[Codes] = []
         self.values: list[Floats] = []
+        self.lengths: list[int] = []
 
     def add(self, rows: Codes, values: Floats) -> None:
-        self.rows.append(rows)
-        self.values.append(values)
+        """Add one column for each row of `rows` (n_columns, n), all with the same values (n,)."""
+        self.rows.append(rows.ravel())
+        self.values.append(np.tile(values, len(rows)))
+        self.lengths += [rows.shape[1]] * len(rows)
 
     def matrix(self, n_rows: int) -> sparse.csc_array:
         if not self.rows:
             return sparse.csc_array((n_rows, 0))
-        ends = np.cumsum([0, *map(len, self.rows)])
+        ends = np.cumsum([0, *self.lengths])
         parts = (np.concatenate(self.values), np.concatenate(self.rows), ends)
-        return sparse.csc_array(parts, shape=(n_rows, len(self.rows)))
+        return sparse.csc_array(parts, shape=(n_rows, len(self.lengths)))
