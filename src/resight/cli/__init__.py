@@ -20,6 +20,7 @@ VERBS = {
     "report": "write the HTML report of a result",
     "gallery": "create, fill and check a gallery of sightings",
     "search": "find a person's other sightings in a gallery",
+    "explain": "tell why two sightings are alike or different",
     "serve": "open the search page of a gallery",
     "doctor": "tell what this machine has and compile ahead",
 }

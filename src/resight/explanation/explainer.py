@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,14 +13,24 @@ from resight.errors import InputError
 from resight.explanation.attribution import LEFT_OUT, metric_of, opaque
 from resight.explanation.explanation import PEOPLE, SHARES, Explanation
 from resight.explanation.parts import partition_of
+from resight.kernels import inner_products
 
 Floats = NDArray[np.float64]
 Image = Path | str | NDArray[np.uint8]
 
 N_PAIRS = 24  # of different people, to tell what is usual
 _FEWER_PAIRS = 4  # where one pair takes as long as all of them do elsewhere
+_FEWEST_PAIRS = 4
 _SEED = 0
+_SAME = 1e-5  # relative: float32 copies of one row
 _ADDS_UP = 1e-4  # relative: parts that miss the distance by more are not shown as its parts
+
+
+class Usual(NamedTuple):
+    """Contributions of parts (n_pairs, n_parts) between different people; what they compare."""
+
+    parts: Floats
+    compared: str
 
 
 class Explainer:
@@ -32,8 +42,10 @@ class Explainer:
         Fitted, with descriptors.
     references : array (n, n_features), optional
         Descriptors of sightings that tell what is usual between different people, such as some
-        of a gallery. By default the training sightings, where the learner keeps them (kernel
-        learners do); then only shares of the distance are compared, see `Explanation.compared`.
+        of a gallery. Those that the model learned from are left out, as far as it keeps its
+        training sightings (kernel learners do): a metric holds people that it learned from much
+        farther apart than new ones. Where nobody else is left, shares of the distance are
+        compared with those of training sightings; see `Explanation.compared`.
     persons : array (n,), optional
         Who is on them, so that pairs of one person are left out; empty text is unknown.
 
@@ -75,15 +87,13 @@ class Explainer:
             self._metric = opaque(self.model)  # a learner that works otherwise than thought
             contributions = self._divide(pair)
         usual = self.usual
-        compared = SHARES if self._references is None else PEOPLE
         return Explanation(
             distance,
             self._metric.method,
             self.partition,
             contributions,
-            None if usual is None else usual.mean(axis=0),
-            0 if usual is None else len(usual),
-            "" if usual is None else compared,
+            None if usual is None else usual.parts,
+            "" if usual is None else usual.compared,
         )
 
     def _divide(self, pair: NDArray[Any]) -> Floats:
@@ -91,18 +101,32 @@ class Explainer:
         return self._metric.divide(rows[:1], rows[1:], self.partition.of_feature)[0]
 
     @cached_property
-    def usual(self) -> Floats | None:
-        """Contributions of parts between different people, (n_pairs, n_parts); None if unknown."""
-        given, normalize = self._references, self._metric.normalize
-        if given is None:
-            given, normalize = self._metric.training_rows, np.asarray  # normalised already
-        if given is None:
+    def usual(self) -> Usual | None:
+        """What is usual between different people; None if nothing is known of it."""
+        return self._usual_between_people() or self._usual_in_training()
+
+    def _usual_between_people(self) -> Usual | None:
+        if self._references is None:
             return None
-        first, second = _pairs(len(given), self._persons, self._n_pairs)
-        if not len(first):
+        rows = self._metric.normalize(self._references)
+        learned = _known(rows, self._metric.training_rows)
+        if self._persons is not None:  # nor other sightings of people that it learned from
+            learned |= np.isin(self._persons, self._persons[learned & (self._persons != "")])
+        persons = None if self._persons is None else self._persons[~learned]
+        return self._usual_of(rows[~learned], persons, PEOPLE)
+
+    def _usual_in_training(self) -> Usual | None:
+        rows = self._metric.training_rows
+        return None if rows is None else self._usual_of(rows, None, SHARES)
+
+    def _usual_of(
+        self, rows: NDArray[Any], persons: NDArray[Any] | None, compared: str
+    ) -> Usual | None:
+        first, second = _pairs(len(rows), persons, self._n_pairs)
+        if len(first) < _FEWEST_PAIRS:
             return None
-        A, B = (np.asarray(normalize(given[rows]), np.float64) for rows in (first, second))
-        return self._metric.divide(A, B, self.partition.of_feature)
+        A, B = (np.asarray(rows[chosen], np.float64) for chosen in (first, second))
+        return Usual(self._metric.divide(A, B, self.partition.of_feature), compared)
 
     @property
     def _n_pairs(self) -> int:
@@ -134,10 +158,23 @@ def _adds_up(contributions: Floats, distance: float) -> bool:
     return abs(float(contributions.sum()) - distance) <= _ADDS_UP * abs(distance)
 
 
+def _known(rows: Floats, training: NDArray[Any] | None) -> NDArray[np.bool_]:
+    """Tell which rows are training rows, by their products with one random direction."""
+    if training is None:
+        return np.zeros(len(rows), bool)
+    direction = np.random.default_rng(_SEED).normal(size=(1, rows.shape[1]))
+    new, old = inner_products(rows, direction), inner_products(training, direction)
+    nearest = abs(new - old.T).min(axis=1)  # (n_rows, n_train) -> (n_rows,)
+    known: NDArray[np.bool_] = nearest <= _SAME * abs(old).max()
+    return known
+
+
 def _pairs(
     n_rows: int, persons: NDArray[Any] | None, n_pairs: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Draw rows of different people; without persons any two (nearly all are different)."""
+    if n_rows < 2:
+        return np.empty(0, np.intp), np.empty(0, np.intp)
     rng = np.random.default_rng(_SEED)
     first, second = rng.integers(0, n_rows, (2, 8 * n_pairs))
     different = first != second

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ SCHEMA = "resight.explanation/1"
 PEOPLE, SHARES = "different people", "usual shares"
 _VERDICTS = {PEOPLE: ("alike", "usual", "different"), SHARES: ("less", "usual", "more")}
 _LOW, _HIGH = 0.75, 1.25  # of what is usual: between them lies "usual"
-_LEAST_USUAL = 0.02  # of the mean part: below it a ratio would say nothing
+_LEAST_USUAL = 0.1  # of the mean part: below it a ratio would say nothing
 
 _WORDS = {
     EXACT: "The metric is linear in the features, so the parts add up to the distance exactly.",
@@ -81,8 +82,9 @@ class Explanation:
         What the parts are.
     contributions : array (n_parts,)
         What each part adds to the distance.
-    usual : array (n_parts,) or None
-        Mean contributions between different people, from `n_usual` pairs.
+    usual : array (n_pairs, n_parts) or None
+        Contributions of some pairs of different people. What is usual is the mean size: signs
+        would cancel where a metric uses a part now for and now against.
     compared : str
         "different people": levels compare with `usual` as it is. "usual shares": `usual` comes
         from training people, whom a metric holds farther apart than anybody new, so only the
@@ -94,8 +96,12 @@ class Explanation:
     partition: Partition
     contributions: Floats
     usual: Floats | None = None
-    n_usual: int = 0
     compared: str = ""
+
+    @property
+    def n_usual(self) -> int:
+        """Number of pairs that tell what is usual."""
+        return 0 if self.usual is None else len(self.usual)
 
     @property
     def remainder(self) -> float:
@@ -105,22 +111,19 @@ class Explanation:
     @property
     def whole(self) -> Share:
         """The distance itself."""
-        usual = None if self.usual is None else np.array([self.usual.sum()])
-        return self._shares(["distance"], np.array([self.contributions.sum()]), usual)[0]
+        return self._shares(["distance"], lambda parts: parts.sum(axis=-1, keepdims=True))[0]
 
     @property
     def bands(self) -> tuple[Share, ...]:
         """Strips of equal height, from the top of the image to its bottom."""
-        usual = None if self.usual is None else self.partition.by_band(self.usual)
         labels = [f"{100 * i // N_BANDS} to {100 * (i + 1) // N_BANDS}%" for i in range(N_BANDS)]
-        return self._shares(labels, self.partition.by_band(self.contributions), usual)
+        return self._shares(labels, self.partition.by_band)
 
     @property
     def channels(self) -> tuple[Share, ...]:
         """Colours and textures, in the order of the descriptors."""
-        usual = None if self.usual is None else self.partition.by_channel(self.usual)
         labels = [channel.title for channel in self.partition.channels]
-        return self._shares(labels, self.partition.by_channel(self.contributions), usual)
+        return self._shares(labels, self.partition.by_channel)
 
     @property
     def method_in_words(self) -> str:
@@ -132,25 +135,28 @@ class Explanation:
         """The whole in one sentence, which also stands for the picture."""
         if self.compared != PEOPLE:
             most = max(self.bands, key=lambda band: band.contribution)
-            return f"{most.share:.0%} of the distance comes from the strip {most.label}."
+            where = f"the strip from {most.label} of the height"
+            return f"{percent(most.share)} of the distance come from {where}."
         bands = sorted(self.bands, key=lambda band: band.level or 0.0)
         low, high = bands[0], bands[-1]
+        whole = percent(self.whole.level or 0.0)
         return (
-            f"The distance is {self.whole.level:.2g} times what is usual between different people. "
-            f"Most alike: strip {low.label} ({low.level:.2g} times the usual); "
-            f"least alike: {high.label} ({high.level:.2g} times)."
+            f"The distance is {whole} of what is usual between different people. Most alike is the "
+            f"strip from {low.label} of the height ({percent(low.level or 0.0)} of the usual), "
+            f"least alike that from {high.label} ({percent(high.level or 0.0)})."
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain types, the JSON form."""
         partition = self.partition
+        usual = None if self.usual is None else abs(self.usual).mean(axis=0)
         parts = [
             {
                 "descriptor": channel.descriptor,
                 "channel": channel.name,
                 "rows": _extent(spread),
                 "contribution": float(value),
-                "usual": None if self.usual is None else float(self.usual[i]),
+                "usual": None if usual is None else float(usual[i]),
             }
             for i, (value, spread) in enumerate(
                 zip(self.contributions, partition.bands, strict=True)
@@ -171,14 +177,16 @@ class Explanation:
             "parts": parts,
         }
 
-    def _shares(self, labels: list[str], values: Floats, usual: Floats | None) -> tuple[Share, ...]:
-        levels: list[float | None] = [None] * len(values)
-        if usual is not None:
-            if self.compared == SHARES:
-                usual = usual * (values.sum() / usual.sum())
-            floor = _LEAST_USUAL * max(float(usual.mean()), np.finfo(float).tiny)
-            levels = (values / np.maximum(usual, floor)).tolist()
+    def _shares(self, labels: list[str], gather: Callable[[Floats], Floats]) -> tuple[Share, ...]:
+        values = gather(self.contributions)
         shares = (values / self.distance if self.distance else np.zeros_like(values)).tolist()
+        levels: list[float | None] = [None] * len(values)
+        if self.usual is not None:
+            usual = abs(gather(self.usual)).mean(axis=0)
+            if self.compared == SHARES:
+                usual *= self.distance / abs(self.usual.sum(axis=1)).mean()
+            floor = max(_LEAST_USUAL * usual.mean(), np.finfo(float).tiny)
+            levels = (values / np.maximum(usual, floor)).tolist()
         verdicts = [self._verdict(level) for level in levels]
         return tuple(map(Share, labels, values.tolist(), shares, levels, verdicts))
 
@@ -187,6 +195,12 @@ class Explanation:
             return ""
         low, usual, high = _VERDICTS[self.compared]
         return low if level < _LOW else high if level > _HIGH else usual
+
+
+def percent(fraction: float) -> str:
+    """Write a fraction as a percentage that is short and never plainly zero."""
+    value = 100.0 * fraction
+    return f"{value:.0f}%" if value == 0 or abs(value) >= 1 else f"{value:.1g}%"
 
 
 def _extent(spread: Floats) -> list[float]:

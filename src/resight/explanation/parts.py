@@ -66,14 +66,15 @@ class Partition:
     bands: Floats
 
     def by_band(self, values: Floats) -> Floats:
-        """Spread values of parts over the bands, (N_BANDS,); the sum stays."""
+        """Spread values of parts (..., n_parts) over the bands, (..., N_BANDS); sums stay."""
         spread: Floats = values @ self.bands
         return spread
 
     def by_channel(self, values: Floats) -> Floats:
-        """Add up values of parts for each channel, (n_channels,)."""
-        sums = np.bincount(self.channel, weights=values, minlength=len(self.channels))
-        return np.asarray(sums, np.float64)
+        """Add up values of parts (..., n_parts) for each channel, (..., n_channels)."""
+        belongs = self.channel[:, None] == np.arange(len(self.channels))
+        sums: Floats = values @ belongs.astype(np.float64)
+        return sums
 
 
 @lru_cache(maxsize=8)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import BaseModel
@@ -52,6 +52,17 @@ class SearchAnswer(BaseModel):
     hits: list[Found]
     widen: list[Widening]
     model: str
+
+
+class Explained(BaseModel):
+    """Why a result is alike or different; `explanation` has schema resight.explanation/1."""
+
+    like: str
+    upload: str
+    query: Sighting | None
+    hit: Sighting
+    model: str
+    explanation: dict[str, Any]
 
 
 class BrowseAnswer(BaseModel):

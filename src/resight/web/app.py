@@ -16,7 +16,7 @@ from resight._version import __version__
 from resight.errors import InputError, ResightError
 from resight.gallery import Gallery
 from resight.web.rendering import STATIC, render
-from resight.web.routes import browsing, people, refit, searching, teaching
+from resight.web.routes import browsing, explaining, people, refit, searching, teaching
 from resight.web.security import HEADERS, SESSION, TOKEN, Guard, RefusedError
 from resight.web.site import Site
 
@@ -36,7 +36,7 @@ def make_app(gallery: Gallery, guard: Guard) -> FastAPI:
         redoc_url=None,
     )
     app.state.site = Site(gallery, guard)
-    for part in (browsing, searching, teaching, people, refit):
+    for part in (browsing, searching, explaining, teaching, people, refit):
         app.include_router(part.router)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.middleware("http")(_guarded)

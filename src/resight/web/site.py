@@ -10,6 +10,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any
 
+from resight.explanation import Explainer
+from resight.explanation.references import gallery_explainer
 from resight.gallery import Described, Gallery
 from resight.gallery.crops import check, decode, keep
 from resight.gallery.forgetting import expire
@@ -39,6 +41,7 @@ class Site:
     _uploads: OrderedDict[str, Upload] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _expired_at: float = 0.0
+    _explainer: tuple[str, Explainer] | None = None
 
     def __post_init__(self) -> None:
         self.job = RefitJob(self.gallery)
@@ -60,6 +63,14 @@ class Site:
         """Return an upload that is still in memory."""
         with self._lock:
             return self._uploads.get(key)
+
+    def explainer(self) -> Explainer:
+        """Explain with the model in use; what is usual in the gallery is found once for each."""
+        model = self.gallery.view.manifest.current.fingerprint
+        kept = self._explainer
+        if kept is None or kept[0] != model:
+            kept = self._explainer = model, gallery_explainer(self.gallery)
+        return kept[1]
 
     def log(self, who: str, what: str, **details: Any) -> None:
         """Note who did what in the gallery's access log."""

@@ -1,0 +1,89 @@
+"""Why: which strips, colours and textures make a result look like the query."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from fastapi.responses import HTMLResponse
+
+from resight.errors import InputError
+from resight.explanation import Explanation
+from resight.explanation.drawing import Picture, draw
+from resight.gallery.crops import decode
+from resight.web.answers import Explained, Sighting, sighting
+from resight.web.security import RefusedError
+from resight.web.visiting import Visit, Visitor
+
+router = APIRouter()
+
+_Like = Annotated[str, Query(description="id of a stored sighting")]
+_Upload = Annotated[str, Query(description="key that POST /upload gave, instead of `like`")]
+_Hit = Annotated[str, Query(description="id of the stored sighting to compare with")]
+
+
+@router.get("/why", response_class=HTMLResponse, include_in_schema=False)
+def why(visit: Visitor, hit: _Hit, like: _Like = "", upload: _Upload = "") -> HTMLResponse:
+    """Show why a result is alike or different, drawn over the two crops."""
+    found, answer = _explain(visit, hit, like, upload)
+    first = _picture(visit, answer.query, upload)
+    part = draw(found, first, _picture(visit, answer.hit, ""))
+    return visit.page("why.html", answer=answer, part=part)
+
+
+@router.get("/why.json", response_model=Explained, tags=["search"])
+def why_json(visit: Visitor, hit: _Hit, like: _Like = "", upload: _Upload = "") -> Explained:
+    """Divide the distance of two sightings among strips, colours and textures."""
+    return _explain(visit, hit, like, upload)[1]
+
+
+def _explain(visit: Visit, hit: str, like: str, upload: str) -> tuple[Explanation, Explained]:
+    import numpy as np
+
+    gallery = visit.site.gallery
+    second = gallery.features([_stored(visit, hit).id]).features
+    query: Sighting | None = None
+    if like:
+        query = _stored(visit, like)
+        first = gallery.features([like]).features
+    elif upload:
+        first = _uploaded(visit, upload).described.features
+    else:
+        raise InputError(
+            "nothing to compare with; give `like` or `upload`, as the search page does"
+        )
+    found = visit.site.explainer().explain_features(np.concatenate([first, second]))
+    visit.site.log(visit.who, "why", query=f"{like or 'upload ' + upload} and {hit}")
+    answer = Explained(
+        like=like,
+        upload=upload,
+        query=query,
+        hit=_stored(visit, hit),
+        model=gallery.view.manifest.current.fingerprint,
+        explanation=found.to_dict(),
+    )
+    return found, answer
+
+
+def _stored(visit: Visit, key: str) -> Sighting:
+    view = visit.site.gallery.view
+    if key not in view.rows:
+        raise RefusedError(404, "this sighting is not in the gallery; it may have been removed")
+    return sighting(view, view.rows[key])
+
+
+def _uploaded(visit: Visit, key: str) -> Any:
+    kept = visit.site.upload(key)
+    if kept is None:
+        raise RefusedError(404, "this upload is no longer kept; upload the image again")
+    return kept
+
+
+def _picture(visit: Visit, one: Sighting | None, upload: str) -> Picture:
+    if one is None:
+        kept = _uploaded(visit, upload)
+        content, source, caption = kept.image, f"/upload/{upload}", kept.name
+    else:
+        content, source, caption = visit.site.gallery.image(one.id), one.image, one.camera
+    height, width = decode(content, caption).shape[:2]
+    return Picture(source, width, height, caption)
