@@ -4,6 +4,9 @@ From 20 labelled people, ten rounds: the page proposes sightings; somebody who k
 through the results of each, rejects the first if it is wrong and confirms the right one if it is
 there; the model is fitted again. The other arm labels as many people, drawn at random, in each
 round. Both are measured by rank 1 across cameras on people that neither has seen.
+
+The rule that proposes was chosen on drawings 100 to 104; it is measured on drawings that it has
+never met.
 """
 
 from __future__ import annotations
@@ -29,17 +32,19 @@ from resight.model import Model
 
 DESCRIPTOR = "whos-star"
 START, POOL, UNSEEN = 20, 200, 120
-ROUNDS, PER_ROUND, LOOKED_AT, SEEDS = 10, 8, 24, 5  # the page shows 24 results
+ROUNDS, PER_ROUND, LOOKED_AT = 10, 8, 24  # the page shows 24 results
+FRESH = (200, 201, 202, 203, 204)
 
 
 def run() -> str:
     """Run both arms for each seed and write a table."""
-    curves = np.array([_seed(seed) for seed in range(SEEDS)])  # (seeds, arms, rounds + 1)
+    curves = np.array([_seed(seed) for seed in FRESH])  # (seeds, arms, rounds + 1)
     first, last = curves[:, :, 0], curves[:, :, -1]
     gains = last - first
     difference = gains[:, 0] - gains[:, 1]
     lines = [
-        f"{START} labelled people at first, {ROUNDS} rounds of {PER_ROUND} people, {SEEDS} seeds.",
+        f"{START} labelled people at first, {ROUNDS} rounds of {PER_ROUND} people; drawings "
+        f"{FRESH[0]} to {FRESH[-1]}, on which nothing was chosen.",
         "",
         "| round | people labelled | taught on the page | labelled at random |",
         "|---|---|---|---|",
@@ -64,7 +69,7 @@ def _spread(values: NDArray[np.float64]) -> str:
 
 def _seed(seed: int) -> list[list[float]]:
     with tempfile.TemporaryDirectory() as folder:
-        drawn = draw_cameras(Path(folder) / "cameras", START + POOL + UNSEEN, 2, seed=100 + seed)
+        drawn = draw_cameras(Path(folder) / "cameras", START + POOL + UNSEEN, 2, seed=seed)
         model = Model((DESCRIPTOR,), KXQDA())
         features = model.describe(drawn.files())
         people = np.random.default_rng(seed).permutation(np.unique(drawn.persons))
