@@ -34,11 +34,12 @@ print(time.perf_counter() - begin)
 """
 
 _MANY_PATHS = """
-import resource, sys
+import sys
+from benchmarks.machine import peak_gigabytes
 from resight.descriptors import descriptor
 features = descriptor("lomo-dagger").extract(sys.argv[1:] * {repeats}).features
 assert features.shape == ({n_paths}, 26960)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+print(1000 * peak_gigabytes())
 """
 
 
@@ -82,9 +83,15 @@ def _single_thread() -> tuple[dict[str, float], float]:
 
 
 def _speed_up(name: str) -> float:
-    """Throughput of all cores divided by that of one, best of three interleaved runs."""
+    """Throughput of all cores divided by that of one, best of three interleaved runs.
+
+    A run takes some seconds on one core, so that starting threads and their last, unequal batches
+    do not count.
+    """
     chosen = descriptor(name)
-    photos = [_photo(64 if "whos" in name else 48, seed) for seed in range(16)] * 25
+    photos = [_photo(64 if "whos" in name else 48, seed) for seed in range(16)]
+    once = min(_seconds(lambda: [chosen.describe(photo) for photo in photos]) for _ in range(3))
+    photos *= int(np.ceil(2.0 / once))
     times = {1: np.inf, _cores(): np.inf}
     for _ in range(3):
         for jobs in times:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import resource
 import time
 import warnings
 from collections.abc import Callable
@@ -11,6 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from benchmarks.machine import in_fresh_process, peak_gigabytes
+from resight.experiments.tables import markdown_table
 
 N_PERSONS, N_FEATURES, N_LATENT = 486, 26_960, 300
 LEARNERS = (
@@ -43,24 +44,24 @@ class Measured:
 
 def run() -> str:
     """Measure each learner in a fresh process, so that its peak of memory is its own."""
-    context = multiprocessing.get_context("spawn")
-    results = {}
-    for name in LEARNERS:
-        with context.Pool(1) as pool:
-            results[name] = pool.apply(_measure, (name,))
+    results = {name: in_fresh_process(_measure, name) for name in LEARNERS}
     memory_of_kxqda = results["KXQDA"].memory
-    lines = [
-        f"All learners with their defaults, N = {2 * N_PERSONS}, d = {N_FEATURES:,}; ratios to "
-        "KXQDA fitted by turns in the same process",
-        f"  {'learner':<14}{'fit':>9}{'ratio':>8}{'memory':>11}{'ratio':>8}{'embed N':>11}",
+    rows = [
+        [
+            name,
+            f"{result.fit:.2f} s",
+            f"{result.fit / result.fit_of_kxqda:.2f}",
+            f"{result.memory:.2f} GB",
+            f"{result.memory / memory_of_kxqda:.2f}",
+            f"{result.embed:.2f} s",
+        ]
+        for name, result in results.items()
     ]
-    for name, result in results.items():
-        lines.append(
-            f"  {name:<14}{result.fit:>7.2f} s{result.fit / result.fit_of_kxqda:>8.2f}"
-            f"{result.memory:>8.2f} GB{result.memory / memory_of_kxqda:>8.2f}"
-            f"{result.embed:>9.2f} s"
-        )
-    return "\n".join(lines)
+    headings = ("learner", "fit", "to KXQDA", "memory", "to KXQDA", "embed N")
+    return (
+        f"{markdown_table(headings, rows)}\n\nDefaults, N = {2 * N_PERSONS}, d = "
+        f"{N_FEATURES:,}, one thread; time as a ratio to KXQDA fitted by turns in the same process."
+    )
 
 
 def _measure(name: str, rounds: int = 3) -> Measured:
@@ -75,9 +76,9 @@ def _measure(name: str, rounds: int = 3) -> Measured:
         warnings.simplefilter("ignore")
         for warming in (learner, kxqda):
             warming.fit(X[warm, :500], persons[warm], cameras[warm])
-        before = _peak_gb()
+        before = peak_gigabytes()
         fits = [_seconds(lambda: learner.fit(X, persons, cameras))]
-        memory = _peak_gb() - before
+        memory = peak_gigabytes() - before
         embeds = [_seconds(lambda: learner.transform(X))]
         fits_of_kxqda = [_seconds(lambda: kxqda.fit(X, persons, cameras))]
         while len(fits) < rounds and fits[0] < LONG_FIT:
@@ -107,10 +108,6 @@ def _seconds(work: Callable[[], object]) -> float:
     start = time.process_time()
     work()
     return time.process_time() - start
-
-
-def _peak_gb() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import resource
 import time
 
 import numpy as np
+
+from benchmarks.machine import in_fresh_process, peak_gigabytes
 
 N_PEOPLE, N_EACH, N_DIMENSIONS = 2500, 4, 64
 LIMIT_GB = 2.0
@@ -14,9 +14,7 @@ LIMIT_GB = 2.0
 
 def run() -> str:
     """Measure in a fresh process, so that the peak is the re-ranking's own."""
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(1) as pool:
-        seconds, before, peak, rank1 = pool.apply(_measure)
+    seconds, before, peak, rank1 = in_fresh_process(_measure)
     n = N_PEOPLE * N_EACH
     dense = 2 * (2 * n) ** 2 * 8 / 1e9  # distances and encodings of all pairs in float64
     return "\n".join(
@@ -42,21 +40,17 @@ def _measure() -> tuple[float, float, float, tuple[float, float]]:
     queries, gallery = (
         centres[people] + 0.9 * rng.normal(size=(len(people), N_DIMENSIONS)) for _ in range(2)
     )
-    before = _peak_gb()
+    before = peak_gigabytes()
     start = time.perf_counter()
     reranked = k_reciprocal(queries, gallery)
     seconds = time.perf_counter() - start
-    peak = _peak_gb()
+    peak = peak_gigabytes()
     new = float(np.mean(people[reranked.argmin(axis=1)] == people))
     points, hits = EmbeddedPoints(queries, gallery), 0
     for begin in range(0, len(people), 500):
         nearest = points.rows(begin, begin + 500)[:, len(people) :].argmin(axis=1)
         hits += int(np.sum(people[nearest] == people[begin : begin + 500]))
     return seconds, before, peak, (hits / len(people), new)
-
-
-def _peak_gb() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
 if __name__ == "__main__":
