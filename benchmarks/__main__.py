@@ -19,6 +19,7 @@ SECTIONS = (
     "claims",
     "large",
     "gram_space",
+    "auto",
     "learners",
     "iterative",
     "descriptors",

@@ -96,6 +96,13 @@ def test_hopeless_settings_leave_the_race_early(data):
     assert max(len(one.scores) for one in tried.tried) == 6
 
 
+def test_a_setting_that_cannot_be_solved_loses(data):
+    impossible = Candidate("linear", 1.0, "relative", 1e-300)
+    tried = search(data, [data[0]])
+    assert tried.run((impossible, *SOME)).candidate != impossible
+    assert tried.tried[0].mean == 0.0
+
+
 def test_standard_errors_count_each_person_once():
     setting = Setting(SOME[0], (1.0,))
     people = [np.array([0, 1]), np.array([2, 3]), np.array([0, 2]), np.array([1, 3])]

@@ -134,19 +134,18 @@ class Fold:
         return FittedPart(self._last.kernel, coef, offset, unit)
 
     def _coefficients(self, part: Part, own: _KernelOf) -> Floats:
-        if part.learner == "xqda":
-            coordinates, lift = span_coordinates(own.K)
-            learner = XQDA(reg=part.candidate.reg)
-            learner.fit(coordinates, self.persons, self.cameras)
-            coef: Floats = lift @ learner.components_
-            return coef
-        if part.learner == "knfst":
-            nfst = KernelNFST(kernel="precomputed").fit(own.K, self.persons)
-            return np.asarray(nfst.coef_)
-        candidate = part.candidate
         with warnings.catch_warnings():
             # A setting that separates nothing simply scores low.
             warnings.simplefilter("ignore", RuntimeWarning)
+            if part.learner == "xqda":
+                coordinates, lift = span_coordinates(own.K)
+                learner = XQDA(reg=part.candidate.reg)
+                learner.fit(coordinates, self.persons, self.cameras)
+                return np.asarray(lift @ learner.components_)
+            if part.learner == "knfst":
+                nfst = KernelNFST(kernel="precomputed").fit(own.K, self.persons)
+                return np.asarray(nfst.coef_)
+            candidate = part.candidate
             mu, Theta, _ = own.pencil.solve(candidate.reg, candidate.reg_form, keep=True)
             return Theta * direction_weights(mu)
 

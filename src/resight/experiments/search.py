@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import LinAlgError
 
 from resight.errors import InputError
 from resight.experiments import candidates as allowed
@@ -219,10 +220,17 @@ class Search:
         for count, one in enumerate(runners):
             if self._end is not None and time.monotonic() > self._end:
                 return runners[:count]
-            distances = folds[one.setting.variant].distances(one.setting)
-            where = None if cameras is None else cameras[held]
-            one.scores.append(person_precisions(distances, self.persons[held], where))
+            one.scores.append(self._scores(folds[one.setting.variant], one.setting, held))
         return runners
+
+    def _scores(self, fold: Fold, setting: Setting, held: Rows) -> Floats:
+        """Average precisions of the people held out."""
+        try:
+            distances = fold.distances(setting)
+        except (InputError, LinAlgError):  # too small a regulariser for this kernel: it loses
+            return np.zeros(len(np.unique(self.persons[held])))
+        cameras = None if self.cameras is None else self.cameras[held]
+        return person_precisions(distances, self.persons[held], cameras)
 
     def _pairs_suffice(self) -> bool:
         """Tell whether there are three cameras and some pair has people enough in each fold."""
