@@ -10,7 +10,7 @@ from resight.errors import InputError
 from resight.experiments.candidates import AUTO_CANDIDATES
 from resight.experiments.fold import Fold
 from resight.experiments.gram import GramSpace
-from resight.experiments.search import Search, variants_of
+from resight.experiments.search import variants_of
 from resight.experiments.settings import Setting
 
 
@@ -62,12 +62,11 @@ def test_what_is_chosen_does_not_depend_on_chance(data, learner):
         {"weights": (1.0, 0.0), "candidate": AUTO_CANDIDATES[12]},  # a cubic polynomial
     ],
 )
-def test_every_setting_is_the_same_in_features_and_in_gram_space(data, monkeypatch, change):
+def test_every_setting_is_the_same_in_features_and_in_gram_space(data, change):
     X, persons, cameras = data
     train, test = np.flatnonzero(persons < 24), np.flatnonzero(persons >= 24)
     setting = replace(Setting(AUTO_CANDIDATES[-3], (1.0, 1.0)), **change)
-    monkeypatch.setattr(Search, "run", lambda self: setting)
-    made = resight.AutoKXQDA(blocks=((20,), (10, 20)))
+    made = resight.AutoKXQDA(blocks=((20,), (10, 20)), setting=setting.as_dict())
     made.fit(X[train], persons[train], cameras[train])
     space = GramSpace([X[:, :20], X[:, 20:]], [(20,), (10, 20)], "float64")
     spaces = variants_of(space, mirrored=False)["plain"]
@@ -102,3 +101,11 @@ def test_a_budget_too_small_for_one_setting_is_refused(data):
     X, persons, cameras = data
     with pytest.raises(InputError, match="give more seconds"):
         resight.AutoKXQDA(budget=1e-9).fit(X, persons, cameras)
+
+
+def test_a_setting_that_does_not_fit_is_refused(data, learner):
+    X, persons, cameras = data
+    with pytest.raises(InputError, match="2 descriptors"):
+        resight.AutoKXQDA(setting=learner.setting_).fit(X, persons, cameras)
+    with pytest.raises(InputError, match="setting_ of a fitted"):
+        resight.AutoKXQDA(setting={"kernel": "rbf"}).fit(X, persons, cameras)

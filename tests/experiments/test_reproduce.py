@@ -92,7 +92,7 @@ def test_an_interrupted_run_measures_the_missing_splits_only(table, measured):
 def test_one_version_can_be_measured_alone(table, measured, tmp_path):
     out, _, _ = measured
     (tmp_path / "features").symlink_to(out / "features")
-    document = reproduce([table], out, tmp_path, only=["paper"])
+    document = reproduce([table], out, tmp_path, only=["paper"], n_jobs=2)
     assert [row["version"] for row in document["tables"][0]["rows"]] == ["paper"]
     with pytest.raises(InputError, match="paper-poly"):
         reproduce([table], out, tmp_path, only=["papers"])

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from resight.errors import InputError
 from resight.experiments.candidates import AUTO_FOLDS, AUTO_REPEATS
 from resight.experiments.fold import FittedPart, Fold
 from resight.experiments.fused_kernel import FusedKernel, RowProducts
@@ -40,6 +41,8 @@ class AutoKXQDA(MetricLearner):
         Seconds for the choice.
     seed : int
         Draws the folds.
+    setting : dict, optional
+        The ``setting_`` of an earlier choice: nothing is chosen, it is fitted as it is.
 
     Attributes
     ----------
@@ -47,7 +50,7 @@ class AutoKXQDA(MetricLearner):
         What was chosen.
     candidates_ : list of dict
         Everything that was tried, with mean score (mean average precision on held-out people),
-        its standard error and the number of folds it stayed in the race.
+        its standard error and the number of folds it stayed in the race; empty with `setting`.
     X_fit_ : array (n_train, n_features)
         Normalised training rows.
     n_components_ : int
@@ -75,6 +78,7 @@ class AutoKXQDA(MetricLearner):
         "n_repeats": [Interval(Integral, 1, None, closed="left")],
         "budget": [None, Interval(Real, 0, None, closed="neither")],
         "seed": [Interval(Integral, 0, None, closed="left")],
+        "setting": [None, dict],
     }
 
     def __init__(
@@ -85,12 +89,14 @@ class AutoKXQDA(MetricLearner):
         n_repeats: int = AUTO_REPEATS,
         budget: float | None = None,
         seed: int = 0,
+        setting: dict[str, Any] | None = None,
     ) -> None:
         self.blocks = blocks
         self.n_folds = n_folds
         self.n_repeats = n_repeats
         self.budget = budget
         self.seed = seed
+        self.setting = setting
 
     def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
         descriptors = [tuple(widths) for widths in self.blocks or [(X.shape[1],)]]
@@ -98,9 +104,19 @@ class AutoKXQDA(MetricLearner):
         self.normalizer_ = BlockNormalizer(flat).fit(X)
         self.ends_ = np.cumsum([0, *(sum(widths) for widths in descriptors)]).tolist()
         space = GramSpace([X[:, a:b] for a, b in pairwise(self.ends_)], descriptors, "float64")
+        setting = self._choose(space, persons, cameras)
+        self.setting_ = setting.as_dict()
+        self.X_fit_ = self.normalizer_.transform(X)
+        whole = Fold(space.descriptors(), np.arange(len(X)), np.arange(0), persons, cameras)
+        self._keep_parts(setting, whole)
+
+    def _choose(self, space: GramSpace, persons: Codes, cameras: Codes | None) -> Setting:
+        self.candidates_: list[dict[str, Any]] = []
+        if self.setting is not None:
+            return _checked(self.setting, len(space.groups))
         search = Search(
             space,
-            np.arange(len(X)),
+            np.arange(len(space)),
             persons,
             cameras,
             n_folds=self.n_folds,
@@ -110,11 +126,8 @@ class AutoKXQDA(MetricLearner):
             pairs=False,
         )
         setting = search.run()
-        self.setting_ = setting.as_dict()
         self.candidates_ = [one.as_dict() for one in search.tried]
-        self.X_fit_ = self.normalizer_.transform(X)
-        whole = Fold(space.descriptors(), np.arange(len(X)), np.arange(0), persons, cameras)
-        self._keep_parts(setting, whole)
+        return setting
 
     def _keep_parts(self, setting: Setting, whole: Fold) -> None:
         """Fit every part on all rows, scaled so that its distances have its weight."""
@@ -146,3 +159,20 @@ class AutoKXQDA(MetricLearner):
             for kernel, coef, offset in zip(self.kernels_, self.coefs_, self.offsets_, strict=True)
         ]
         return np.concatenate(parts, axis=1)
+
+
+def _checked(given: dict[str, Any], n_descriptors: int) -> Setting:
+    """Read a setting and check it against the descriptors."""
+    try:
+        setting = Setting.from_dict(given)
+    except (KeyError, TypeError) as error:
+        raise InputError(
+            f"setting is not one that was chosen before ({error}); give the setting_ of a fitted "
+            "AutoKXQDA, or None to choose"
+        ) from None
+    if setting.per_pair or len(setting.weights) != n_descriptors:
+        raise InputError(
+            f"setting has {len(setting.weights)} descriptors and per_pair={setting.per_pair}; here "
+            f"are {n_descriptors}, and one embedding cannot have a metric for each pair of cameras"
+        )
+    return setting
