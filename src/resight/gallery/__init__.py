@@ -6,6 +6,6 @@
 
 from resight.gallery.filters import Filter
 from resight.gallery.gallery import Added, Described, Gallery
-from resight.gallery.searching import Hit
+from resight.gallery.searching import Hit, Hits
 
-__all__ = ["Added", "Described", "Filter", "Gallery", "Hit"]
+__all__ = ["Added", "Described", "Filter", "Gallery", "Hit", "Hits"]

@@ -19,8 +19,8 @@ def create(uri: str | Path, model: Any, retention_days: float | None) -> Engine:
     engine = connect(uri)
     if engine.exists():
         raise StoreError(f"there is a gallery at {engine.uri} already; open it or choose another")
-    local = Path(str(uri))
-    if "://" not in str(uri) and local.exists() and (local.is_file() or any(local.iterdir())):
+    local = Path(engine.uri)
+    if "://" not in engine.uri and local.exists() and (local.is_file() or any(local.iterdir())):
         raise InputError(f"{uri} exists and is no gallery; nothing was written. Choose another")
     check_days(retention_days)
     width = _feature_width(model)

@@ -23,7 +23,7 @@ from resight.gallery.manifest import Manifest, Origin
 from resight.gallery.questions import Query, check_described, picture_of
 from resight.gallery.rebuilding import BATCH, pending, rebuild, undo
 from resight.gallery.reranking import Rerank
-from resight.gallery.searching import Hit, search_view
+from resight.gallery.searching import Hits, search_view
 from resight.gallery.summary import summary
 from resight.gallery.view import View, current_view, features_of
 
@@ -184,7 +184,7 @@ class Gallery:
         before: float | None = None,
         persons: Sequence[str] = (),
         rerank: Rerank | None = None,
-    ) -> list[Hit]:
+    ) -> Hits:
         """Find the sightings most like a query.
 
         Parameters
@@ -209,14 +209,14 @@ class Gallery:
         where: Filter | None = None,
         *,
         rerank: Rerank | None = None,
-    ) -> list[list[Hit]]:
+    ) -> list[Hits]:
         """Search for several images at once; re-ranking ``"cross-view"`` compares them."""
         if not queries:
             return []
         described = self.describe([picture_of(query) for query in queries])
         return self.search_described(described, k, where, rerank=rerank)
 
-    def search_like(self, sighting: str, k: int = 20, where: Filter | None = None) -> list[Hit]:
+    def search_like(self, sighting: str, k: int = 20, where: Filter | None = None) -> Hits:
         """Find the sightings most like a stored one, itself left out."""
         if sighting not in self.view.rows:
             raise InputError(f"no sighting {sighting!r} in this gallery; it may have been removed")
@@ -230,7 +230,7 @@ class Gallery:
         *,
         like: str = "",
         rerank: Rerank | None = None,
-    ) -> list[list[Hit]]:
+    ) -> list[Hits]:
         """Search for many queries at once, given as descriptors (n_queries, n_features)."""
         if k < 1:
             raise InputError(f"k={k}: ask for at least one result")

@@ -34,6 +34,11 @@ class ExactIndex:
     def __len__(self) -> int:
         return len(self.embeddings)
 
+    def distances(self, query: Floats32) -> Floats:
+        """Return squared distances of one query to all rows, in float32 accuracy, (n,)."""
+        near = self._squares - 2.0 * (self.embeddings @ query) + float(query @ query)
+        return np.maximum(near, 0.0).astype(np.float64)
+
     def search(
         self, queries: Floats32, k: int, allowed: NDArray[np.bool_] | None = None
     ) -> list[tuple[Rows, Floats]]:

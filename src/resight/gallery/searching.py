@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from resight.gallery.confidence import Judgement, Presence, judge
 from resight.gallery.engines.base import Engine, Floats32
 from resight.gallery.filters import Filter
 from resight.gallery.index import ExactIndex
@@ -28,7 +29,7 @@ class Hit:
     distance : float
         The learned squared distance; smaller = more alike.
     probability : float or None
-        That it is the same person, if the model is calibrated.
+        That it is the query's person, if the model is calibrated (see `confidence`).
     verdict : "same" | "different" | None
         What was taught about it and the query.
     rank_before : int or None
@@ -47,6 +48,18 @@ class Hit:
     rank_before: int | None = None
 
 
+class Hits(list[Hit]):
+    """What one query found, nearest first.
+
+    Attributes
+    ----------
+    presence : Presence or None
+        Whether the query's person is there at all, if the model is calibrated.
+    """
+
+    presence: Presence | None = None
+
+
 def search_view(
     engine: Engine,
     view: View,
@@ -55,7 +68,7 @@ def search_view(
     where: Filter,
     like: str,
     method: Rerank | None = None,
-) -> list[list[Hit]]:
+) -> list[Hits]:
     """Return the k best hits of each query; `like` is the stored sighting that it comes from.
 
     With a `method` the first candidates of each query are re-ranked (see `reranking`).
@@ -65,14 +78,15 @@ def search_view(
     allowed = _allowed(view, where, like)
     depth = min(k if method is None else max(k, CANDIDATES), len(view.table))
     if depth == 0:
-        return [[] for _ in queries]
+        return [Hits() for _ in queries]
     if view.index is not None:
         found = [Found(*pair) for pair in view.index.search(queries, depth, allowed)]
     else:
         found = [_by_engine(engine, view, query, depth, where, allowed) for query in queries]
     if method is not None:
         found = rerank(method, queries, found, lambda rows: _embeddings(engine, view, rows))
-    return [_hits(view, one, k, like) for one in found]
+    judged = [judge(view, query, allowed, like) for query in queries]
+    return [_hits(view, one, k, like, its) for one, its in zip(found, judged, strict=True)]
 
 
 def _embeddings(engine: Engine, view: View, rows: NDArray[np.intp]) -> Floats32:
@@ -121,10 +135,15 @@ def _by_engine(
     return Found(rows[order][local], distances)
 
 
-def _hits(view: View, found: Found, k: int, like: str) -> list[Hit]:
+def _hits(view: View, found: Found, k: int, like: str, judged: Judgement | None) -> Hits:
     rows, distances = found.rows[:k], found.distances[:k]
-    probabilities: Any = view.model.probability(distances) if len(rows) else None
-    hits = []
+    probabilities: Any = None
+    if judged is not None:
+        probabilities = judged.probabilities[rows]
+    elif len(rows) and not hasattr(view.model, "calibration"):  # a model with its own idea of it
+        probabilities = view.model.probability(distances)
+    hits = Hits()
+    hits.presence = None if judged is None else judged.presence
     for place, (row, distance) in enumerate(zip(rows.tolist(), distances.tolist(), strict=True)):
         time = float(view.table.times[row])
         sighting = str(view.table.ids[row])

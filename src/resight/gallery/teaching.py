@@ -60,6 +60,8 @@ class Candidate:
         Rank 1 across cameras on people held out, in percent.
     queries, people : int
         How many sightings of how many people were asked for.
+    uncalibrated : str or None
+        Why the model states no probabilities, if it does not.
     """
 
     model: Any
@@ -68,6 +70,7 @@ class Candidate:
     after: float
     queries: int
     people: int
+    uncalibrated: str | None = None
 
     @property
     def better(self) -> bool:
@@ -94,6 +97,8 @@ def refit(gallery: Gallery, on_step: Progress | None = None) -> Candidate:
     on_step : callable, optional
         Called with words and the share that is done.
     """
+    from resight.experiments.calibrating import add_calibration
+
     say = on_step or (lambda words, share: None)
     view = gallery.view
     reason = why_not(view)
@@ -114,9 +119,17 @@ def refit(gallery: Gallery, on_step: Progress | None = None) -> Candidate:
         after += rank1_hits(fit_like(view.model, examples.without(people)), examples, people)
     say("fitting on everything", 0.8)
     model = fit_like(view.model, examples)
+    say("learning what distances mean", 0.9)
+    uncalibrated = add_calibration(model, examples.features, examples.persons, examples.cameras)
     say("done", 1.0)
     return Candidate(
-        model, examples.ids, _percent(before), _percent(after), len(before), len(taught)
+        model,
+        examples.ids,
+        _percent(before),
+        _percent(after),
+        len(before),
+        len(taught),
+        uncalibrated,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.request import url2pathname
 
 from resight.errors import InputError
 from resight.gallery.engines.base import Engine
@@ -17,11 +18,14 @@ def connect(uri: str | Path) -> Engine:
     Parameters
     ----------
     uri : str or Path
-        A folder; ``s3://``, ``gs://`` or ``az://`` for LanceDB on an object store; or
+        A folder (also as ``file://``); ``s3://``, ``gs://`` or ``az://`` for LanceDB on an object
+        store, with its usual variables in the environment; or
         ``postgresql://user@host/database``, where ``#name`` at the end tells galleries of one
         database apart.
     """
     text = str(uri)
+    if text.startswith("file://"):
+        text = url2pathname(text.removeprefix("file://"))
     if text.startswith(("postgresql://", "postgres://")):
         _require("psycopg", "resight[postgres]", text)
         from resight.gallery.engines.postgres import PostgresEngine

@@ -54,6 +54,7 @@ class LanceDocuments(Engine):
     def _open(self, name: str) -> Any:
         return self._db.open_table(name)
 
+    @in_words
     def exists(self) -> bool:
         """Whether there is a gallery: a folder without our tables is none."""
         if self._local is not None and not self._local.is_dir():

@@ -54,6 +54,12 @@ def explained(uri: str, error: Exception) -> StoreError:
             f"gallery {uri}: the disk is full. Nothing of this step was stored, everything "
             "before it is safe; make room and run the same command again"
         )
+    if any(word in text for word in ("RetryError", "HttpError", "error sending request")):
+        return StoreError(
+            f"gallery {uri}: the object store does not answer, or refuses. Check the address and "
+            "the credentials in the environment (AWS_ENDPOINT, AWS_ACCESS_KEY_ID, ...). What was "
+            "stored before is safe; run the same command again"
+        )
     first = text.strip().splitlines()[0][:300] if text.strip() else type(error).__name__
     return StoreError(
         f"gallery {uri}: a table is damaged or cannot be read or written ({first}). "
