@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from resight.experiments.executors import Executor
 from resight.experiments.feature_rows import FeatureRows
 from resight.experiments.features import Failure, Features, FeatureStore
 from resight.experiments.gram import GramSpace, Rows
+from resight.experiments.registry import AUTO
 from resight.experiments.results import Run, document
 from resight.experiments.runner import Plan, Trial, run
 from resight.protocols import Protocol, for_dataset, from_file
@@ -46,12 +47,16 @@ def evaluate(
 ) -> Evaluation:
     """Extract descriptors, fit learners on each split and rank.
 
-    Unreadable images are left out of the evaluation and returned as `failures`.
+    Unreadable images are left out of the evaluation and returned as `failures`. For the learner
+    `auto` descriptors averaged over mirror images are extracted too, unless `mirror` asks for
+    nothing else: it chooses.
     """
+    _check_auto(plans)
     found = {
         names: store.ensure(sightings, names, mirror, executor, on_error="collect")
         for names in descriptor_sets
     }
+    both = not mirror and any(plan.learner == AUTO for plan in plans)
     usable = np.logical_and.reduce([features.usable for features in found.values()])
     if not usable.any():
         first = next(iter(found.values())).failures[0]
@@ -61,7 +66,8 @@ def evaluate(
     runs = []
     for names, features in found.items():
         workers = _Workers(n_jobs, executor, store.folder)
-        trials = _measure(kept, chosen, features, usable, plans, workers, f"splits, {names}")
+        other = store.ensure(sightings, names, True, executor, on_error="collect") if both else None
+        trials = _measure(kept, chosen, features, usable, plans, workers, f"splits, {names}", other)
         runs += [
             Run(plan, features.descriptors, of_plan)
             for plan, of_plan in zip(plans, trials, strict=True)
@@ -82,6 +88,7 @@ def evaluate_vectors(
     n_jobs: int = 1,
 ) -> Evaluation:
     """Evaluate learners on a user's own vectors, one row for each sighting."""
+    _check_auto(plans)
     chosen = from_file(splits, sightings) if splits else for_dataset(sightings, protocol)
     trials = _measure(sightings, chosen, features, None, plans, _Workers(n_jobs))
     runs = [
@@ -112,17 +119,21 @@ def _measure(
     plans: Sequence[Plan],
     workers: _Workers,
     title: str = "splits",
+    mirrored: Features | None = None,
 ) -> list[list[Trial]]:
-    """Measure plans in Gram space where it fits, else from the features; in the plans' order."""
+    """Measure plans in Gram space where it fits, else from the features; in the plans' order.
+
+    `mirrored` are features averaged over mirror images, for `auto` to choose.
+    """
     index = None if usable is None else np.flatnonzero(usable)
     source = FeatureRows(features.parts, features.blocks, index)
     direct = [plan for plan in plans if needs_direct(plan, source)]
     others = [plan for plan in plans if plan not in direct]
     found: dict[int, list[Trial]] = {}
     if others:
-        space = gram_space(features, usable, _trainable(protocol, others))
-        trials = run(sightings, protocol, space, others, n_jobs=workers.n_jobs, title=title)
-        found |= {id(plan): of_plan for plan, of_plan in zip(others, trials, strict=True)}
+        found |= _in_gram_space(
+            sightings, protocol, features, usable, others, mirrored, workers, title
+        )
     if direct:
         trials = run_direct(
             sightings,
@@ -137,6 +148,42 @@ def _measure(
         )
         found |= {id(plan): of_plan for plan, of_plan in zip(direct, trials, strict=True)}
     return [found[id(plan)] for plan in plans]
+
+
+def _in_gram_space(
+    sightings: Sightings,
+    protocol: Protocol,
+    features: Features,
+    usable: np.ndarray[Any, Any] | None,
+    plans: Sequence[Plan],
+    mirrored: Features | None,
+    workers: _Workers,
+    title: str,
+) -> dict[int, list[Trial]]:
+    """Measure plans in Gram space; return trials by the plan's `id`."""
+    space = gram_space(features, usable, _trainable(protocol, plans))
+    choosing = [plan for plan in plans if plan.learner == AUTO and mirrored is not None]
+    groups: list[tuple[GramSpace, list[Plan], dict[str, Any]]]
+    groups = [(space, [plan for plan in plans if plan not in choosing], {})]
+    if choosing and mirrored is not None:
+        second = gram_space(mirrored, usable, space.trainable)
+        groups.append((GramSpace.joined([space, second]), choosing, {"mirrored": True}))
+    found: dict[int, list[Trial]] = {}
+    for of_group, some, more in groups:
+        made = [replace(plan, params={**plan.params, **more}) for plan in some]
+        trials = run(sightings, protocol, of_group, made, n_jobs=workers.n_jobs, title=title)
+        found |= {id(plan): of_plan for plan, of_plan in zip(some, trials, strict=True)}
+    return found
+
+
+def _check_auto(plans: Sequence[Plan]) -> None:
+    for plan in plans:
+        for name in ("blocks", "setting") if plan.learner == AUTO else ():
+            if name in plan.params:
+                raise InputError(
+                    f"{name!r} is a parameter of AutoKXQDA in Python only: here blocks are known "
+                    "from the descriptors, and the setting is chosen in each split"
+                )
 
 
 def _trainable(protocol: Protocol, plans: Sequence[Plan]) -> Rows | None:

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from resight.datasets.synthetic import draw_cameras
+from resight.errors import InputError
+from resight.experiments.evaluate import evaluate
+from resight.experiments.features import FeatureStore
+from resight.experiments.runner import Plan
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    """Three cameras; half of the people train, camera A asks the other two."""
+    folder = tmp_path_factory.mktemp("drawn")
+    sightings = draw_cameras(folder / "cameras", n_people=20, n_cameras=3, size=(64, 32))
+    trained = np.isin(sightings.persons, np.unique(sightings.persons)[:12])
+    first = sightings.cameras == sightings.cameras[0]
+    roles = np.where(trained, "train", np.where(first, "query", "gallery"))
+    return replace(sightings, roles=roles), FeatureStore(folder / "features")
+
+
+def test_auto_chooses_among_mirror_images_too(drawn):
+    sightings, store = drawn
+    plans = [Plan("kxqda"), Plan("auto", params={"n_repeats": 1})]
+    found = evaluate(sightings, store, ["whos-star"], plans, protocol="roles")
+    trial = found.result["runs"][1]["trials"][0]
+    assert {"kernel", "mirror", "members"} == {row["stage"] for row in trial["candidates"]}
+    assert trial["chosen"]["variant"] in ("plain", "mirror")
+    assert found.result["runs"][1]["params"] == {"n_repeats": 1}
+    only = evaluate(sightings, store, ["whos-star"], plans[1:], protocol="roles", mirror=True)
+    stages = {row["stage"] for row in only.result["runs"][0]["trials"][0]["candidates"]}
+    assert stages == {"kernel", "members"}
+
+
+def test_a_tested_camera_without_labelled_people_is_refused(drawn):
+    sightings, store = drawn
+    last = sightings.cameras == sightings.cameras[-1]
+    rest = sightings.select(np.flatnonzero(~(last & (sightings.roles == "train"))))
+    with pytest.raises(InputError, match="no labelled people"):
+        evaluate(rest, store, ["whos-star"], [Plan("auto")], protocol="roles", mirror=True)
+
+
+def test_parameters_of_the_estimator_alone_are_refused(drawn):
+    with pytest.raises(InputError, match="in Python only"):
+        evaluate(*drawn, ["whos-star"], [Plan("auto", params={"setting": {}})])
