@@ -80,6 +80,17 @@ def test_add_files_of_one_camera_and_bad_files(made: Path, tmp_path: Path, run: 
     assert json.loads(run("gallery", "info", place, "--json")[1])["persons"] == 0
 
 
+def test_add_by_processes_and_by_nobody(made: Path, tmp_path: Path, run: Any) -> None:
+    place = tmp_path / "g"
+    run("gallery", "create", place, "--model", made / "model")
+    words = ("gallery", "add", place, made / "cameras")
+    assert run(*words, "--jobs", "2", "--cluster", "tcp://127.0.0.1:9")[0] == 2
+    code, _, err = run(*words, "--cluster", "somewhere")
+    assert (code, "expected tcp://HOST:PORT" in err) == (1, True)
+    code, out, _ = run(*words, "--jobs", "1", "--json")
+    assert (code, json.loads(out)["added"]) == (0, 16)
+
+
 def test_check_fails_on_damage(made: Path, tmp_path: Path, run: Any) -> None:
     place = tmp_path / "g"
     run("gallery", "create", place, "--model", made / "model")
