@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import io
 import json
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from resight.cli import main
 from resight.datasets.synthetic import draw_cameras
@@ -13,9 +15,10 @@ from resight.experiments.results import Run, document, save
 from resight.experiments.runner import Plan, run
 from resight.protocols import half_half
 from resight.report import write
+from resight.report.cameras import camera_table
 from resight.report.displays import CMCDisplay
 from resight.report.page import read_result
-from resight.report.rankings import camera_matrix, read_rankings, worst_first
+from resight.report.rankings import read_rankings, worst_first
 
 
 @pytest.fixture(scope="module")
@@ -70,13 +73,58 @@ def test_curves_are_means_over_splits(evaluated):
     assert display.curves[0].sd[0] == pytest.approx(np.std(first, ddof=1))
 
 
-def test_the_camera_matrix_counts_each_query_once(evaluated):
-    folder, _, sightings = evaluated
-    rows = read_rankings(folder / "result" / "rankings.csv")
-    matrix = camera_matrix(rows, sightings)
-    assert matrix.cameras == tuple(np.unique(sightings.cameras))
-    assert np.isnan(np.diag(matrix.values)).all()
-    assert np.nanmax(matrix.values) <= 100
+def test_the_camera_matrix_is_a_table_of_the_first_run(evaluated, tmp_path):
+    _, result, sightings = evaluated
+    table = camera_table(result["runs"][0])
+    assert table.cameras == tuple(np.unique(sightings.cameras))
+    told = result["runs"][0]["camera_pairs"]
+    for i, (camera, cells) in enumerate(table.rows):
+        assert camera == table.cameras[i]
+        assert [cell.asked for cell in cells] == told["asked"][i]
+        assert cells[i].percent is None
+    write(tmp_path / "report.html", result)
+    text = (tmp_path / "report.html").read_text()
+    assert text.count('<th scope="row">camera-') == 3
+    assert f"<small>of {told['asked'][0][1]}</small>" in text
+
+
+def test_two_cameras_need_no_matrix(evaluated):
+    _, result, _ = evaluated
+    assert camera_table({**result["runs"][0], "camera_pairs": None}) is None
+
+
+def test_six_cameras_in_the_layout_of_market_1501(tmp_path):
+    from resight import datasets
+    from resight.images import read
+    from resight.protocols import for_dataset
+
+    drawn = draw_cameras(tmp_path / "drawn", 12, n_cameras=6, seed=3)
+    folders = ("bounding_box_train", "query", "bounding_box_test")
+    for folder in folders:
+        (tmp_path / "market" / folder).mkdir(parents=True)
+    for file, person, camera in zip(drawn.files(), drawn.persons, drawn.cameras, strict=True):
+        number = int(camera[-1])
+        tested = int(person) > 6
+        own = folders[0] if not tested else folders[1] if number <= 2 else folders[2]
+        name = f"{person}_c{number}s1_000001_00.jpg"
+        (tmp_path / "market" / own / name).write_bytes(_jpeg(read(file)))
+    sightings = datasets.load("market1501", root=tmp_path / "market")
+    X = np.array([read(file)[::8, ::8].ravel() for file in sightings.files()], dtype=np.float64)
+    protocol = for_dataset(sightings)
+    trials = run(sightings, protocol, GramSpace([X]), [Plan("kxqda")])
+    result = document(sightings, protocol, [Run(Plan("kxqda"), ("grid",), trials[0])], {})
+    table = camera_table(result["runs"][0])
+    asked = np.array([[cell.asked for cell in cells] for _, cells in table.rows])
+    assert len(table.cameras) == 6
+    expected = np.zeros((6, 6), int)
+    expected[:2, 2:] = 6  # two cameras ask, each person is in the gallery of the four others
+    np.testing.assert_array_equal(asked, expected)
+
+
+def _jpeg(image):
+    stream = io.BytesIO()
+    Image.fromarray(image).save(stream, "JPEG", quality=95)
+    return stream.getvalue()
 
 
 def test_missing_images_and_markup_do_no_harm(evaluated, tmp_path):

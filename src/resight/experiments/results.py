@@ -15,6 +15,7 @@ import numpy as np
 from resight._files import atomic_write, write_json
 from resight._version import __version__
 from resight.datasets.sightings import Sightings
+from resight.evaluation.camera_pairs import CameraPairs
 from resight.evaluation.result import COLUMNS
 from resight.evaluation.statistics import summarise
 from resight.experiments.runner import RANKS, Plan, Trial, warnings_of
@@ -102,12 +103,20 @@ def _run_document(run: Run) -> dict[str, Any]:
         "rerank": run.plan.rerank,
         "trials": [_trial_document(trial) for trial in run.trials],
         "summary": run.summary(),
+        "camera_pairs": _camera_pairs(run),
         "warnings": warnings_of(run.trials),
     }
 
 
+def _camera_pairs(run: Run) -> dict[str, Any] | None:
+    """Add up the counts of all splits and directions."""
+    parts = [ranked.cameras for trial in run.trials for ranked in trial.rankings]
+    counted = [one for one in parts if one is not None]
+    return CameraPairs.total(counted).to_dict() if counted else None
+
+
 def _trial_document(trial: Trial) -> dict[str, Any]:
-    curve = np.mean([result.cmc[:50] for result, _, _ in trial.rankings], axis=0)
+    curve = np.mean([result.cmc[:50] for result, *_ in trial.rankings], axis=0)
     found = {
         "cmc": {str(k): 100.0 * trial.rank(k) for k in RANKS},
         "curve": [round(100.0 * value, 4) for value in curve.tolist()],
@@ -123,7 +132,7 @@ def _trial_document(trial: Trial) -> dict[str, Any]:
 def _ranking_rows(number: int, run: Run, sightings: Sightings) -> list[dict[str, Any]]:
     rows = []
     for split, trial in enumerate(run.trials):
-        for direction, (result, query, gallery) in enumerate(trial.rankings):
+        for direction, (result, query, gallery, _) in enumerate(trial.rankings):
             for row, source in zip(result.to_rows(), query.tolist(), strict=True):
                 top = [int(place) for place in row["top"].split()]
                 labels = {

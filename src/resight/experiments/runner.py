@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from resight._progress import progress
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError, unknown_name
+from resight.evaluation.camera_pairs import CameraPairs, camera_pairs
 from resight.evaluation.reranking import cross_view_reciprocal, k_reciprocal_from_distances
 from resight.evaluation.result import RankingResult
 from resight.experiments.candidates import Candidate
@@ -27,6 +28,7 @@ from resight.experiments.selection import choose
 from resight.learners._base import MetricLearner, squared_euclidean
 from resight.learners.euclidean import Euclidean
 from resight.protocols import Protocol, Split, person_scores, scored_persons
+from resight.protocols.scoring import PersonScores
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -58,6 +60,7 @@ class Ranked(NamedTuple):
     result: RankingResult
     query_rows: Rows
     gallery_rows: Rows
+    cameras: CameraPairs | None = None  # where three or more cameras are ranked
 
 
 @dataclass(frozen=True)
@@ -72,17 +75,17 @@ class Trial:
 
     def rank(self, k: int) -> float:
         """Fraction found within the first k, mean of directions."""
-        return float(np.mean([result.rank(k) for result, _, _ in self.rankings]))
+        return float(np.mean([result.rank(k) for result, *_ in self.rankings]))
 
     @property
     def map(self) -> float:
         """Mean average precision, mean of directions."""
-        return float(np.mean([result.mean_average_precision for result, _, _ in self.rankings]))
+        return float(np.mean([result.mean_average_precision for result, *_ in self.rankings]))
 
     @property
     def minp(self) -> float:
         """Mean inverse negative penalty, mean of directions."""
-        values = [result.mean_inverse_negative_penalty for result, _, _ in self.rankings]
+        values = [result.mean_inverse_negative_penalty for result, *_ in self.rankings]
         return float(np.mean(values))
 
 
@@ -265,7 +268,27 @@ def ranked(
         gallery_cameras=sightings.cameras[gallery] if own_camera else None,
         junk=sightings.roles[gallery] == "junk",
     )
-    return Ranked(result, query, gallery)
+    return Ranked(
+        result, query, gallery, _camera_pairs(sightings, protocol, query, gallery, scores)
+    )
+
+
+def _camera_pairs(
+    sightings: Sightings, protocol: Protocol, query: Rows, gallery: Rows, scores: PersonScores
+) -> CameraPairs | None:
+    """Count by pairs of cameras, if there are more than two and sightings stand for themselves."""
+    cameras = np.unique(sightings.cameras).tolist()
+    if len(cameras) < 3 or protocol.scoring != "single":
+        return None
+    return camera_pairs(
+        scores.distances,
+        scores.query_persons,
+        scores.gallery_persons,
+        sightings.cameras[query],
+        sightings.cameras[gallery],
+        junk=sightings.roles[gallery] == "junk",
+        cameras=cameras,
+    )
 
 
 def _reranked(between: Between, query: Rows, gallery: Rows, rerank: str | None) -> Floats:

@@ -62,32 +62,6 @@ class CMCDisplay:
         return _svg(self.plot, (7.0, 4.2))
 
 
-@dataclass(frozen=True)
-class CameraMatrixDisplay:
-    """Rank 1 for each pair of query camera and camera of the right answer, in percent."""
-
-    cameras: tuple[str, ...]
-    values: Floats  # (query camera, answer camera), NaN where nobody was asked
-
-    def plot(self, ax: Any) -> None:
-        """Draw the matrix with its figures."""
-        image = np.ma.masked_invalid(self.values)
-        ax.imshow(image, cmap="Blues", vmin=0, vmax=100)
-        places = np.arange(len(self.cameras))
-        ax.set_xticks(places, self.cameras, rotation=45, ha="right")
-        ax.set_yticks(places, self.cameras)
-        ax.set(xlabel="camera of the first right answer", ylabel="query camera")
-        for (i, j), value in np.ndenumerate(self.values):
-            if np.isfinite(value):
-                colour = "white" if value > 60 else "black"
-                ax.text(j, i, f"{value:.0f}", ha="center", va="center", color=colour)
-
-    def svg(self) -> str:
-        """Return the plot as an inline SVG element."""
-        side = 2.5 + 0.5 * len(self.cameras)
-        return _svg(self.plot, (side, side))
-
-
 def _svg(draw: Any, size: tuple[float, float]) -> str:
     from matplotlib import rc_context
     from matplotlib.figure import Figure

@@ -12,8 +12,9 @@ from resight._files import atomic_write
 from resight.datasets.sightings import Sightings
 from resight.errors import StoreError
 from resight.evaluation.statistics import compare_paired
+from resight.report.cameras import camera_table
 from resight.report.displays import CMCDisplay
-from resight.report.rankings import camera_matrix, read_rankings, worst_first
+from resight.report.rankings import read_rankings, worst_first
 
 SCHEMA = "resight.result/1"
 _MEASURES = (
@@ -93,13 +94,10 @@ def _context(
             indent=1,
         ),
         "lists": [],
-        "matrix": None,
+        "matrix": camera_table(result["runs"][0]),
     }
     if sightings is not None and rankings is not None:
-        rows = read_rankings(rankings)
-        context["lists"] = worst_first(rows, sightings)
-        matrix = camera_matrix(rows, sightings)
-        context["matrix"] = None if matrix is None else matrix.svg()
+        context["lists"] = worst_first(read_rankings(rankings), sightings)
     return context
 
 

@@ -1,17 +1,13 @@
-"""The ranked lists of a run, read back from `rankings.csv`, as pictures and as a camera matrix."""
+"""The ranked lists of a run, read back from `rankings.csv`, as pictures."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError, ResightError
-from resight.report.displays import CameraMatrixDisplay
 from resight.report.thumbnails import thumbnail
 
 _NEEDED = ("run", "split", "query", "query_camera", "top_paths", "first_rank", "person")
@@ -85,33 +81,3 @@ def _picture(sightings: Sightings, path: str) -> str | None:
         return thumbnail(sightings.root / path)
     except (ResightError, OSError):
         return None
-
-
-def camera_matrix(rows: list[dict[str, str]], sightings: Sightings) -> CameraMatrixDisplay | None:
-    """Rank 1 of the first run by query camera and camera of the answer; None for two cameras."""
-    cameras = tuple(np.unique(sightings.cameras).tolist())
-    if len(cameras) < 3:
-        return None
-    camera_of = dict(zip(sightings.paths.tolist(), sightings.cameras.tolist(), strict=True))
-    person_of = dict(zip(sightings.paths.tolist(), sightings.persons.tolist(), strict=True))
-    right = np.zeros((len(cameras), len(cameras)))
-    asked = np.zeros_like(right)
-    for row in (row for row in rows if row["run"] == "0"):
-        i = cameras.index(row["query_camera"])
-        for j in _answer_cameras(row, cameras, camera_of, person_of):
-            asked[i, j] += 1
-            right[i, j] += row["first_rank"] == "1"
-    with np.errstate(invalid="ignore"):
-        return CameraMatrixDisplay(cameras, 100.0 * right / asked)
-
-
-def _answer_cameras(
-    row: dict[str, str],
-    cameras: tuple[str, ...],
-    camera_of: dict[str, str],
-    person_of: dict[str, str],
-) -> Iterator[int]:
-    for path in row["top_paths"].split("|"):
-        if person_of.get(path) == row["person"]:
-            yield cameras.index(camera_of[path])
-            return
