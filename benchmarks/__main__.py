@@ -18,6 +18,8 @@ SECTIONS = (
     "kxqda",
     "claims",
     "large",
+    "landmarks",
+    "market",
     "gram_space",
     "auto",
     "learners",

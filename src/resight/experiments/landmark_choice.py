@@ -58,7 +58,7 @@ def held_out_groups(
             f"{n_folds} folds need at least {needed} people seen by two cameras; there are "
             f"{len(seen_twice)}. Label more people, or give reg=a number instead of choosing it"
         )
-    ordered = sorted(seen_twice.tolist(), key=lambda person: digest_of(f"{person}"))
+    ordered = sorted(seen_twice.tolist(), key=lambda person: digest_of("0", f"{person}"))
     of_person = np.full(int(persons.max()) + 1, n_folds)
     for fold in range(n_folds):
         of_person[ordered[fold::n_folds][:most]] = fold
