@@ -35,7 +35,7 @@ _META = [name for name in SIGHTINGS.names if name not in ("image", "feature")]
 
 # Share of the partitions that is searched. Under a filter the nearest that are allowed lie farther
 # away, in more partitions (benchmarks/gallery.py measures the recall of both).
-PROBED, PROBED_FILTERED = 0.1, 0.25
+PROBED, PROBED_FILTERED = 0.15, 0.25
 FEW = 16  # partitions that are searched in any case: a small gallery is searched whole
 
 
