@@ -20,14 +20,14 @@ FIRST, SECOND = Picture("/a", 48, 128, "door"), Picture("/b", 64, 128, "<gate>")
 def explained(drawn: Any) -> Any:
     new = drawn.sightings.persons > "0020"
     explainer = Explainer(drawn.model, drawn.features[new], drawn.sightings.persons[new])
-    return explainer.explain_features(drawn.features[drawn.pair("0031", "0035")])
+    return explainer.explain_features(drawn.features[drawn.pair("0031", "0035")]).to_dict()
 
 
 def test_strips_are_blue_below_and_orange_above_the_usual(explained: Any) -> None:
     drawn_strips = strips(explained)
     assert [strip.top for strip in drawn_strips] == [32.0 * i for i in range(8)]
-    for strip, band in zip(drawn_strips, explained.bands, strict=True):
-        assert strip.colour == ("#c2510a" if band.level > 1 else "#2166ac")
+    for strip, band in zip(drawn_strips, explained["bands"], strict=True):
+        assert strip.colour == ("#c2510a" if band["level"] > 1 else "#2166ac")
         assert 0 <= strip.opacity <= 0.45
 
 
@@ -36,8 +36,8 @@ def test_the_picture_is_well_formed_and_says_the_same_in_tables(explained: Any) 
     svg = ElementTree.fromstring(re.findall(r"<svg class.*?</svg>", text, re.S)[0])
     assert len(svg.findall("image")) == 2
     assert len(svg.findall("rect")) == 3 * 8
-    assert explained.summary in svg.attrib["aria-label"]
-    assert text.count('<th scope="row">') == 8 + len(explained.channels)
+    assert explained["summary"] in svg.attrib["aria-label"]
+    assert text.count('<th scope="row">') == 8 + len(explained["channels"])
     assert "&lt;gate&gt;" in text
     assert "<gate>" not in text
     assert "<script" not in text
@@ -52,7 +52,8 @@ def test_the_page_stands_alone(explained: Any) -> None:
 
 
 def test_without_a_usual_strips_are_coloured_by_size(drawn: Any) -> None:
-    found = Explainer(drawn.fitted(XQDA())).explain_features(drawn.features[drawn.pair("0031")])
-    largest = int(np.argmax([band.contribution for band in found.bands]))
+    explainer = Explainer(drawn.fitted(XQDA()))
+    found = explainer.explain_features(drawn.features[drawn.pair("0031")]).to_dict()
+    largest = int(np.argmax([band["contribution"] for band in found["bands"]]))
     assert strips(found)[largest].opacity == 0.45
     assert "of the usual" not in draw(found, FIRST, SECOND)

@@ -46,6 +46,9 @@ def evaluate(
     config: Annotated[Path | None, typer.Option(help="TOML file with these settings")] = None,
     store: Annotated[Path, typer.Option(help="feature store")] = Path("features"),
     out: Annotated[Path | None, typer.Option(help="folder for result, rankings, report")] = None,
+    explain: Annotated[
+        int, typer.Option(min=0, help="first matches that the report explains, right and wrong")
+    ] = 4,
     jobs: Annotated[int | None, typer.Option(min=1, help="processes; one per core")] = None,
     cluster: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler for extraction")
@@ -73,10 +76,12 @@ def evaluate(
     }
     settings = read_config(config) if config else {}
     settings |= {key: value for key, value in given.items() if value is not None}
-    found = _evaluate(checked_config(settings), store, jobs or os.cpu_count() or 1, cluster)
+    checked = checked_config(settings)
+    found = _evaluate(checked, store, jobs or os.cpu_count() or 1, cluster)
     _print(found, json)
     if out is not None:
-        _save(found, out)
+        n_explained = 0 if checked.features is not None else explain
+        _save(found, out, store, n_explained, checked.mirror)
     if found.failures:
         for failure in found.failures[:20]:
             say(f"left out: {failure.path}: {failure.reason}")
@@ -152,11 +157,15 @@ def _print(found: Evaluation, as_json: bool) -> None:
     print(results_table(found.result))
 
 
-def _save(found: Evaluation, out: Path) -> None:
+def _save(found: Evaluation, out: Path, store: Path, n_explained: int, mirror: bool) -> None:
+    from resight.experiments.explaining import explain_matches, save_explanations
+    from resight.experiments.features import FeatureStore
     from resight.experiments.results import save
     from resight.report import write
 
     save(out, found.result, found.sightings, found.runs)
+    told = explain_matches(found, FeatureStore(store), n_explained, mirror)
+    save_explanations(out, told)
     command = shlex.join(["resight", *sys.argv[1:]])
     write(out / "report.html", found.result, found.sightings, out / "rankings.csv", command)
     say(f"written: {out / 'result.json'}, {out / 'rankings.csv'}, {out / 'report.html'}")

@@ -42,7 +42,7 @@ def explain(
 
         pictures = (picture(read(path), _caption(path)) for path in (image_a, image_b))
         with atomic_write(html, "w") as stream:
-            stream.write(draw_page(found, *pictures))
+            stream.write(draw_page(found.to_dict(), *pictures))
         say(f"written: {html}")
 
 
@@ -68,7 +68,7 @@ def _caption(path: Path) -> str:
 
 
 def _table(found: Explanation) -> str:
-    from resight.explanation.drawing import figure
+    from resight.explanation.explanation import percent
 
     lines = [found.summary, ""]
     for title, shares in (("strip, from the top", found.bands), ("channel", found.channels)):
@@ -77,8 +77,8 @@ def _table(found: Explanation) -> str:
             f"{title:<{width}}  share  {'of the usual' if found.compared else ''}".rstrip()
         )
         for share in shares:
-            level = "" if share.level is None else f"{figure(share):>6} {share.verdict}"
-            lines.append(f"{share.label:<{width}}  {share.share:>5.0%}  {level}".rstrip())
+            level = "" if share.level is None else f"{percent(share.level):>6} {share.verdict}"
+            lines.append(f"{share.label:<{width}}  {percent(share.share):>5}  {level}".rstrip())
         lines.append("")
     lines.append(f"distance {found.distance:.5g}, method: {found.method}. {found.method_in_words}")
     return "\n".join(lines)

@@ -9,6 +9,7 @@ from resight.datasets.synthetic import draw_cameras
 from resight.experiments.candidates import CV, CV_FOLDS
 from resight.experiments.evaluate import Evaluation, evaluate
 from resight.experiments.executors import Executor
+from resight.experiments.explaining import explain_matches, save_explanations
 from resight.experiments.features import FeatureStore
 from resight.experiments.fitting import fit_model
 from resight.experiments.results import save
@@ -38,6 +39,7 @@ def run_demo(out: Path, *, n_jobs: int = 1, executor: Executor | None = None) ->
     sightings = draw_cameras(images, N_PEOPLE, images_per_camera=IMAGES_PER_CAMERA, seed=SEED)
     found = evaluate(sightings, store, [DESCRIPTORS], PLANS, n_jobs=n_jobs, executor=executor)
     save(out / "result", found.result, found.sightings, found.runs)
+    save_explanations(out / "result", explain_matches(found, store))
     report = out / "report.html"
     rankings = out / "result" / "rankings.csv"
     write(report, found.result, found.sightings, rankings, "resight demo")

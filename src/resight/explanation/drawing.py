@@ -13,7 +13,7 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from numpy.typing import NDArray
 
-from resight.explanation.explanation import PEOPLE, SHARES, Explanation, Share, percent
+from resight.explanation.explanation import PEOPLE, SHARES, percent
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _LOW, _HIGH = "#2166ac", "#c2510a"  # blue and orange: told apart by colour-blind people as well
@@ -63,86 +63,74 @@ def picture(image: NDArray[np.uint8], caption: str) -> Picture:
     return Picture(source, image.shape[1], image.shape[0], caption)
 
 
-def draw(explanation: Explanation, first: Picture, second: Picture) -> str:
-    """Return the explanation as a part of an HTML page, without any script."""
+def draw(told: dict[str, Any], first: Picture, second: Picture) -> str:
+    """Return an explanation as a part of an HTML page, without any script.
+
+    Parameters
+    ----------
+    told : dict
+        An explanation as `Explanation.to_dict` gives it, which may have been stored.
+    first, second : Picture
+        The two crops.
+    """
     return (
         _environment()
         .get_template("explanation.html")
         .render(
-            explanation=explanation,
+            told=told,
             first=first,
             second=second,
-            strips=strips(explanation),
+            strips=strips(told),
             height=_HEIGHT,
-            bars=_bars(explanation),
-            unit=_unit(explanation),
-            legend=_legend(explanation),
+            longest=max(abs(one["share"]) for one in told["channels"]) or 1.0,
+            unit="of the usual" if told["compared"] else "of distance",
+            legend=_legend(told),
         )
     )
 
 
-def draw_page(explanation: Explanation, first: Picture, second: Picture) -> str:
+def draw_page(told: dict[str, Any], first: Picture, second: Picture) -> str:
     """Return one self-contained HTML page."""
-    part = draw(explanation, first, second)
+    part = draw(told, first, second)
     return _environment().get_template("page.html").render(part=part, first=first, second=second)
 
 
-def strips(explanation: Explanation) -> list[Strip]:
+def strips(told: dict[str, Any]) -> list[Strip]:
     """Colour the bands: blue below, orange above what is usual; none where it is usual."""
-    bands = explanation.bands
+    bands = told["bands"]
     height = _HEIGHT / len(bands)
-    most = max((abs(band.contribution) for band in bands), default=0.0) or 1.0
+    most = max(abs(band["contribution"]) for band in bands) or 1.0
     found = []
     for i, band in enumerate(bands):
         strength = _strength(band, most)
-        found.append(
-            Strip(
-                i * height,
-                height,
-                _HIGH if strength > 0 else _LOW,
-                round(_STRONGEST * abs(strength), 3),
-                figure(band),
-            )
-        )
+        colour = _HIGH if strength > 0 else _LOW
+        opacity = round(_STRONGEST * abs(strength), 3)
+        found.append(Strip(i * height, height, colour, opacity, _figure(band)))
     return found
 
 
-def figure(share: Share) -> str:
+def _figure(share: dict[str, Any]) -> str:
     """Write the level of a part, or its share of the distance where there is no level."""
-    return percent(share.share if share.level is None else share.level)
+    return percent(share["share"] if share["level"] is None else share["level"])
 
 
-def _strength(band: Share, most: float) -> float:
+def _strength(band: dict[str, Any], most: float) -> float:
     """From -1 (far below the usual) to 1; without a level by size alone."""
-    if band.level is None:
-        return max(0.0, band.contribution / most)
-    if band.level <= 0:
+    if band["level"] is None:
+        return max(0.0, band["contribution"] / most)
+    if band["level"] <= 0:
         return -1.0
-    return float(np.clip(np.log(band.level) / np.log(_FULL_AT), -1.0, 1.0))
+    return float(np.clip(np.log(band["level"]) / np.log(_FULL_AT), -1.0, 1.0))
 
 
-def _bars(explanation: Explanation) -> list[dict[str, Any]]:
-    """Channels with the length of their bars, in percent of the longest."""
-    channels = explanation.channels
-    most = max(abs(channel.share) for channel in channels) or 1.0
-    return [
-        {"channel": channel, "length": round(100 * max(0.0, channel.share) / most, 1)}
-        for channel in channels
-    ]
-
-
-def _unit(explanation: Explanation) -> str:
-    return "of distance" if explanation.usual is None else "of the usual"
-
-
-def _legend(explanation: Explanation) -> str:
-    pairs = explanation.n_usual
-    if explanation.compared == PEOPLE:
+def _legend(told: dict[str, Any]) -> str:
+    pairs = told["usual_pairs"]
+    if told["compared"] == PEOPLE:
         return (
             "Blue strips are more alike than they usually are between different people, orange "
             f"ones less. Figures: percent of the usual (mean of {pairs} pairs of different people)."
         )
-    if explanation.compared == SHARES:
+    if told["compared"] == SHARES:
         return (
             "Orange strips make up more of the distance than they usually do, blue ones less. "
             f"Figures: percent of the usual share (mean of {pairs} pairs of training sightings)."
@@ -159,6 +147,6 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["figure"] = figure
+    made.filters["figure"] = _figure
     made.filters["percent"] = percent
     return made

@@ -167,6 +167,7 @@ class Explanation:
             "schema": SCHEMA,
             "distance": self.distance,
             "method": self.method,
+            "method_in_words": self.method_in_words,
             "remainder": self.remainder,
             "compared": self.compared,
             "usual_pairs": self.n_usual,

@@ -14,6 +14,7 @@ from resight.errors import StoreError
 from resight.evaluation.statistics import compare_paired
 from resight.report.cameras import camera_table
 from resight.report.displays import CMCDisplay
+from resight.report.matches import read_matches
 from resight.report.rankings import read_rankings, worst_first
 
 SCHEMA = "resight.result/1"
@@ -42,7 +43,8 @@ def write(
     result : dict
         A `resight.result/1` document.
     sightings, rankings : optional
-        With both, ranked lists are shown as pictures, where the images can be read.
+        With both, ranked lists are shown as pictures, where the images can be read, and the
+        matches that `explanations.json` beside the rankings explains.
     command : str
         How to make the result again.
     """
@@ -94,10 +96,13 @@ def _context(
             indent=1,
         ),
         "lists": [],
+        "matches": [],
         "matrix": camera_table(result["runs"][0]),
     }
     if sightings is not None and rankings is not None:
         context["lists"] = worst_first(read_rankings(rankings), sightings)
+        explanations = rankings.with_name("explanations.json")
+        context["explained"], context["matches"] = read_matches(explanations, sightings)
     return context
 
 

@@ -8,7 +8,6 @@ from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 
 from resight.errors import InputError
-from resight.explanation import Explanation
 from resight.explanation.drawing import Picture, draw
 from resight.gallery.crops import decode
 from resight.web.answers import Explained, Sighting, sighting
@@ -25,19 +24,19 @@ _Hit = Annotated[str, Query(description="id of the stored sighting to compare wi
 @router.get("/why", response_class=HTMLResponse, include_in_schema=False)
 def why(visit: Visitor, hit: _Hit, like: _Like = "", upload: _Upload = "") -> HTMLResponse:
     """Show why a result is alike or different, drawn over the two crops."""
-    found, answer = _explain(visit, hit, like, upload)
+    answer = _explain(visit, hit, like, upload)
     first = _picture(visit, answer.query, upload)
-    part = draw(found, first, _picture(visit, answer.hit, ""))
+    part = draw(answer.explanation, first, _picture(visit, answer.hit, ""))
     return visit.page("why.html", answer=answer, part=part)
 
 
 @router.get("/why.json", response_model=Explained, tags=["search"])
 def why_json(visit: Visitor, hit: _Hit, like: _Like = "", upload: _Upload = "") -> Explained:
     """Divide the distance of two sightings among strips, colours and textures."""
-    return _explain(visit, hit, like, upload)[1]
+    return _explain(visit, hit, like, upload)
 
 
-def _explain(visit: Visit, hit: str, like: str, upload: str) -> tuple[Explanation, Explained]:
+def _explain(visit: Visit, hit: str, like: str, upload: str) -> Explained:
     import numpy as np
 
     gallery = visit.site.gallery
@@ -54,7 +53,7 @@ def _explain(visit: Visit, hit: str, like: str, upload: str) -> tuple[Explanatio
         )
     found = visit.site.explainer().explain_features(np.concatenate([first, second]))
     visit.site.log(visit.who, "why", query=f"{like or 'upload ' + upload} and {hit}")
-    answer = Explained(
+    return Explained(
         like=like,
         upload=upload,
         query=query,
@@ -62,7 +61,6 @@ def _explain(visit: Visit, hit: str, like: str, upload: str) -> tuple[Explanatio
         model=gallery.view.manifest.current.fingerprint,
         explanation=found.to_dict(),
     )
-    return found, answer
 
 
 def _stored(visit: Visit, key: str) -> Sighting:

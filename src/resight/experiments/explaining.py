@@ -1,0 +1,117 @@
+"""Explain a few rankings of an evaluation: first matches that were right, and some that were wrong.
+
+The model is fitted once more on the first split, because rankings come from Gram matrices, which
+know nothing of single features.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight._files import write_json
+from resight.experiments.evaluate import Evaluation
+from resight.experiments.features import FeatureStore
+from resight.experiments.registry import AUTO, ITERATIVE
+from resight.experiments.results import Run
+from resight.explanation.explainer import N_PAIRS, Explainer
+from resight.model import Model
+
+SCHEMA = "resight.explanations/1"
+FILE = "explanations.json"
+_MOST_TRAINING_ROWS = 4000  # beyond that one more fit would take long
+_SEED = 0
+
+Rows = NDArray[np.intp]
+
+
+def explain_matches(
+    found: Evaluation, store: FeatureStore, n_matches: int = 4, mirror: bool = False
+) -> dict[str, Any] | None:
+    """Explain first matches of the first split, half of them right if there are as many.
+
+    Returns
+    -------
+    dict or None
+        Schema resight.explanations/1: the run's title and, for each match, paths, people and a
+        resight.explanation/1 document. None where no run can be explained: those that choose
+        their whole setting, take minutes to fit, or learn from more than 4,000 sightings.
+    """
+    run = next((run for run in found.runs if _can_be_fitted_again(run)), None)
+    train = found.protocol.splits[0].train
+    if run is None or len(train) > _MOST_TRAINING_ROWS or not n_matches:
+        return None
+    features = store.ensure(found.sightings, "+".join(run.descriptors), mirror).features
+    trial = run.trials[0]
+    result, query, gallery, *_ = trial.rankings[0]
+    learner = run.plan.spec.make(**trial.params)
+    model = Model(run.descriptors, learner, mirror=mirror, normalize=run.plan.spec.normalize)
+    persons, cameras = found.sightings.persons, found.sightings.cameras
+    model.fit(features[train], persons[train], cameras[train])
+    references = _some(gallery)
+    explainer = Explainer(model, features[references], persons[references])
+    matches = []
+    for place in _chosen(result.first_ranks == 1, result.top_distances[:, 0], n_matches):
+        pair = query[place], gallery[result.top[place, 0]]
+        explanation = explainer.explain_features(features[list(pair)])
+        matches.append(_match(found, pair, int(result.first_ranks[place]), explanation.to_dict()))
+    return {"schema": SCHEMA, "run": run.title, "matches": matches}
+
+
+def save_explanations(folder: Path, told: dict[str, Any] | None) -> None:
+    """Write `explanations.json` beside a result; an old one never stays beside a new result."""
+    if told is None:
+        (folder / FILE).unlink(missing_ok=True)
+    else:
+        write_json(folder / FILE, told)
+
+
+def _can_be_fitted_again(run: Run) -> bool:
+    return run.plan.rerank is None and run.plan.learner not in (AUTO, *ITERATIVE)
+
+
+def _some(rows: Rows) -> Rows:
+    n_drawn = min(len(rows), 4 * N_PAIRS)
+    return np.sort(np.random.default_rng(_SEED).choice(rows, n_drawn, replace=False))
+
+
+def _chosen(right: NDArray[np.bool_], distances: NDArray[np.float64], n_matches: int) -> list[int]:
+    """Pick queries with right and with wrong first matches, spread over their distances."""
+    by_distance = np.argsort(distances, kind="stable")
+    sides = [by_distance[right[by_distance]], by_distance[~right[by_distance]]]
+    n_right = min(len(sides[0]), max(n_matches - len(sides[1]), (n_matches + 1) // 2))
+    chosen: list[int] = []
+    for side, wanted in zip(sides, (n_right, n_matches - n_right), strict=True):
+        n_taken = min(wanted, len(side))
+        chosen += side[_spread(n_taken, len(side))].tolist()
+    return chosen
+
+
+def _spread(n_taken: int, n: int) -> Rows:
+    """Places in the middle of equal parts of a list."""
+    return ((np.arange(n_taken) + 0.5) * n / max(1, n_taken)).astype(np.intp)
+
+
+def _match(
+    found: Evaluation, pair: tuple[Any, Any], first_rank: int, explanation: dict[str, Any]
+) -> dict[str, Any]:
+    sightings = found.sightings
+    query, match = (
+        {
+            "path": str(sightings.paths[row]),
+            "person": str(sightings.persons[row]),
+            "camera": str(sightings.cameras[row]),
+            "box": None if sightings.boxes is None else sightings.boxes[row].tolist(),
+        }
+        for row in pair
+    )
+    return {
+        "query": query,
+        "match": match,
+        "right": query["person"] == match["person"],
+        "first_rank": first_rank,
+        "explanation": explanation,
+    }
