@@ -30,8 +30,9 @@ from resight.protocols import Protocol, Split
 
 PEOPLE, DISTRACTORS = 250, 775
 DESCRIPTORS = {"GOG": ("gog",), "the pool of four": AUTO_POOL}
-NOISE = 7.0  # of a feature, in units of the difference between people
-NUISANCES = 40  # directions in which all sightings vary much
+# Directions in which people differ, in which sightings of one person differ too, and the noise of
+# each feature, all in units of the variation that one direction gives a feature.
+LOOKS, NUISANCES, NOISE = 60, 60, 60.0
 
 Features = NDArray[np.float32]
 
@@ -101,10 +102,11 @@ def draw_case(blocks: list[tuple[int, ...]], people: int = PEOPLE) -> Case:
 def _draw(
     rng: np.random.Generator, codes: NDArray[np.intp], everybody: int, width: int
 ) -> Features:
-    looks = rng.standard_normal((everybody, width), dtype=np.float32)
-    features = looks[codes] + NOISE * rng.standard_normal((len(codes), width), dtype=np.float32)
-    nuisance = rng.standard_normal((len(codes), NUISANCES), dtype=np.float32)
-    features += nuisance @ rng.standard_normal((NUISANCES, width), dtype=np.float32)
+    looks = rng.standard_normal((everybody, LOOKS), dtype=np.float32)[codes]
+    nuisances = rng.standard_normal((len(codes), NUISANCES), dtype=np.float32)
+    varying = np.concatenate([looks, nuisances], axis=1)
+    features = varying @ rng.standard_normal((varying.shape[1], width), dtype=np.float32)
+    features += NOISE * rng.standard_normal(features.shape, dtype=np.float32)
     return features
 
 
