@@ -102,6 +102,21 @@ def test_both_engines_agree(
     assert answers[0] == answers[1]
 
 
+def test_shards_together_find_what_one_gallery_finds(
+    uri: str, gallery: Gallery, people: Sightings, model: Callable[..., Any]
+) -> None:
+    """Several galleries of one model, here several names in one database or folder."""
+    shards = []
+    for camera in ("camera-1", "camera-2", "camera-3"):
+        shards.append(Gallery.create(f"{uri}_{camera[-1]}", model()))
+        shards[-1].add(people.select(people.cameras == camera))
+    for file in people.files()[::5]:
+        found = (hit for shard in shards for hit in shard.search(file, k=7))
+        nearest = sorted(found, key=lambda hit: hit.distance)[:7]
+        expected = gallery.search(file, k=7)
+        assert [(h.id, h.distance) for h in nearest] == [(h.id, h.distance) for h in expected]
+
+
 def test_search_like_a_stored_sighting_leaves_it_out(gallery: Gallery) -> None:
     sighting = str(gallery.view.table.ids[0])
     hits = gallery.search_like(sighting, k=100)
