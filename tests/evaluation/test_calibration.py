@@ -4,12 +4,8 @@ import numpy as np
 import pytest
 
 from resight.errors import InputError
-from resight.evaluation.calibration import (
-    Calibration,
-    HeldOut,
-    expected_calibration_error,
-    log_loss,
-)
+from resight.evaluation.calibration import Calibration, HeldOut
+from resight.evaluation.reliability import expected_calibration_error, log_loss
 
 
 def world(n_queries, n_gallery, seed, *, absent=False):
@@ -65,8 +61,81 @@ def test_pairs_become_less_likely_with_distance(calibration):
 
 
 def test_too_few_people_are_refused_with_the_number_needed():
-    with pytest.raises(InputError, match="label 8 more people"):
+    with pytest.raises(InputError, match=r"at least 20 people .* there are 12; label 8 more"):
         Calibration.fit([world(12, 12, seed=0)], n_people=12)
+
+
+def test_known_probabilities_are_recovered():
+    """Gamma distances: log r(z) is known exactly, so are all probabilities."""
+    rng = np.random.default_rng(3)
+
+    def drawn(n_queries, n_gallery):
+        D = rng.gamma(9.0, 1.0, size=(n_queries, n_gallery))
+        same = np.eye(n_queries, n_gallery, dtype=bool)
+        D[same] = rng.gamma(3.0, 1.0, size=n_queries)
+        return HeldOut(D, same)
+
+    fitted = Calibration.fit([drawn(100, 100) for _ in range(20)], n_people=100)
+    new = drawn(300, 300)
+    ratio = new.distances**-6.0  # Gamma(3) / Gamma(9) densities
+    true = ratio / ratio.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(fitted.match_probabilities(new.distances), true, atol=0.07)
+    assert np.abs(fitted.match_probabilities(new.distances) - true).max(axis=1).mean() < 0.02
+
+
+@pytest.mark.parametrize("n_gallery", [40, 180])
+def test_probabilities_hold_where_half_the_people_are_missing(calibration, n_gallery):
+    there, missing = world(2000, n_gallery, 5), world(2000, n_gallery, 6, absent=True)
+    D = np.vstack([there.distances, missing.distances])
+    same = np.vstack([there.same, missing.same])
+    stated = calibration.match_probabilities(D, present=0.5)
+    assert (stated.sum(axis=1) < 1).all()
+    first = np.arange(len(D)), D.argmin(axis=1)
+    assert expected_calibration_error(stated[first], same[first]) < 0.05
+
+
+def test_probabilities_of_some_gallery_are_those_of_the_sum_rule(calibration):
+    D = world(3, 20, 8).distances
+    z = D / np.median(D, axis=1, keepdims=True)
+    ratio = np.exp(calibration.log_ratios(z))
+    expected = 0.3 * ratio / 20 / (0.7 + 0.3 * ratio.mean(axis=1, keepdims=True))
+    np.testing.assert_allclose(calibration.match_probabilities(D, present=0.3), expected)
+    with pytest.raises(InputError, match="above 0, up to 1"):
+        calibration.match_probabilities(D, present=0.0)
+
+
+def test_larger_galleries_and_lower_rates_ask_for_closer_matches(calibration):
+    by_size = [calibration.threshold(n) for n in (10, 100, 1000, 10**6)]
+    assert (np.diff(by_size) < 0).all()
+    assert calibration.threshold(100, 0.01) < calibration.threshold(100, 0.1)
+
+
+def test_queries_with_many_close_strangers_do_not_break_the_rate():
+    def varied(n_queries, n_gallery, seed):
+        rng = np.random.default_rng(seed)
+        shape = 8.0 * np.exp(0.4 * rng.normal(size=(n_queries, 1)))
+        D = rng.gamma(np.broadcast_to(shape, (n_queries, n_gallery)))
+        return HeldOut(D, np.zeros(D.shape, bool))
+
+    people = [varied(60, 60, seed) for seed in range(20)]
+    for one in people:
+        np.fill_diagonal(one.same, True)
+        one.distances[one.same] /= 3.0
+    fitted = Calibration.fit(people, n_people=60)
+    assert fitted.spread > 0.1
+    realised = fitted.accepts(varied(3000, 600, 99).distances, 0.1).mean()
+    assert 0.05 < realised < 0.15
+
+
+def test_people_that_are_all_told_apart_give_finite_probabilities():
+    rng = np.random.default_rng(0)
+    D = rng.uniform(1.0, 2.0, size=(30, 30))
+    np.fill_diagonal(D, 0.01)
+    fitted = Calibration.fit([HeldOut(D, np.eye(30, dtype=bool))], n_people=30)
+    stated = fitted.match_probabilities(D)
+    assert np.isfinite(stated).all()
+    assert stated.diagonal().min() > 0.9
+    assert np.isfinite(fitted.pair).all()
 
 
 def test_rates_outside_zero_and_one_are_refused(calibration):

@@ -25,15 +25,29 @@ def fit(
     param: Annotated[
         list[str] | None, typer.Option(help="parameter of the learner, name=value")
     ] = None,
+    landmarks: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="learn kxqda through so many sightings; chooses reg unless it is given"
+        ),
+    ] = None,
+    calibrate: Annotated[
+        bool, typer.Option(help="learn from held-out people what distances mean")
+    ] = True,
     mirror: Annotated[bool, typer.Option("--mirror", help="average over mirror images")] = False,
     store: Annotated[Path, typer.Option(help="feature store")] = Path("features"),
     jobs: Annotated[int | None, typer.Option(min=1, help="processes; one per core")] = None,
     cluster: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler for extraction")
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Dask scheduler for extraction and landmarks"),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
 ) -> None:
-    """Fit on every labelled sighting (distractors and junk are left out) and save the model."""
+    """Fit on every labelled sighting (distractors and junk are left out) and save the model.
+
+    With at least 20 people seen by two cameras the model also learns what its distances mean:
+    searches then show probabilities and tell who is probably not in the gallery.
+    """
     from resight import datasets
     from resight.experiments import executors
     from resight.experiments.features import FeatureStore
@@ -51,9 +65,10 @@ def fit(
             FeatureStore(store),
             descriptor,
             learner,
-            parse_params(param or []),
+            parse_params(param or []) | ({} if landmarks is None else {"landmarks": landmarks}),
             mirror=mirror,
             executor=workers,
+            calibrate=calibrate,
         )
     fitted.model.save(out)
     facts = {
@@ -62,10 +77,16 @@ def fit(
         "people": fitted.n_people,
         "sightings": fitted.n_sightings,
         "fingerprint": fitted.model.fingerprint,
+        "calibrated": fitted.uncalibrated is None,
+        "uncalibrated": fitted.uncalibrated,
         "failures": [failure._asdict() for failure in fitted.failures],
     }
+    if fitted.choice is not None:
+        facts |= {"chosen": fitted.choice.best.params(), "candidates": fitted.choice.table()}
     for failure in fitted.failures[:20]:
         say(f"left out: {failure.path}: {failure.reason}")
+    if fitted.uncalibrated is not None:
+        say(f"the model states no probabilities: {fitted.uncalibrated}")
     if json:
         print_json(facts)
     else:

@@ -11,7 +11,7 @@ import typer
 from resight.cli._common import print_json, say, verb
 
 if TYPE_CHECKING:
-    from resight.gallery import Gallery, Hit
+    from resight.gallery import Gallery, Hits
     from resight.gallery.reranking import Rerank
 
 app = verb("Find the sightings in a gallery that look most like a person.")
@@ -76,7 +76,7 @@ def search(
 
 
 def _document(
-    gallery: Gallery, answers: list[tuple[Path, list[Hit]]], method: Rerank | None
+    gallery: Gallery, answers: list[tuple[Path, Hits]], method: Rerank | None
 ) -> dict[str, Any]:
     from resight.gallery.reranking import CANDIDATES, NOTE
 
@@ -89,12 +89,17 @@ def _document(
         "model": gallery.model.fingerprint,
         "reranking": marked,
         "queries": [
-            {"image": str(path), "hits": [asdict(hit) for hit in hits]} for path, hits in answers
+            {
+                "image": str(path),
+                "presence": None if hits.presence is None else asdict(hits.presence),
+                "hits": [asdict(hit) for hit in hits],
+            }
+            for path, hits in answers
         ],
     }
 
 
-def _print_table(path: Path, hits: list[Hit], where: Any) -> None:
+def _print_table(path: Path, hits: Hits, where: Any) -> None:
     from resight.gallery.times import show
 
     if not hits:
@@ -103,7 +108,7 @@ def _print_table(path: Path, hits: list[Hit], where: Any) -> None:
         return
     calibrated = hits[0].probability is not None
     was = f"  {'was':>4}" if hits[0].rank_before is not None else ""
-    print(f"{path}")
+    print(f"{path}" if hits.presence is None else f"{path}: {hits.presence.words}")
     print(
         f"{'rank':>4}{was}  {'distance':>9}  {'same':>5}  {'camera':<14} {'time':<19} person / id"
     )
@@ -119,7 +124,7 @@ def _print_table(path: Path, hits: list[Hit], where: Any) -> None:
 
 
 def _write_page(
-    file: Path, gallery: Gallery, answers: list[tuple[Path, list[Hit]]], method: Rerank | None
+    file: Path, gallery: Gallery, answers: list[tuple[Path, Hits]], method: Rerank | None
 ) -> None:
     """Write one self-contained file: images are inside."""
     from resight._files import atomic_write

@@ -9,9 +9,15 @@ import numpy as np
 
 from resight.datasets.sightings import UNKNOWN_PERSON, Sightings
 from resight.errors import InputError
+from resight.experiments.auto_fitting import choose_learner
+from resight.experiments.calibrating import add_calibration
 from resight.experiments.executors import Executor
+from resight.experiments.feature_rows import FeatureRows
 from resight.experiments.features import Failure, FeatureStore
-from resight.experiments.registry import learner_spec
+from resight.experiments.landmark_fitting import LandmarkJob, fit_landmark_model
+from resight.experiments.registry import AUTO, learner_spec
+from resight.experiments.selection import Choice
+from resight.learners.kxqda import KXQDA
 from resight.model import Model
 
 
@@ -23,6 +29,8 @@ class Fitted:
     n_people: int
     n_sightings: int
     failures: tuple[Failure, ...]
+    choice: Choice | None = None  # how the regulariser of a landmark model was chosen
+    uncalibrated: str | None = None  # why the model states no probabilities, if it does not
 
 
 def fit_model(
@@ -34,22 +42,52 @@ def fit_model(
     *,
     mirror: bool = False,
     executor: Executor | None = None,
+    calibrate: bool = True,
 ) -> Fitted:
-    """Fit a learner on every labelled sighting that can be described.
+    """Fit a learner on every labelled sighting that can be described, and calibrate it.
 
     Distractors, junk and unknown people are left out, and so are sightings marked as query or
-    gallery when others are marked as train.
+    gallery when others are marked as train. With `landmarks` among the parameters of kxqda the
+    training rows are never all in memory; unless `reg` is given too, it is chosen over people.
     """
     spec = learner_spec(learner)
     model_learner = spec.make(**params)
     training = sightings.select(training_rows(sightings))
+    chosen = None
+    if learner == AUTO:
+        chosen = choose_learner(
+            training, store, descriptors, params, mirror=mirror, executor=executor
+        )
+        model_learner, mirror = chosen.learner, chosen.mirror
     features = store.ensure(training, descriptors, mirror, executor, on_error="collect")
     kept = np.flatnonzero(features.usable)
     labelled = training.select(kept)
     model = Model(features.descriptors, model_learner, mirror=mirror, normalize=spec.normalize)
-    model.fit(features.features[kept], labelled.persons, labelled.cameras)
+    choice = None
+    if isinstance(model_learner, KXQDA):
+        model_learner.landmarks = model_learner._wanted_landmarks(len(kept))
+    if isinstance(model_learner, KXQDA) and model_learner.landmarks is not None:
+        job = LandmarkJob(
+            FeatureRows(features.parts, features.blocks, kept),
+            labelled.persons,
+            labelled.cameras,
+            model,
+            features.fingerprint,
+            choose="reg" not in params,
+        )
+        choice = fit_landmark_model(job, store.folder, executor)
+    else:
+        model.fit(features.features[kept], labelled.persons, labelled.cameras)
+    if chosen is not None:
+        chosen.learner.candidates_ = chosen.candidates
+    why_not: str | None = "it was not asked for"
+    if calibrate and getattr(model_learner, "landmarks", None) is not None:
+        why_not = "it was learned through landmarks, whose folds would not fit in memory"
+    elif calibrate:
+        rows = features.features[kept]
+        why_not = add_calibration(model, rows, labelled.persons, labelled.cameras)
     people = len(np.unique(labelled.persons))
-    return Fitted(model, people, len(labelled), features.failures)
+    return Fitted(model, people, len(labelled), features.failures, choice, why_not)
 
 
 def training_rows(sightings: Sightings) -> np.ndarray[Any, np.dtype[np.intp]]:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel
 
-from resight.gallery import Hit
+from resight.gallery import Hit, Hits
 from resight.gallery.view import View
 
 
@@ -42,6 +42,15 @@ class Widening(BaseModel):
     address: str
 
 
+class PresenceAnswer(BaseModel):
+    """Whether the person seems to be there at all; see `resight.gallery.confidence`."""
+
+    likely: bool
+    false_accepts: float
+    compared: int
+    words: str
+
+
 class SearchAnswer(BaseModel):
     """The sightings most like a stored one (`like`) or an uploaded image (`upload`)."""
 
@@ -50,6 +59,7 @@ class SearchAnswer(BaseModel):
     name: str
     query: Sighting | None
     hits: list[Found]
+    presence: PresenceAnswer | None
     widen: list[Widening]
     model: str
 
@@ -141,6 +151,19 @@ def sighting(view: View, row: int) -> Sighting:
         camera=str(table.cameras[row]),
         time=None if np.isnan(time) else time,
         source=str(table.sources[row]),
+    )
+
+
+def presence(hits: Hits) -> PresenceAnswer | None:
+    """Describe whether the person seems to be there."""
+    told = hits.presence
+    if told is None:
+        return None
+    return PresenceAnswer(
+        likely=told.likely,
+        false_accepts=told.false_accepts,
+        compared=told.compared,
+        words=told.words,
     )
 
 

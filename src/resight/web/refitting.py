@@ -107,6 +107,9 @@ class RefitJob:
         gain = {"before": self._candidate.before, "after": self._candidate.after}
         self._state = self._state.model_copy(update={"status": "running", **gain})
         adopt(self._gallery, self._candidate, self._step)
+        words = "the new model is in use"
+        if self._candidate.uncalibrated is not None:
+            words += f", without probabilities: {self._candidate.uncalibrated}"
         self._candidate = None
-        done = {"status": "done", "words": "the new model is in use", "share": 1.0}
+        done = {"status": "done", "words": words, "share": 1.0}
         self._state = self._state.model_copy(update=done)

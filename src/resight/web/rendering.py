@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from resight.gallery import Hit
+from resight.gallery import Hits
 from resight.gallery.crops import decode, image_type, keep
 from resight.gallery.times import show
 
@@ -43,7 +43,7 @@ def render(template: str, **values: Any) -> str:
 
 def render_results(
     gallery: str,
-    queries: Sequence[tuple[str, bytes, list[Hit]]],
+    queries: Sequence[tuple[str, bytes, Hits]],
     image: Callable[[str], bytes],
     mark: str = "",
 ) -> str:
@@ -55,6 +55,7 @@ def render_results(
         {
             "name": name,
             "image": data_uri(keep(content, decode(content, name), None)[0]),
+            "presence": hits.presence,
             "hits": [(hit, data_uri(image(hit.id))) for hit in hits],
         }
         for name, content, hits in queries

@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from resight.errors import InputError
-from resight.web.answers import SearchAnswer, Widening, found, sighting
+from resight.web.answers import SearchAnswer, Widening, found, presence, sighting
 from resight.web.security import MAX_BODY, RefusedError
 from resight.web.visiting import Conditions, Visit, Visitor, Where
 
@@ -115,6 +115,7 @@ def _search(visit: Visit, where: Conditions, like: str, upload: str) -> SearchAn
         name=name,
         query=query,
         hits=[found(hit) for hit in hits],
+        presence=presence(hits),
         widen=[] if hits else _widen(where, own, like, upload),
         model=view.manifest.current.fingerprint,
     )

@@ -1,0 +1,174 @@
+"""Rankings of held-out training people, from which a model's calibration is learned.
+
+People are held out in folds; a metric is fitted on the others and ranks the fold's people of one
+camera for each sighting by another. Nobody who is ranked was seen by the metric that ranks them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import permutations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight._files import digest_of
+from resight.errors import InputError
+from resight.evaluation.calibration import MIN_PEOPLE, Calibration, HeldOut, too_few
+from resight.experiments.gram import GramSpace, fit_in_gram_space
+from resight.experiments.selection import person_folds
+from resight.learners._base import KernelMetricLearner, MetricLearner
+from resight.learners.euclidean import Euclidean
+
+if TYPE_CHECKING:
+    from resight.model import Model
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+FoldDistances = Callable[[Rows, Rows], Floats]
+"""Takes rows to learn from and rows held out; returns distances between the latter."""
+
+_FOLD_PEOPLE = 10  # held out at once, where there are enough: the median needs some
+_MIN_FOLDS = 5  # fewer would judge the final metric by metrics from far fewer people
+_MAX_FOLDS = 10
+_RANKED = 400  # few people are divided up to four times, until about so many were ranked
+_MIN_GALLERY = 4  # people that a ranking needs for its median
+
+
+def calibrate(
+    fold_distances: FoldDistances, persons: NDArray[Any], cameras: NDArray[Any]
+) -> Calibration:
+    """Learn a calibration from labelled rows alone.
+
+    Parameters
+    ----------
+    fold_distances : callable
+        Fits on some rows and returns the distances between others.
+    persons, cameras : arrays (N,)
+        Of all labelled rows.
+
+    Raises
+    ------
+    InputError
+        With fewer than 20 people seen by two cameras, or where no two cameras share enough.
+    """
+    people = people_seen_twice(persons, cameras)
+    if people < MIN_PEOPLE:
+        raise InputError(too_few(people))
+    rankings = list(held_out_rankings(fold_distances, persons, cameras, people))
+    if not rankings:
+        raise InputError(
+            f"calibration ranks people held out in folds; no two cameras share {2 * _MIN_GALLERY} "
+            "people. Label more people that two of the cameras have seen"
+        )
+    return Calibration.fit(rankings, people)
+
+
+def add_calibration(
+    model: Model, features: NDArray[Any], persons: NDArray[Any], cameras: NDArray[Any]
+) -> str | None:
+    """Calibrate a fitted model where its training rows allow it; else return why not."""
+    try:
+        model.calibration = calibrate_model(model, features, persons, cameras)
+    except InputError as error:
+        return str(error)
+    return None
+
+
+def calibrate_model(
+    model: Model, features: NDArray[Any], persons: NDArray[Any], cameras: NDArray[Any]
+) -> Calibration:
+    """Learn the calibration of a model from the rows that it is fitted on.
+
+    Inner products are computed once for all folds, unless the kernel is no function of them.
+    """
+    from resight.kernels import OF_PRODUCTS
+
+    learner = model.learner
+    in_memory = getattr(learner, "landmarks", None) is None
+    if isinstance(learner, KernelMetricLearner) and in_memory and learner.kernel in OF_PRODUCTS:
+        blocks = None if model.normalizer is None else model.normalizer.blocks
+        space = GramSpace([features], [blocks])
+        rows = np.arange(len(features))
+        normalize = model.normalizer is not None
+        distances = gram_distances(learner, space, rows, persons, cameras, normalize)
+    else:
+        distances = _model_distances(model, features, persons, cameras)
+    return calibrate(distances, persons, cameras)
+
+
+def gram_distances(
+    learner: MetricLearner,
+    space: GramSpace,
+    rows: Rows,
+    persons: NDArray[Any],
+    cameras: NDArray[Any],
+    normalize: bool,
+) -> FoldDistances:
+    """Fit copies of a learner in Gram space; `persons` and `cameras` are those of `rows`."""
+    from sklearn.base import clone
+
+    between = isinstance(learner, Euclidean)
+
+    def distances(learn: Rows, held: Rows) -> Floats:
+        products = space.products(
+            rows[learn], rows[held], normalize=normalize, between_test=between
+        )
+        if products.test_self is not None:
+            squares = products.test_squares
+            return squares[:, None] + squares[None, :] - 2.0 * products.test_self
+        fitted, test = fit_in_gram_space(clone(learner), products, persons[learn], cameras[learn])
+        return fitted.distances(test, test)
+
+    return distances
+
+
+def _model_distances(
+    model: Model, features: NDArray[Any], persons: NDArray[Any], cameras: NDArray[Any]
+) -> FoldDistances:
+    from sklearn.base import clone
+
+    from resight.model import Model
+
+    def distances(learn: Rows, held: Rows) -> Floats:
+        part = Model((), clone(model.learner), normalize=False)
+        if model.normalizer is not None:
+            part.normalizer = clone(model.normalizer)
+        part.fit(features[learn], persons[learn], cameras[learn])
+        return part.distances(features[held], features[held])
+
+    return distances
+
+
+def held_out_rankings(
+    fold_distances: FoldDistances, persons: NDArray[Any], cameras: NDArray[Any], people: int
+) -> Iterator[HeldOut]:
+    """Rank held-out people from each camera to each other, one gallery sighting a person."""
+    n_folds = min(max(_MIN_FOLDS, people // _FOLD_PEOPLE), _MAX_FOLDS)
+    for repeat in range(min(4, max(1, round(_RANKED / people)))):
+        for learn, held in person_folds(persons, cameras, n_folds, seed=repeat):
+            distances = fold_distances(learn, held)
+            order = _drawn(len(held), repeat)
+            for a, b in permutations(np.unique(cameras[held]), 2):
+                query = np.flatnonzero(cameras[held] == a)
+                gallery = _one_each(order[cameras[held][order] == b], persons[held])
+                if len(gallery) >= _MIN_GALLERY:
+                    same = persons[held][query][:, None] == persons[held][gallery][None, :]
+                    yield HeldOut(distances[np.ix_(query, gallery)], same)
+
+
+def people_seen_twice(persons: NDArray[Any], cameras: NDArray[Any]) -> int:
+    """Count the people seen by two cameras or more."""
+    seen = np.unique(np.stack([persons.astype(str), cameras.astype(str)]), axis=1)[0]
+    return int((np.unique(seen, return_counts=True)[1] > 1).sum())
+
+
+def _drawn(n: int, repeat: int) -> Rows:
+    """Return an order of n rows that depends on no library's random numbers."""
+    return np.array(sorted(range(n), key=lambda row: digest_of(f"{repeat} {row}")), np.intp)
+
+
+def _one_each(rows: Rows, persons: NDArray[Any]) -> Rows:
+    """Keep the first row of every person."""
+    return rows[np.sort(np.unique(persons[rows], return_index=True)[1])]

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import resight
+from resight import KXQDA, XQDA
+from resight.errors import InputError
+from resight.evaluation.reliability import expected_calibration_error
+from resight.experiments.calibrating import (
+    add_calibration,
+    calibrate,
+    calibrate_model,
+    held_out_rankings,
+    people_seen_twice,
+)
+from resight.learners.euclidean import Euclidean
+from resight.model import Model
+
+
+def sightings(n_people, seed=0, noise=1.6, shots=1):
+    """People as points, seen by two cameras of which one turns them."""
+    rng = np.random.default_rng(seed)
+    persons = np.tile(np.arange(n_people), 2 * shots)
+    cameras = np.repeat([0, 1], n_people * shots)
+    world = np.random.default_rng(100)
+    turned = np.stack([np.eye(40), np.linalg.qr(world.normal(size=(40, 40)))[0]])
+    who = rng.normal(size=(n_people, 40)) * np.linspace(2.0, 0.2, 40)
+    X = np.einsum("ij,ijk->ik", who[persons], turned[cameras])
+    return X + noise * 0.3 * rng.normal(size=X.shape), persons, cameras
+
+
+def test_nobody_is_ranked_by_a_metric_that_knows_them():
+    _, persons, cameras = sightings(25, shots=2)
+    seen = []
+
+    def distances(learn, held):
+        assert not set(persons[learn]) & set(persons[held])
+        seen.append(set(persons[held].tolist()))
+        return np.random.default_rng(0).uniform(size=(len(held), len(held)))
+
+    rankings = list(held_out_rankings(distances, persons, cameras, 25))
+    assert set().union(*seen) == set(range(25))
+    assert len(seen) == 4 * 5  # four divisions into five folds
+    for one in rankings:
+        assert one.same.shape == one.distances.shape
+        assert (one.same.sum(axis=1) == 1).all()  # one gallery sighting a person
+        assert one.same.shape == (10, 5)
+
+
+def test_probabilities_come_true_in_a_gallery_four_times_as_large():
+    X, persons, cameras = sightings(100)
+    model = Model((), KXQDA()).fit(X, persons, cameras)
+    calibration = calibrate_model(model, X, persons, cameras)
+    assert calibration.n_people == 100
+    new, who, where = sightings(400, seed=1)
+    D = model.distances(new[where == 0], new[where == 1])
+    first = D.argmin(axis=1)
+    stated = calibration.match_probabilities(D)[np.arange(400), first]
+    right = who[where == 1][first] == who[where == 0]
+    assert 0.2 < right.mean() < 0.95
+    assert expected_calibration_error(stated, right) < 0.1
+    np.fill_diagonal(D, np.inf)
+    accepted = [calibration.accepts(np.delete(d, i))[0] for i, d in enumerate(D)]
+    assert 0.0 < np.mean(accepted) < 0.2
+
+
+@pytest.mark.parametrize("learner", [XQDA(), Euclidean(), KXQDA(kernel="chi2", reg=1e-2)])
+def test_every_kind_of_learner_is_calibrated(learner):
+    X, persons, cameras = sightings(24)
+    X = np.abs(X)
+    model = Model((), learner, normalize=False).fit(X, persons, cameras)
+    assert add_calibration(model, X, persons, cameras) is None
+    stated = model.calibration.match_probabilities(model.distances(X[:24], X[24:]))
+    np.testing.assert_allclose(stated.sum(axis=1), 1.0)
+
+
+def test_gram_space_and_features_give_the_same_calibration():
+    X, persons, cameras = sightings(30)
+    fast = calibrate_model(Model((), KXQDA()).fit(X, persons, cameras), X, persons, cameras)
+    from resight.experiments.calibrating import _model_distances
+
+    model = Model((), KXQDA())
+    slow = calibrate(_model_distances(model, X, persons, cameras), persons, cameras)
+    np.testing.assert_allclose(fast.choice, slow.choice, rtol=0.02)
+    np.testing.assert_allclose(fast.tail, slow.tail, rtol=0.02)
+
+
+def test_saved_and_loaded_it_states_the_same_bytes(tmp_path):
+    X, persons, cameras = sightings(22)
+    model = Model((), KXQDA()).fit(X, persons, cameras)
+    assert add_calibration(model, X, persons, cameras) is None
+    model.save(tmp_path / "model")
+    loaded = resight.load(tmp_path / "model")
+    assert loaded.calibration == model.calibration
+    D = model.distances(X, X)
+    np.testing.assert_array_equal(loaded.probability(D), model.probability(D))
+
+
+def test_too_few_people_are_refused_or_noted_with_the_number_needed():
+    X, persons, cameras = sightings(19)
+    model = Model((), KXQDA()).fit(X, persons, cameras)
+    with pytest.raises(InputError, match="at least 20 people seen by two cameras, there are 19"):
+        calibrate_model(model, X, persons, cameras)
+    assert "label 1 more" in str(add_calibration(model, X, persons, cameras))
+    assert model.calibration is None
+
+
+def test_cameras_that_share_nobody_enough_are_refused():
+    persons = np.repeat(np.arange(24), 2)
+    cameras = np.arange(48)  # every sighting by a camera of its own
+    with pytest.raises(InputError, match="no two cameras share"):
+        calibrate(lambda learn, held: np.ones((len(held), len(held))), persons, cameras)
+
+
+def test_people_are_counted_by_the_cameras_that_saw_them():
+    persons = np.array(["a", "a", "b", "b", "c"])
+    assert people_seen_twice(persons, np.array([1, 2, 1, 1, 2])) == 1
