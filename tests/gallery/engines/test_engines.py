@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from resight.errors import InputError
+from resight.errors import InputError, StoreError
 from resight.gallery.engines import connect
 from resight.gallery.engines.base import Engine, Rows, Table
 from resight.gallery.filters import Filter
@@ -154,3 +154,27 @@ def test_addresses(tmp_path: Path) -> None:
         connect("http://example.org")
     assert not connect(tmp_path / "nothing").exists()
     assert not (tmp_path / "nothing").exists()  # looking does not create
+
+
+@pytest.mark.postgres
+def test_a_role_with_one_schema_is_enough(postgres: str) -> None:
+    """As docs/clusters.md tells an administrator."""
+    import psycopg
+
+    database = postgres.replace("/postgres?", "/surveys?")
+    with psycopg.connect(postgres, autocommit=True) as administrator:
+        administrator.execute("CREATE ROLE resight LOGIN")
+        administrator.execute("CREATE DATABASE surveys")
+    with psycopg.connect(database, autocommit=True) as administrator:
+        administrator.execute("CREATE EXTENSION vector SCHEMA public")
+        administrator.execute("CREATE SCHEMA town AUTHORIZATION resight")
+    engine = connect(database.replace("//postgres:@", "//resight@") + "#town")
+    engine.create()
+    engine.start_generation(1, 5)
+    engine.add(rows(), 1)
+    engine.build_index(1)
+    engine.purge()
+    assert len(engine.table()) == 24
+    engine.close()
+    with pytest.raises(StoreError, match="permission denied"):
+        connect(database.replace("//postgres:@", "//resight@") + "#other").create()

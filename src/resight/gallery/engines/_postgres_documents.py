@@ -77,12 +77,16 @@ class PostgresDocuments(Engine):
             ).fetchone() != (None,)
 
     def create(self) -> None:
-        """Make schema, extension and tables in one transaction."""
+        """Make schema, extension and tables in one transaction.
+
+        An extension or schema that an administrator made is used: a role with rights in its own
+        schema alone can make a gallery there.
+        """
         with self._transaction() as c:
-            c.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
-            c.execute(
-                sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(self._schema))
-            )
+            if c.execute("SELECT to_regtype('vector')").fetchone() == (None,):
+                c.execute("CREATE EXTENSION vector SCHEMA public")
+            if c.execute("SELECT to_regnamespace(%s)", (self._schema,)).fetchone() == (None,):
+                c.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(self._schema)))
             c.execute(TABLES)
         self.close()  # the next connection knows the vector type
 
