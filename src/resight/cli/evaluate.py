@@ -15,6 +15,7 @@ from resight.cli._common import print_json, say, verb
 if TYPE_CHECKING:
     from resight.experiments.config import EvaluateConfig
     from resight.experiments.evaluate import Evaluation
+    from resight.experiments.features import Features
 
 app = verb("Measure learners on a dataset or on your own folders.")
 
@@ -42,6 +43,16 @@ def evaluate(
     mirror: Annotated[bool, typer.Option("--mirror", help="average over mirror images")] = False,
     rerank: Annotated[
         str | None, typer.Option(help="add re-ranked rows: k-reciprocal, cross-view")
+    ] = None,
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="also measure how true stated probabilities are")
+    ] = False,
+    curve: Annotated[
+        bool, typer.Option("--curve", help="also measure with fewer labelled people")
+    ] = False,
+    people: Annotated[
+        str | None,
+        typer.Option(metavar="N,N,...", help="numbers of people for --curve; by default halvings"),
     ] = None,
     config: Annotated[Path | None, typer.Option(help="TOML file with these settings")] = None,
     store: Annotated[Path, typer.Option(help="feature store")] = Path("features"),
@@ -77,7 +88,20 @@ def evaluate(
     settings = read_config(config) if config else {}
     settings |= {key: value for key, value in given.items() if value is not None}
     checked = checked_config(settings)
+    sizes = _sizes(people)
     found = _evaluate(checked, store, jobs or os.cpu_count() or 1, cluster)
+    if calibrate or curve or sizes:
+        from resight.experiments.studies import add_studies
+
+        add_studies(
+            found,
+            _feature_sets(found, checked, store),
+            checked.plans(),
+            calibrate=calibrate,
+            curve=curve or bool(sizes),
+            sizes=sizes,
+            n_jobs=jobs or os.cpu_count() or 1,
+        )
     _print(found, json)
     if out is not None:
         n_explained = 0 if checked.features is not None else explain
@@ -127,6 +151,27 @@ def _evaluate(settings: EvaluateConfig, store: Path, jobs: int, cluster: str | N
         )
 
 
+def _feature_sets(found: Evaluation, settings: EvaluateConfig, store: Path) -> list[Features]:
+    """Return the features of what was evaluated, from the store."""
+    from resight.experiments.features import FeatureStore
+
+    if settings.features is not None:
+        from resight.experiments.vectors import load_vectors
+
+        return [load_vectors(settings.features, labels=settings.dataset)[0]]
+    kept = FeatureStore(store)
+    return [kept.ensure(found.sightings, one, settings.mirror) for one in settings.descriptors]
+
+
+def _sizes(words: str | None) -> list[int] | None:
+    if words is None:
+        return None
+    try:
+        return [int(word) for word in words.split(",")]
+    except ValueError:
+        raise typer.BadParameter(f"--people {words}: write numbers, such as 25,50,100") from None
+
+
 def _params(words: list[str]) -> dict[str, dict[str, Any]]:
     from resight.experiments.registry import parse_params
 
@@ -146,6 +191,7 @@ def _print(found: Evaluation, as_json: bool) -> None:
     if as_json:
         print_json(found.result)
         return
+    from resight.experiments.studies import studies_text
     from resight.experiments.tables import results_table
 
     protocol = found.result["protocol"]
@@ -155,6 +201,9 @@ def _print(found: Evaluation, as_json: bool) -> None:
         f"{protocol['gallery']} in the gallery"
     )
     print(results_table(found.result))
+    more = studies_text(found)
+    if more:
+        print(f"\n{more}")
 
 
 def _save(found: Evaluation, out: Path, store: Path, n_explained: int, mirror: bool) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-_COLOURS = ("#1b6ca8", "#c8553d", "#588157", "#8a5a9e", "#b08900", "#4d5d6c", "#d17aa6", "#2a9d8f")
+COLOURS = ("#1b6ca8", "#c8553d", "#588157", "#8a5a9e", "#b08900", "#4d5d6c", "#d17aa6", "#2a9d8f")
 _SHOWN_RANKS = 20
 _METADATA = ("Date", "Creator", "Format", "Type")  # left out: equal data, equal bytes
 
@@ -45,8 +45,8 @@ class CMCDisplay:
         """Draw the curves with bands of one standard deviation."""
         for i, curve in enumerate(self.curves):
             ranks = np.arange(1, len(curve.mean) + 1)
-            colour = _COLOURS[i % len(_COLOURS)]
-            style = ("-", "--", ":")[(i // len(_COLOURS)) % 3]
+            colour = COLOURS[i % len(COLOURS)]
+            style = ("-", "--", ":")[(i // len(COLOURS)) % 3]
             ax.plot(ranks, curve.mean, style, color=colour, label=curve.title, linewidth=2)
             low, high = curve.mean - curve.sd, curve.mean + curve.sd
             ax.fill_between(
@@ -59,10 +59,11 @@ class CMCDisplay:
 
     def svg(self) -> str:
         """Return the plot as an inline SVG element."""
-        return _svg(self.plot, (7.0, 4.2))
+        return svg(self.plot, (7.0, 4.2))
 
 
-def _svg(draw: Any, size: tuple[float, float]) -> str:
+def svg(draw: Any, size: tuple[float, float]) -> str:
+    """Draw on new axes and return the plot as an inline SVG element."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 

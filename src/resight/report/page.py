@@ -16,6 +16,7 @@ from resight.report.cameras import camera_table
 from resight.report.displays import CMCDisplay
 from resight.report.matches import read_matches
 from resight.report.rankings import read_rankings, worst_first
+from resight.report.studies import LearningCurveDisplay, ReliabilityDisplay
 
 SCHEMA = "resight.result/1"
 _MEASURES = (
@@ -90,6 +91,8 @@ def _context(
         "best": _best(result["runs"]),
         "curves": CMCDisplay.from_result(result).svg(),
         "comparisons": _comparisons(result),
+        "reliability": ReliabilityDisplay.from_result(result),
+        "learning": LearningCurveDisplay.from_result(result),
         "reranked": any(run.get("rerank") for run in result["runs"]),
         "settings": json.dumps(
             [{key: run[key] for key in ("title", "params", "version")} for run in result["runs"]],
