@@ -89,6 +89,11 @@ def evaluate(
     settings |= {key: value for key, value in given.items() if value is not None}
     checked = checked_config(settings)
     sizes = _sizes(people)
+    if calibrate or curve or sizes:
+        from resight.experiments.curve import require_fixed
+
+        for plan in checked.plans():
+            require_fixed(plan)
     found = _evaluate(checked, store, jobs or os.cpu_count() or 1, cluster)
     if calibrate or curve or sizes:
         from resight.experiments.studies import add_studies

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from resight.datasets.sightings import Sightings
+from resight.errors import InputError
+from resight.evaluation.calibration import Calibration
+from resight.experiments.confidence import _first, _half, confidence
+from resight.experiments.gram import GramSpace
+from resight.experiments.runner import Plan, run
+from resight.protocols import half_half
+
+
+@pytest.fixture(scope="module")
+def world():
+    rng = np.random.default_rng(1)
+    n = 90
+    persons, cameras = np.tile(np.arange(n), 2), np.repeat([0, 1], n)
+    X = (2.0 * rng.normal(size=(n, 30)) * np.linspace(1, 0.1, 30))[persons]
+    X += 0.5 * rng.normal(size=X.shape)
+    paths = np.array([f"{c}/{p}.png" for p, c in zip(persons, cameras, strict=True)])
+    sightings = Sightings(paths, persons.astype(str), cameras.astype(str), name="points")
+    return sightings, half_half(sightings, n_splits=4), GramSpace([X], precision="float64")
+
+
+def test_stated_and_true_over_all_queries(world):
+    sightings, protocol, space = world
+    found = confidence(sightings, protocol, space, Plan("kxqda"))
+    first, gone = found["first_match"], found["not_in_gallery"]
+    queries = sum(len(query) for split in protocol.splits for query, _ in split.directions)
+    assert first["queries"] == queries == gone["queries"] + gone["missing"]
+    rank1 = np.mean(
+        [trial.rank(1) for trial in run(sightings, protocol, space, [Plan("kxqda")])[0]]
+    )
+    assert first["right"] == pytest.approx(rank1)
+    assert first["ece"] < 0.15
+    assert first["log_loss"] < first["log_loss_constant"]
+    assert gone["false_accepts"] < 0.3
+    assert gone["identified"] <= found["half_missing"]["right"] * 2
+
+
+def test_half_of_the_queries_are_chosen_always_the_same_way():
+    asked = np.array([f"{i}" for i in range(21)])
+    assert _half(asked).sum() == 10
+    np.testing.assert_array_equal(_half(asked), _half(asked))
+
+
+def test_sightings_of_a_known_person_are_added_and_ties_are_wrong():
+    calibration = Calibration((0.0, 1.0), (2.0, 1.0, 0.0), (0.1, 0.5, 3.0, 1.0), 0.0, 20)
+    d = np.array([1.0, 1.2, 2.0, 3.0])
+    single = calibration.match_probabilities(d)[0]
+    p, right = _first(calibration, d, np.array(["a", "a", "b", ""]), "a", 1.0)
+    assert right
+    assert p == pytest.approx(single[0] + single[1])
+    p, right = _first(calibration, d[[0, 0, 2, 3]], np.array(["a", "b", "c", ""]), "a", 1.0)
+    assert not right
+
+
+def test_pooled_distances_are_refused(world):
+    sightings, protocol, space = world
+    with pytest.raises(InputError, match="single-shot"):
+        confidence(sightings, replace(protocol, scoring="min"), space, Plan("kxqda"))

@@ -1,0 +1,61 @@
+"""Probabilities and the decision on the page, in its JSON twin, and after a refit."""
+
+from __future__ import annotations
+
+import pytest
+
+from resight import KXQDA
+from resight.datasets.synthetic import draw_cameras
+from resight.experiments.calibrating import add_calibration
+from resight.gallery import Gallery
+from resight.model import Model
+from resight.web.app import make_app
+from resight.web.refitting import RefitJob
+from resight.web.security import Guard
+
+
+@pytest.fixture(scope="module")
+def calibrated(tmp_path_factory):
+    """Twenty-six labelled people before two cameras, in the gallery that they trained."""
+    folder = tmp_path_factory.mktemp("calibrated")
+    drawn = draw_cameras(folder / "cameras", n_people=26, n_cameras=2, seed=9)
+    model = Model(("whos-star",), KXQDA())
+    features = model.describe(drawn.files())
+    model.fit(features, drawn.persons, drawn.cameras)
+    assert add_calibration(model, features, drawn.persons, drawn.cameras) is None
+    gallery = Gallery.create(folder / "gallery", model)
+    gallery.add(drawn)
+    yield gallery
+    gallery.close()
+
+
+def test_the_page_and_its_twin_tell_how_sure_they_are(calibrated, serve):
+    key = str(calibrated.view.table.ids[0])
+    with serve(make_app(calibrated, Guard({}, loopback=True))) as client:
+        answer = client.get("/search.json", params={"like": key}).json()
+        assert all(0 <= hit["probability"] <= 1 for hit in answer["hits"])
+        assert answer["presence"]["compared"] == 51
+        page = client.get("/search", params={"like": key}).text
+        assert answer["presence"]["words"] in page
+        assert 'class="probability"' in page
+        assert "PresenceAnswer" in client.get("/openapi.json").text
+
+
+def test_a_model_without_calibration_says_nothing(client, gallery):
+    key = str(gallery.view.table.ids[0])
+    assert client.get("/search.json", params={"like": key}).json()["presence"] is None
+    assert 'id="presence"' not in client.get("/search", params={"like": key}).text
+
+
+def test_a_refit_with_too_few_people_says_that_probabilities_are_missing(gallery, demo):
+    for a, b in demo.unlabelled_pairs(gallery)[:3]:
+        gallery.teach("same", a, b)
+    job = RefitJob(gallery)
+    job.start()
+    job.wait()
+    if job.state().status == "worse":
+        job.adopt_anyway()
+        job.wait()
+    state = job.state()
+    assert state.status == "done"
+    assert "without probabilities: calibration needs at least 20 people" in state.words
