@@ -31,6 +31,7 @@ SECTIONS = (
     "reranking",
     "gallery",
     "teaching",
+    "scaling",
 )
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 TITLE = """# Benchmarks
