@@ -1,8 +1,8 @@
 """Write docs/learning-curve.md and its picture from an evaluation with a learning curve.
 
-    resight evaluate cuhk01 --root DATA --protocol cuhk01-single-shot --descriptor gog \
-        --learner kxqda --curve --people 25,50,100,200,486 --out OUT
-    python scripts/learning_curve.py OUT
+resight evaluate cuhk01 --root DATA --protocol cuhk01-single-shot --descriptor gog \
+    --learner kxqda --curve --people 25,50,100,200,486 --out OUT
+python scripts/learning_curve.py OUT
 """
 
 from __future__ import annotations
