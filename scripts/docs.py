@@ -1,4 +1,4 @@
-"""Write the pages that come from the code itself: docs/cli.md and the descriptors' pictures.
+"""Write the pages that come from the code itself: docs/cli.md and the drawn pictures.
 
 Pages of measurements are written by the commands that measure (`resight reproduce --page`,
 `make bench`), because those take long.
@@ -52,7 +52,8 @@ def main() -> None:
     """Write everything."""
     with atomic_write(ROOT / "docs" / "cli.md", "w") as stream:
         stream.write(command_page())
-    subprocess.run([sys.executable, str(ROOT / "scripts" / "draw_descriptors.py")], check=True)
+    for script in ("draw_descriptors.py", "draw_explanation.py"):
+        subprocess.run([sys.executable, str(ROOT / "scripts" / script)], check=True)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from resight.explanation.explanation import PEOPLE, SHARES, percent
 _TEMPLATES = Path(__file__).parent / "templates"
 _LOW, _HIGH = "#2166ac", "#c2510a"  # blue and orange: told apart by colour-blind people as well
 _STRONGEST = 0.45  # opacity: the crop must stay visible below the colour
-_FULL_AT = 4.0  # times more or less than usual, where the colour is strongest
+_FULL_BELOW, _FULL_ABOVE = 0.05, 4.0  # of the usual, where the colour is strongest
 _HEIGHT = 256  # of the drawn crops; widths keep their proportions
 _KEPT_HEIGHT = 256  # pixels of an embedded picture: enough for the screen
 
@@ -118,9 +118,10 @@ def _strength(band: dict[str, Any], most: float) -> float:
     """From -1 (far below the usual) to 1; without a level by size alone."""
     if band["level"] is None:
         return max(0.0, band["contribution"] / most)
-    if band["level"] <= 0:
-        return -1.0
-    return float(np.clip(np.log(band["level"]) / np.log(_FULL_AT), -1.0, 1.0))
+    level = float(np.clip(band["level"], _FULL_BELOW, _FULL_ABOVE))
+    full = _FULL_ABOVE if level > 1 else _FULL_BELOW
+    strength = abs(np.log(level) / np.log(full))
+    return float(strength if level > 1 else -strength)
 
 
 def _legend(told: dict[str, Any]) -> str:
@@ -149,4 +150,5 @@ def _environment() -> Environment:
     )
     made.filters["figure"] = _figure
     made.filters["percent"] = percent
+    made.filters["number"] = lambda value: f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
     return made

@@ -116,7 +116,7 @@ class Explanation:
     @property
     def bands(self) -> tuple[Share, ...]:
         """Strips of equal height, from the top of the image to its bottom."""
-        labels = [f"{100 * i // N_BANDS} to {100 * (i + 1) // N_BANDS}%" for i in range(N_BANDS)]
+        labels = [f"{100 * i // N_BANDS}-{100 * (i + 1) // N_BANDS}%" for i in range(N_BANDS)]
         return self._shares(labels, self.partition.by_band)
 
     @property
@@ -135,15 +135,15 @@ class Explanation:
         """The whole in one sentence, which also stands for the picture."""
         if self.compared != PEOPLE:
             most = max(self.bands, key=lambda band: band.contribution)
-            where = f"the strip from {most.label} of the height"
+            where = f"the strip at {most.label} of the height"
             return f"{percent(most.share)} of the distance come from {where}."
         bands = sorted(self.bands, key=lambda band: band.level or 0.0)
         low, high = bands[0], bands[-1]
         whole = percent(self.whole.level or 0.0)
         return (
             f"The distance is {whole} of what is usual between different people. Most alike is the "
-            f"strip from {low.label} of the height ({percent(low.level or 0.0)} of the usual), "
-            f"least alike that from {high.label} ({percent(high.level or 0.0)})."
+            f"strip at {low.label} of the height ({percent(low.level or 0.0)} of the usual), "
+            f"least alike that at {high.label} ({percent(high.level or 0.0)})."
         )
 
     def to_dict(self) -> dict[str, Any]:
