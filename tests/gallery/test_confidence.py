@@ -88,6 +88,17 @@ def test_filters_change_what_is_compared_but_not_the_units(drawn):
         assert hit.probability == pytest.approx(stated[hit.id])
 
 
+def test_sightings_that_trained_the_model_do_not_make_strangers_look_close(drawn, tmp_path):
+    _, sightings, gallery, known = drawn
+    both = Gallery.create(tmp_path / "both", gallery.model)
+    both.add(known.select(np.flatnonzero(sightings.persons <= "0070")))
+    rows = rows_of(sightings, [f"{i:04d}" for i in range(71, 81)])
+    files = [sightings.files()[i] for i in rows]
+    told = both.search_many(files, 1), gallery.search_many(files, 1)
+    likely = [np.mean([hits.presence.likely for hits in one]) for one in told]
+    assert likely[0] <= likely[1]  # more sightings ask for closer first matches
+
+
 def test_small_galleries_and_uncalibrated_models_state_nothing(drawn, tmp_path):
     _, sightings, gallery, _ = drawn
     small = Gallery.create(tmp_path / "small", gallery.model)

@@ -96,16 +96,24 @@ def judge(view: View, query: Floats32, allowed: Bools | None, like: str = "") ->
 def _relative(view: View, distances: Floats, others: Bools) -> Floats:
     """Divide distances by the median of their camera, or of all where a camera has few.
 
-    The whole gallery gives the medians, whatever part of it is searched.
+    The whole gallery gives the medians, whatever part of it is searched. Labelled sightings are
+    left out where enough others are there: the model may have been fitted on them, and what a
+    metric was fitted on is farther from everybody than other sightings are.
     """
-    overall = float(np.median(distances[others]))
+    unlabelled = others & (view.persons == "")
+    overall = float(np.median(distances[_enough(unlabelled, others)]))
     units = np.full(len(distances), overall)
     for camera in view.cameras:
         own = view.table.cameras == camera
-        if (own & others).sum() >= _MIN_REFERENCE:
-            units[own] = np.median(distances[own & others])
+        reference = _enough(unlabelled & own, others & own)
+        if reference.sum() >= _MIN_REFERENCE:
+            units[own] = np.median(distances[reference])
     relative: Floats = distances / np.maximum(units, np.finfo(np.float64).tiny)
     return relative
+
+
+def _enough(preferred: Bools, instead: Bools) -> Bools:
+    return preferred if preferred.sum() >= _MIN_REFERENCE else instead
 
 
 def _of_camera(log_ratios: Floats, persons: NDArray[np.str_]) -> Floats:
