@@ -193,4 +193,4 @@ def _sentence(points: list[dict[str, Any]], gain: float | None) -> str:
     )
     if gain < 1.0:
         return told + "More labelled people would bring little."
-    return told + f"At that pace {2 * last['people']} people would bring about {gain:.0f} points more."
+    return told + f"At that pace {2 * last['people']} people would bring {gain:.0f} points more."
