@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,31 @@ def test_errors_nobody_can_retry_stop_all(jobs: int) -> None:
 
     with local(jobs) as executor, pytest.raises(StoreError, match="full"):
         outcomes(executor, work, 5)
+
+
+def test_tasks_that_were_taken_back_are_sent_again() -> None:
+    class Forgetful(Executor):
+        """Loses the first task, as a scheduler that was restarted does."""
+
+        slots = 1
+        lost: Future[Any] | None = None
+
+        def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+            future: Future[Any] = Future()
+            if self.lost is None:
+                self.lost = future
+            else:
+                future.set_result(function(*arguments))
+            return future
+
+        def watch(self) -> None:
+            assert self.lost is not None
+            self.lost.cancel()  # and nobody calls set_running_or_notify_cancel
+
+    found = outcomes(Forgetful(), abs, 3)
+    assert {item: (one.value, one.attempts) for item, one in found.items()} == {
+        item: (item, 1) for item in range(3)
+    }
 
 
 def test_items_may_turn_out_needless() -> None:

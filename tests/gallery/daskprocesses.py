@@ -11,9 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 120.0) -> None:
+    deadline = time.monotonic() + seconds
     while not condition():
-        time.sleep(0.005)
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited {seconds:g} s in vain")
+        time.sleep(0.01)
 
 
 class DaskProcesses:

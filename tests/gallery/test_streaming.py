@@ -112,7 +112,7 @@ def test_a_cluster_that_loses_a_worker_and_its_scheduler(
 
     told: list[str] = []
     with resight.cluster(dask.address, timeout=60) as executor:
-        trouble = threading.Thread(target=disturb)
+        trouble = threading.Thread(target=disturb, daemon=True)
         trouble.start()
         result = gallery.add(many, batch_size=BATCH, executor=executor, on_batch=told.extend)
         trouble.join()

@@ -89,7 +89,9 @@ class _Run(Generic[Item, Value]):
                 self.executor.recover()
                 self.broken = False
         yield from self._fill()
-        done, _ = wait(self.running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+        wait(self.running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+        # `wait` passes over futures that `watch` cancelled unless somebody else notices them too.
+        done = [future for future in self.running if future.done()]
         for future in done:
             yield from self._settle(future, *self.running.pop(future))
         if not done and self.running:
