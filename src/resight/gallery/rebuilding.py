@@ -89,15 +89,18 @@ def unfinished(engine: Engine) -> list[int]:
 def _resumed(
     engine: Engine, manifest: Manifest, model: Any, origin: Origin, examples: Sequence[str]
 ) -> Generation | None:
-    """Return the job that was begun for the same model, None if there is none."""
-    job = pending(engine)
-    if job is None or (job.fingerprint, job.origin) != (model.fingerprint, origin):
-        return None
-    if job.width != embedding_width(model, manifest.width):
-        return None
-    if job.number not in engine.generations() or trained_on(engine, job.number) != list(examples):
-        return None
-    return job
+    """Return the job that was begun for the same model, None if there is none.
+
+    It may have been killed after its switch: then the model is in use already.
+    """
+    wanted = (model.fingerprint, origin, embedding_width(model, manifest.width))
+    for job in (manifest.current, pending(engine)):
+        if job is None or (job.fingerprint, job.origin, job.width) != wanted:
+            continue
+        kept = job.number in engine.generations()
+        if kept and trained_on(engine, job.number) == list(examples):
+            return job
+    return None
 
 
 def _begun(
