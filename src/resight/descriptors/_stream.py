@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from resight.descriptors._memory import keep_freed_memory
 from resight.errors import InputError, ResightError, unknown_name
 
 BATCH = 4  # images per task: enough to hide the cost of handing a task over
@@ -76,6 +77,7 @@ def stream(
     if on_error not in ON_ERROR:
         raise unknown_name("way to handle errors", str(on_error), ON_ERROR)
     jobs = _count_jobs(n_jobs)
+    keep_freed_memory()
     starts = iter(range(0, len(sources), BATCH))
 
     def work(start: int) -> Chunk:
