@@ -96,6 +96,10 @@ def _reductions(sightings: Sightings, store: FeatureStore) -> str:
         ("mfa", {"pca": 300, "n_components": 100}),
         ("lmnn", {}),
         ("lmnn", {"pca": 300}),
+        ("lmnn", {"n_neighbors": 2}),
+        ("lmnn", {"pca": 200, "n_neighbors": 2}),
+        ("lmnn", {"pca": 300, "n_neighbors": 2}),
+        ("lmnn", {"max_iter": 20}),
     ]
     rows = []
     for name, params in settings:
