@@ -5,7 +5,7 @@ import pytest
 
 from resight.errors import InputError
 from resight.evaluation.calibration import Calibration, HeldOut
-from resight.evaluation.reliability import expected_calibration_error, log_loss
+from resight.evaluation.reliability import Reliability, log_loss
 
 
 def world(n_queries, n_gallery, seed, *, absent=False):
@@ -32,7 +32,7 @@ def test_stated_probabilities_of_first_matches_come_true(calibration):
     first = new.distances.argmin(axis=1)
     right = new.same[np.arange(len(first)), first]
     stated = probabilities.max(axis=1)
-    assert expected_calibration_error(stated, right) < 0.05
+    assert Reliability.of(stated, right).error < 0.05
     assert log_loss(stated, right) < log_loss(np.full(len(right), right.mean()), right)
 
 
@@ -91,7 +91,7 @@ def test_probabilities_hold_where_half_the_people_are_missing(calibration, n_gal
     stated = calibration.match_probabilities(D, present=0.5)
     assert (stated.sum(axis=1) < 1).all()
     first = np.arange(len(D)), D.argmin(axis=1)
-    assert expected_calibration_error(stated[first], same[first]) < 0.05
+    assert Reliability.of(stated[first], same[first]).error < 0.05
 
 
 def test_probabilities_of_some_gallery_are_those_of_the_sum_rule(calibration):

@@ -6,7 +6,7 @@ import pytest
 import resight
 from resight import KXQDA, XQDA
 from resight.errors import InputError
-from resight.evaluation.reliability import expected_calibration_error
+from resight.evaluation.reliability import Reliability
 from resight.experiments.calibrating import (
     add_calibration,
     calibrate,
@@ -59,7 +59,7 @@ def test_probabilities_come_true_in_a_gallery_four_times_as_large():
     stated = calibration.match_probabilities(D)[np.arange(400), first]
     right = who[where == 1][first] == who[where == 0]
     assert 0.2 < right.mean() < 0.95
-    assert expected_calibration_error(stated, right) < 0.1
+    assert Reliability.of(stated, right).error < 0.1
     np.fill_diagonal(D, np.inf)
     accepted = [calibration.accepts(np.delete(d, i))[0] for i, d in enumerate(D)]
     assert 0.0 < np.mean(accepted) < 0.2

@@ -46,13 +46,6 @@ class Reliability:
         return float(gaps @ self.counts / self.counts.sum())
 
 
-def expected_calibration_error(
-    probabilities: ArrayLike, right: ArrayLike, n_bins: int = N_BINS
-) -> float:
-    """Mean gap between stated probability and rate of success, over equally filled bins."""
-    return Reliability.of(probabilities, right, n_bins).error
-
-
 def log_loss(probabilities: ArrayLike, right: ArrayLike) -> float:
     """Mean negative log-likelihood of what happened."""
     p = np.clip(np.asarray(probabilities, float), 1e-12, 1 - 1e-12)

@@ -48,17 +48,7 @@ class LandmarkFit(KernelMetricLearner):
     n_components: int | None
 
     def fit(self, X: ArrayLike, y: ArrayLike, cameras: ArrayLike | None = None) -> LandmarkFit:
-        """Learn from labelled sightings.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_sightings, n_features)
-            Descriptors; for ``kernel="precomputed"`` the square kernel matrix.
-        y : array-like of shape (n_sightings,)
-            Persons: any labels that can be compared.
-        cameras : array-like of shape (n_sightings,), optional
-            The camera of each sighting. Without it every sighting counts as its own camera.
-        """
+        """Learn from labelled sightings; parameters as in `MetricLearner.fit`."""
         super().fit(X, y, cameras)
         if cameras is not None and self.solver_ == "landmarks":
             # People who are added later name their cameras, so codes are not enough.

@@ -136,12 +136,6 @@ class AccessAnswer(BaseModel):
     entries: list[Access]
 
 
-class Problem(BaseModel):
-    """What went wrong and what to do next."""
-
-    error: str
-
-
 def sighting(view: View, row: int) -> Sighting:
     """Describe the sighting in a row of the table."""
     table, time = view.table, float(view.table.times[row])
