@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -136,6 +138,17 @@ def test_people_that_are_all_told_apart_give_finite_probabilities():
     assert np.isfinite(stated).all()
     assert stated.diagonal().min() > 0.9
     assert np.isfinite(fitted.pair).all()
+
+
+def test_a_trend_that_is_linear_in_one_over_the_people_is_continued_to_all_of_them(calibration):
+    def of(people):
+        a, b, c = 5.0 - 40.0 / people, 2.0 + 30.0 / people, 100.0 / people
+        return dataclasses.replace(calibration, choice=(a, b, c))
+
+    folds = 10
+    found = of(90).continued(of(80), step=(folds - 2) / folds)
+    np.testing.assert_allclose(found.choice, of(100).choice)
+    assert found.tail == calibration.tail
 
 
 def test_rates_outside_zero_and_one_are_refused(calibration):

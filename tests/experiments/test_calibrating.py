@@ -30,22 +30,47 @@ def sightings(n_people, seed=0, noise=1.6, shots=1):
     return X + noise * 0.3 * rng.normal(size=X.shape), persons, cameras
 
 
-def test_nobody_is_ranked_by_a_metric_that_knows_them():
-    _, persons, cameras = sightings(25, shots=2)
-    seen = []
+def recorded(persons):
+    """Distances of chance that remember whom they were learned from and whom they rank."""
 
     def distances(learn, held):
-        assert not set(persons[learn]) & set(persons[held])
-        seen.append(set(persons[held].tolist()))
-        return np.random.default_rng(0).uniform(size=(len(held), len(held)))
+        distances.seen.append((set(persons[learn].tolist()), set(persons[held].tolist())))
+        return np.random.default_rng(len(learn)).uniform(size=(len(held), len(held)))
 
-    rankings = list(held_out_rankings(distances, persons, cameras, 25))
-    assert set().union(*seen) == set(range(25))
-    assert len(seen) == 4 * 5  # four divisions into five folds
+    distances.seen = []
+    return distances
+
+
+def test_nobody_is_ranked_by_a_metric_that_knows_them():
+    _, persons, cameras = sightings(25, shots=2)
+    asked = recorded(persons)
+    rankings = list(held_out_rankings(asked, persons, cameras, 5))
+    assert set().union(*(held for _, held in asked.seen)) == set(range(25))
+    assert not any(learn & held for learn, held in asked.seen)
+    assert len(asked.seen) == 5
     for one in rankings:
         assert one.same.shape == one.distances.shape
         assert (one.same.sum(axis=1) == 1).all()  # one gallery sighting a person
         assert one.same.shape == (10, 5)
+
+
+def test_the_same_people_are_ranked_again_by_metrics_that_know_one_fold_less():
+    _, persons, cameras = sightings(60)
+    asked = recorded(persons)
+    calibrate(asked, persons, cameras)
+    n = len(asked.seen) // 2
+    assert n == 6 * 4  # ten people a fold, divided four times
+    for (learn, held), (fewer, again) in zip(asked.seen[:n], asked.seen[n:], strict=True):
+        assert held == again
+        assert fewer < learn
+        assert (len(learn), len(fewer)) == (50, 40)
+
+
+def test_few_people_are_divided_four_times_and_show_no_trend():
+    _, persons, cameras = sightings(25)
+    asked = recorded(persons)
+    calibrate(asked, persons, cameras)
+    assert len(asked.seen) == 4 * 5
 
 
 def test_probabilities_come_true_in_a_gallery_four_times_as_large():

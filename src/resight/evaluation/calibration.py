@@ -15,7 +15,7 @@ model of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -84,6 +84,20 @@ class Calibration:
         return cls(
             _fit_pair(held_out), _fit_choice(held_out), tail, _fit_spread(held_out, tail), n_people
         )
+
+    def continued(self, fewer: Calibration, step: float) -> Calibration:
+        """Continue the trend of `choice` to a metric that learns from more people.
+
+        Parameters
+        ----------
+        fewer : Calibration
+            Learned like this one, from rankings of the same people by metrics that learned from
+            fewer people.
+        step : float
+            How far to go on, in units of the step from `fewer` to this one.
+        """
+        choice = np.array(self.choice) + step * np.subtract(self.choice, fewer.choice)
+        return replace(self, choice=(float(choice[0]), float(choice[1]), float(choice[2])))
 
     def probability(self, distances: ArrayLike) -> Floats:
         """Probability that two sightings show one person, by their distance alone.

@@ -2,6 +2,10 @@
 
 People are held out in folds; a metric is fitted on the others and ranks the fold's people of one
 camera for each sighting by another. Nobody who is ranked was seen by the metric that ranks them.
+
+These metrics know fewer people than the final one, which is therefore surer than they are. Where
+people suffice, each fold is ranked a second time by a metric that learns from one fold less, and
+the trend is continued to the metric that learns from everybody.
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ _MIN_FOLDS = 5  # fewer would judge the final metric by metrics from far fewer p
 _MAX_FOLDS = 10
 _RANKED = 400  # few people are divided up to four times, until about so many were ranked
 _MIN_GALLERY = 4  # people that a ranking needs for its median
+_TREND_PEOPLE = 50  # with fewer, the noise of the trend is larger than the trend
 
 
 def calibrate(
@@ -56,13 +61,29 @@ def calibrate(
     people = people_seen_twice(persons, cameras)
     if people < MIN_PEOPLE:
         raise InputError(too_few(people))
-    rankings = list(held_out_rankings(fold_distances, persons, cameras, people))
-    if not rankings:
+    n_folds = min(max(_MIN_FOLDS, people // _FOLD_PEOPLE), _MAX_FOLDS)
+    repeats = min(4, max(1, round(_RANKED / people)))
+
+    def rankings(left_out: int) -> list[HeldOut]:
+        return [
+            ranking
+            for repeat in range(repeats)
+            for ranking in held_out_rankings(
+                fold_distances, persons, cameras, n_folds, repeat, left_out
+            )
+        ]
+
+    held_out = rankings(0)
+    if not held_out:
         raise InputError(
             f"calibration ranks people held out in folds; no two cameras share {2 * _MIN_GALLERY} "
             "people. Label more people that two of the cameras have seen"
         )
-    return Calibration.fit(rankings, people)
+    calibration = Calibration.fit(held_out, people)
+    if people < _TREND_PEOPLE:
+        return calibration
+    # Parameters linear in 1 / people: from (k - 2) / k and (k - 1) / k of the people to all.
+    return calibration.continued(Calibration.fit(rankings(1), people), step=(n_folds - 2) / n_folds)
 
 
 def add_calibration(
@@ -142,20 +163,28 @@ def _model_distances(
 
 
 def held_out_rankings(
-    fold_distances: FoldDistances, persons: NDArray[Any], cameras: NDArray[Any], people: int
+    fold_distances: FoldDistances,
+    persons: NDArray[Any],
+    cameras: NDArray[Any],
+    n_folds: int,
+    seed: int = 0,
+    left_out: int = 0,
 ) -> Iterator[HeldOut]:
-    """Rank held-out people from each camera to each other, one gallery sighting a person."""
-    n_folds = min(max(_MIN_FOLDS, people // _FOLD_PEOPLE), _MAX_FOLDS)
-    for repeat in range(min(4, max(1, round(_RANKED / people)))):
-        for learn, held in person_folds(persons, cameras, n_folds, seed=repeat):
-            distances = fold_distances(learn, held)
-            order = _drawn(len(held), repeat)
-            for a, b in permutations(np.unique(cameras[held]), 2):
-                query = np.flatnonzero(cameras[held] == a)
-                gallery = _one_each(order[cameras[held][order] == b], persons[held])
-                if len(gallery) >= _MIN_GALLERY:
-                    same = persons[held][query][:, None] == persons[held][gallery][None, :]
-                    yield HeldOut(distances[np.ix_(query, gallery)], same)
+    """Rank held-out people from each camera to each other, one gallery sighting a person.
+
+    The people of as many further folds as `left_out` are neither learned from nor ranked.
+    """
+    folds = person_folds(persons, cameras, n_folds, seed=seed)
+    for number, (learn, held) in enumerate(folds):
+        others = [folds[(number + 1 + i) % n_folds][1] for i in range(left_out)]
+        distances = fold_distances(np.setdiff1d(learn, np.concatenate([held, *others])), held)
+        order = _drawn(len(held), seed)
+        for a, b in permutations(np.unique(cameras[held]), 2):
+            query = np.flatnonzero(cameras[held] == a)
+            gallery = _one_each(order[cameras[held][order] == b], persons[held])
+            if len(gallery) >= _MIN_GALLERY:
+                same = persons[held][query][:, None] == persons[held][gallery][None, :]
+                yield HeldOut(distances[np.ix_(query, gallery)], same)
 
 
 def people_seen_twice(persons: NDArray[Any], cameras: NDArray[Any]) -> int:
@@ -164,9 +193,9 @@ def people_seen_twice(persons: NDArray[Any], cameras: NDArray[Any]) -> int:
     return int((np.unique(seen, return_counts=True)[1] > 1).sum())
 
 
-def _drawn(n: int, repeat: int) -> Rows:
+def _drawn(n: int, seed: int) -> Rows:
     """Return an order of n rows that depends on no library's random numbers."""
-    return np.array(sorted(range(n), key=lambda row: digest_of(f"{repeat} {row}")), np.intp)
+    return np.array(sorted(range(n), key=lambda row: digest_of(f"{seed} {row}")), np.intp)
 
 
 def _one_each(rows: Rows, persons: NDArray[Any]) -> Rows:
