@@ -19,6 +19,7 @@ from resight.descriptors import descriptor
 from resight.gallery.index import ExactIndex
 from resight.learners._landmark_pencil import LandmarkPencil
 from resight.learners._landmark_sums import ChunkSums, pair_weights
+from resight.learners._landmarks import OVERSAMPLING
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners.kxqda import KernelPencil
 
@@ -26,7 +27,8 @@ DESCRIPTORS = ("gog", "lomo-dagger")
 LANDMARKS = 1024
 DIMENSIONS = 256  # of embeddings in a gallery
 EXACT_PEOPLE = (125, 250, 500)  # two sightings each by two cameras
-ROWS, FEATURES = 2048, 4096  # of the landmark measurement
+SIGHTINGS = OVERSAMPLING * LANDMARKS  # against which kernel values are taken
+ROWS, FEATURES = SIGHTINGS, 2048  # of the landmark measurement
 SCANNED = 200_000
 ROUNDS = 3
 
@@ -40,7 +42,7 @@ class Costs:
     image : describing one picture, reading it included
     features : length of its descriptors
     exact : (N, seconds) of exact fits, the kernel matrix given
-    kernel : one kernel value for each feature (so a row costs kernel * landmarks * features)
+    kernel : one kernel value for each feature (a row costs kernel * landmark sightings * features)
     sums : adding one row of landmark features to the sums
     pencil : solving the pencil of the landmarks
     scan : comparing a query with one embedding
@@ -68,12 +70,12 @@ class Costs:
     @property
     def landmark_row(self) -> float:
         """Seconds for one labelled sighting: kernel values and sums."""
-        return self.kernel * LANDMARKS * self.features + self.sums
+        return self.kernel * SIGHTINGS * self.features + self.sums
 
     @property
     def embedding(self) -> float:
         """Seconds for the embedding of one sighting through landmarks."""
-        return self.kernel * LANDMARKS * self.features
+        return self.kernel * SIGHTINGS * self.features
 
 
 def measure() -> Costs:
@@ -117,9 +119,9 @@ def _landmarks() -> tuple[float, float, float]:
     persons, cameras = labels[:, 0], labels[:, 1]
     X = rng.normal(size=(ROWS // 16, FEATURES))[persons] + rng.normal(size=(ROWS, FEATURES))
     learner = KXQDA(landmarks=LANDMARKS)
-    rows = np.arange(LANDMARKS)
-    learner._place(X[rows], rows)
-    kernel = _best(lambda: learner._rows(X)) / (ROWS * LANDMARKS * FEATURES)
+    rows = np.arange(SIGHTINGS)
+    learner._place(X[rows], rows, LANDMARKS)
+    kernel = _best(lambda: learner._rows(X)) / (ROWS * SIGHTINGS * FEATURES)
     values = learner._rows(X)
     weights = pair_weights(persons, cameras)
 

@@ -117,7 +117,7 @@ def _additions(data: Data) -> dict[str, float]:
     rows = landmark_rows(data.persons[early], data.cameras[early], LANDMARKS, 0)
     learner.fit(data.X[early], data.persons[early], data.cameras[early])
     whole = KXQDA(landmarks=LANDMARKS, reg=1e-3, reg_form="relative")
-    whole._place(data.X[early][rows], rows)
+    whole._place(data.X[early][rows], rows, LANDMARKS)
     F = whole._features(data.X)
     weights = pair_weights(data.persons, data.cameras)
     names = np.arange(CAMERAS)
@@ -169,7 +169,7 @@ def _page(data: Data, exact: Measured, landmark: Measured, adding: dict[str, flo
     rows = [
         f"| {name} | {m.path} | {m.choice.best.reg_form} {m.choice.best.reg:g} "
         f"| {m.choosing:.1f} s | {m.fitting:.1f} s | {100 * m.rank1:.1f} |"
-        for name, m in (("exact", exact), (f"{LANDMARKS:,} landmarks", landmark))
+        for name, m in (("exact", exact), (f"{LANDMARKS:,} landmark features", landmark))
     ]
     both = (exact.choosing + exact.fitting) / (landmark.choosing + landmark.fitting)
     people = min(CHOICE_PEOPLE, PEOPLE)

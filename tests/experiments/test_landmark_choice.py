@@ -59,7 +59,7 @@ def test_scores_are_those_of_models_fitted_without_the_held_out_people(data):
     groups = held_out_groups(persons, cameras, 3, most=6)
     learner = KXQDA(landmarks=40)
     rows = landmark_rows(persons, cameras, 40, 0)
-    learner._place(X[rows], rows)
+    learner._place(X[rows], rows, 40)
     F = learner._features(X)
     parts, held = [], []
     for group in range(4):
@@ -77,7 +77,7 @@ def test_scores_are_those_of_models_fitted_without_the_held_out_people(data):
         for fold in range(3):
             learn, test = groups != fold, groups == fold
             alone = KXQDA(landmarks=40, reg=candidate.reg, reg_form=candidate.reg_form)
-            alone._place(X[rows], rows)  # the same landmarks, whoever is held out
+            alone._place(X[rows], rows, 40)  # the same landmarks, whoever is held out
             sums = alone._add_up(
                 X[learn],
                 persons[learn],

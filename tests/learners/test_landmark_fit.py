@@ -139,9 +139,11 @@ def test_embeddings_are_centred_and_few_components_lead(data):
 
 def test_the_model_keeps_the_landmarks_only(data):
     learner = KXQDA(landmarks=20).fit(data.X, data.persons, data.cameras)
-    assert learner.X_fit_.shape == (20, 30)
+    assert len(data.X) > 80
+    assert learner.X_fit_.shape == (80, 30)
+    assert learner.lift_.shape == (80, 20)
     np.testing.assert_array_equal(learner.X_fit_, data.X[learner.landmarks_])
-    assert learner.coef_.shape[0] == 20
+    assert learner.coef_.shape[0] == 80
 
 
 # What is refused, and what is announced

@@ -7,7 +7,7 @@ import pytest
 
 from resight.errors import InputError
 from resight.kernels import Kernel
-from resight.learners._landmarks import landmark_rows, nystrom_map
+from resight.learners._landmarks import OVERSAMPLING, landmark_rows, nystrom_map, spread_rows
 
 
 def labels(n_persons, counts, seed=0):
@@ -20,15 +20,15 @@ def labels(n_persons, counts, seed=0):
 
 def test_every_person_comes_before_any_comes_twice():
     persons, cameras = labels(30, (3, 2, 1))
-    rows = landmark_rows(persons, cameras, 30, seed=1)
+    rows = spread_rows(persons, cameras, 30, seed=1)
     assert sorted(persons[rows]) == list(range(30))
-    half = landmark_rows(persons, cameras, 15, seed=1)
+    half = spread_rows(persons, cameras, 15, seed=1)
     assert len(set(persons[half])) == 15
 
 
 def test_every_camera_of_a_person_comes_before_a_second_sighting_by_one():
     persons, cameras = labels(30, (3, 2, 1))
-    rows = landmark_rows(persons, cameras, 90, seed=1)
+    rows = spread_rows(persons, cameras, 90, seed=1)
     cells = set(zip(persons[rows].tolist(), cameras[rows].tolist(), strict=True))
     assert len(cells) == 90
 
@@ -36,7 +36,7 @@ def test_every_camera_of_a_person_comes_before_a_second_sighting_by_one():
 @pytest.mark.parametrize("n_landmarks", [9, 20, 60])
 def test_cameras_take_turns(n_landmarks):
     persons, cameras = labels(60, (8, 1, 1))  # by chance the first camera would get most
-    rows = landmark_rows(persons, cameras, n_landmarks, seed=1)
+    rows = spread_rows(persons, cameras, n_landmarks, seed=1)
     counts = np.bincount(cameras[rows], minlength=3)
     assert counts.min() > 0
     if n_landmarks < 20:
@@ -45,15 +45,15 @@ def test_cameras_take_turns(n_landmarks):
 
 def test_the_choice_repeats_itself_and_depends_on_the_seed():
     persons, cameras = labels(20, (2, 2))
-    first = landmark_rows(persons, cameras, 10, seed=0)
-    np.testing.assert_array_equal(first, landmark_rows(persons, cameras, 10, seed=0))
-    assert not np.array_equal(first, landmark_rows(persons, cameras, 10, seed=1))
+    first = spread_rows(persons, cameras, 10, seed=0)
+    np.testing.assert_array_equal(first, spread_rows(persons, cameras, 10, seed=0))
+    assert not np.array_equal(first, spread_rows(persons, cameras, 10, seed=1))
     assert (np.diff(first) > 0).all()
 
 
 def test_without_cameras_people_still_take_turns():
     persons, _ = labels(20, (2, 2))
-    rows = landmark_rows(persons, None, 40, seed=0)
+    rows = spread_rows(persons, None, 40, seed=0)
     assert (np.bincount(persons[rows]) == 2).all()
 
 
@@ -70,7 +70,7 @@ def test_products_of_features_are_the_nystrom_kernel(kernel):
     Z, X = rng.normal(size=(12, 5)), rng.normal(size=(7, 5))
     function = Kernel(kernel)
     K = function.fit_matrix(Z)
-    made = nystrom_map(K)
+    made = nystrom_map(K, 12)
     rows = function.rows(X, Z)
     F = made.features(rows) + made.centre
     np.testing.assert_allclose(F @ F.T, rows @ np.linalg.pinv(K, 1e-10) @ rows.T, atol=1e-8)
@@ -79,13 +79,30 @@ def test_products_of_features_are_the_nystrom_kernel(kernel):
     np.testing.assert_allclose(made.features(K).mean(axis=0), 0, atol=1e-8)
 
 
+def test_fewer_features_than_landmarks_give_the_nearest_kernel_of_that_rank():
+    Z = np.random.default_rng(0).normal(size=(20, 4))
+    K = Kernel("rbf").fit_matrix(Z)
+    s, U = np.linalg.eigh(K)
+    made = nystrom_map(K, 5)
+    assert made.lift.shape == (20, 5)
+    own = made.features(K) + made.centre
+    np.testing.assert_allclose(own @ own.T, (U[:, -5:] * s[-5:]) @ U[:, -5:].T, atol=1e-10)
+
+
+def test_a_feature_takes_several_landmarks():
+    persons, cameras = labels(30, (3, 2, 1))
+    rows = landmark_rows(persons, cameras, 10, seed=1)
+    np.testing.assert_array_equal(rows, spread_rows(persons, cameras, 10 * OVERSAMPLING, seed=1))
+    assert len(landmark_rows(persons, cameras, 100, seed=1)) == len(persons)
+
+
 def test_equal_landmarks_and_low_rank_lose_only_what_is_round_off():
     rng = np.random.default_rng(0)
     Z = np.repeat(rng.normal(size=(6, 3)), 2, axis=0)
-    assert nystrom_map(Z @ Z.T).lift.shape == (12, 3)
-    assert nystrom_map(Kernel("rbf").fit_matrix(Z)).lift.shape == (12, 6)
+    assert nystrom_map(Z @ Z.T, 12).lift.shape == (12, 3)
+    assert nystrom_map(Kernel("rbf").fit_matrix(Z), 12).lift.shape == (12, 6)
 
 
 def test_what_is_no_kernel_is_refused():
     with pytest.raises(InputError, match="no positive eigenvalue"):
-        nystrom_map(-np.eye(3))
+        nystrom_map(-np.eye(3), 3)

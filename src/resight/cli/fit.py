@@ -28,7 +28,8 @@ def fit(
     landmarks: Annotated[
         int | None,
         typer.Option(
-            min=1, help="learn kxqda through so many sightings; chooses reg unless it is given"
+            min=1,
+            help="learn kxqda through so many landmark features; chooses reg unless it is given",
         ),
     ] = None,
     calibrate: Annotated[

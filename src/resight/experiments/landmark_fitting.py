@@ -103,13 +103,12 @@ class LandmarkJob:
 
     def place(self) -> None:
         """Fit the normalisation and take the landmarks."""
-        rows = landmark_rows(
-            self.persons, self.cameras, int(self.learner.landmarks or 0), self.learner.seed
-        )
+        n_features = int(self.learner.landmarks or 0)
+        rows = landmark_rows(self.persons, self.cameras, n_features, self.learner.seed)
         if self.model.normalizer is not None:
             self.model.normalizer = self.source.normalizer()
         self.learner.n_features_in_ = self.source.n_features
-        self.learner._place(self.model._normalized(self.source.read(rows)), rows)
+        self.learner._place(self.model._normalized(self.source.read(rows)), rows, n_features)
 
     def chunks(self) -> list[Chunk]:
         """Cut the rows of each group; a camera's rows lie together, so a chunk has few cameras."""

@@ -23,7 +23,7 @@ from resight.learners._pencil import direction_weights
 EXACT_LIMIT = 20_000
 """Sightings up to which k-XQDA is exact unless landmarks are asked for."""
 DEFAULT_LANDMARKS = 1024
-"""Landmarks beyond that size."""
+"""Features beyond that size."""
 CHUNK_ROWS = 2048  # features made at once: 17 MB for 1,024 landmarks
 
 
@@ -96,7 +96,7 @@ class LandmarkFit(KernelMetricLearner):
             return self.landmarks
         warnings.warn(
             f"{n:,} training sightings are more than the {EXACT_LIMIT:,} up to which k-XQDA is "
-            f"solved exactly, so {DEFAULT_LANDMARKS:,} landmarks are used: another model, whose "
+            f"solved exactly, so landmarks={DEFAULT_LANDMARKS} is taken: another model, whose "
             "reg should be chosen for it. Give landmarks=a number to decide yourself, or "
             f"solver='dense' for an exact fit, which needs about {5 * 8 * n * n / 1e9:.0f} GB and "
             f"{(n / 12936) ** 3 * 7:.0f} minutes of a processor",
@@ -106,27 +106,28 @@ class LandmarkFit(KernelMetricLearner):
         return DEFAULT_LANDMARKS
 
     def _fit_landmarks(
-        self, X: Floats, persons: Codes, cameras: Codes | None, n_landmarks: int
+        self, X: Floats, persons: Codes, cameras: Codes | None, n_features: int
     ) -> None:
         CrossCameraPairs(persons, cameras)  # refuses labels that nothing can be learned from
-        rows = landmark_rows(persons, cameras, n_landmarks, self.seed)
+        rows = landmark_rows(persons, cameras, n_features, self.seed)
         if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
             raise InputError(
                 f"a precomputed kernel must be square (n_train, n_train) at fit; given {X.shape}"
             )
-        self._place(X[rows][:, rows] if self.kernel == "precomputed" else X[rows], rows)
+        chosen = X[rows][:, rows] if self.kernel == "precomputed" else X[rows]
+        self._place(chosen, rows, n_features)
         sums = self._add_up(X, persons, cameras, pair_weights(persons, cameras))
         names = None if cameras is None else np.arange(int(cameras.max()) + 1)
         self._learn(sums.finish(names))
 
-    def _place(self, chosen: Floats, rows: Codes) -> None:
+    def _place(self, chosen: Floats, rows: Codes, n_features: int) -> None:
         """Take sightings, which are these rows of the training set, as landmarks.
 
-        The kernel's bandwidth and the map to features are learned from them.
+        The kernel's bandwidth and the map to `n_features` are learned from them.
         """
         K = self._training_kernel(chosen)
         self.landmarks_ = rows
-        self.lift_, self.centre_ = nystrom_map(K, self.precision)
+        self.lift_, self.centre_ = nystrom_map(K, n_features, self.precision)
 
     def _features(self, X: Floats) -> Floats:
         values = X[:, self.landmarks_] if self.kernel == "precomputed" else self._rows(X)

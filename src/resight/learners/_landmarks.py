@@ -13,6 +13,10 @@ from resight.errors import InputError
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
+OVERSAMPLING = 4
+"""Landmarks for each feature. On drawn people 1,024 features of 4,096 landmarks lost 1.4 points of
+rank 1 against the exact model, those of 1,024 landmarks 5.7."""
+
 # Eigenvalues below this part of the largest are round-off of the inner products.
 _NOISE = {"float64": 1e-10, "float32": 1e-5}
 
@@ -22,12 +26,13 @@ class NystromMap(NamedTuple):
 
     With K_mm = U diag(s) U^T between the m landmarks, phi(x) = diag(s)^(-1/2) U^T k_m(x), so that
     phi(x)^T phi(z) = k_m(x)^T K_mm^-1 k_m(z): exact for landmarks, and everywhere when every
-    training sighting is one.
+    training sighting is one. With the q largest eigenvalues alone, K_mm is replaced by the nearest
+    matrix of rank q.
 
     Attributes
     ----------
     lift : array (m, q)
-        U diag(s)^(-1/2) of the q eigenvalues above round-off.
+        U diag(s)^(-1/2) of the q largest eigenvalues, as far as they are above round-off.
     centre : array (q,)
         Mean of the landmarks' features. Features are given less this centre: what all of them
         share would cancel in differences and cost digits there.
@@ -43,9 +48,13 @@ class NystromMap(NamedTuple):
         return features
 
 
-def nystrom_map(K: Floats, precision: str = "float64") -> NystromMap:
-    """Make the map from the kernel matrix between landmarks, (m, m)."""
-    s, U = eigh(K, check_finite=False, driver="evd")
+def nystrom_map(K: Floats, n_features: int, precision: str = "float64") -> NystromMap:
+    """Make the map to at most `n_features` from the kernel matrix between landmarks, (m, m)."""
+    m = len(K)
+    if n_features < m:
+        s, U = eigh(K, check_finite=False, subset_by_index=(m - n_features, m - 1))
+    else:
+        s, U = eigh(K, check_finite=False, driver="evd")
     kept = s > _NOISE[precision] * s[-1]
     if not kept.any():
         raise InputError(
@@ -56,7 +65,18 @@ def nystrom_map(K: Floats, precision: str = "float64") -> NystromMap:
     return NystromMap(lift, K.mean(axis=0) @ lift)
 
 
-def landmark_rows(persons: Codes, cameras: Codes | None, n_landmarks: int, seed: int) -> Codes:
+def landmark_rows(persons: Codes, cameras: Codes | None, n_features: int, seed: int) -> Codes:
+    """Choose the landmarks from which `n_features` are made: 4 times as many, or all rows."""
+    n = len(persons)
+    if n_features > n:
+        raise InputError(
+            f"landmarks={n_features}, but there are only {n} training sightings; give at most "
+            f"{n}, or landmarks=None for an exact fit"
+        )
+    return spread_rows(persons, cameras, min(OVERSAMPLING * n_features, n), seed)
+
+
+def spread_rows(persons: Codes, cameras: Codes | None, n_rows: int, seed: int) -> Codes:
     """Choose rows spread over people and cameras, ascending.
 
     One sighting of every person first, cameras by turns; then one of every person in a second
@@ -67,15 +87,10 @@ def landmark_rows(persons: Codes, cameras: Codes | None, n_landmarks: int, seed:
     ----------
     persons, cameras : int arrays (N,)
         Codes; without cameras every sighting counts as its own.
-    n_landmarks : int
+    n_rows : int
         At most N.
     """
     n = len(persons)
-    if n_landmarks > n:
-        raise InputError(
-            f"landmarks={n_landmarks}, but there are only {n} training sightings; give at most "
-            f"{n}, or landmarks=None for an exact fit"
-        )
     order = np.random.default_rng(seed).permutation(n)
     who = persons[order]
     where = np.arange(n) if cameras is None else cameras[order]
@@ -87,7 +102,7 @@ def landmark_rows(persons: Codes, cameras: Codes | None, n_landmarks: int, seed:
     turn = camera_turn[cell]
     stage = np.unique(again * (int(turn.max()) + 1) + turn, return_inverse=True)[1]
     by_turns = _turns(stage * (int(where.max()) + 1) + where)
-    taken = np.lexsort((np.arange(n), by_turns, stage))[:n_landmarks]
+    taken = np.lexsort((np.arange(n), by_turns, stage))[:n_rows]
     return np.sort(order[taken])
 
 

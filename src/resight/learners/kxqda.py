@@ -43,17 +43,17 @@ class KXQDA(LandmarkFit):
     precision : {"float64", "float32"}, default "float64"
         Arithmetic of the inner products of descriptors; everything after them is float64.
     landmarks : int, optional
-        See sightings through the kernel values against this many training sightings, spread
-        over people and cameras: time grows as N m^2 instead of N^3, `add_people` adds people.
-        It is another model, whose `reg` should be chosen for it. None, the default, is exact up
-        to 20,000 sightings; beyond that 1,024 landmarks are taken with a warning, unless
-        ``solver="dense"`` insists.
+        See sightings through this many features, made of kernel values against four times as
+        many training sightings, spread over people and cameras: time grows as N instead of N^3,
+        `add_people` adds people. It is another model, whose `reg` should be chosen for it. None,
+        the default, is exact up to 20,000 sightings; beyond that ``landmarks=1024`` is taken
+        with a warning, unless ``solver="dense"`` insists.
     seed : int, default 0
         Draws the landmarks; nothing else is left to chance.
 
     Attributes
     ----------
-    coef_ : array (n_train, n_components_), or (landmarks, n_components_)
+    coef_ : array (n_train, n_components_), or (len(landmarks_), n_components_)
         The embedding of x is k(x)^T coef_ - offset_, with k(x) the kernel values against
         training rows, or against landmarks.
     offset_ : array (n_components_,)
@@ -64,7 +64,7 @@ class KXQDA(LandmarkFit):
     n_components_ : int
     solver_ : str
         The path taken: "null", "dense" or "landmarks".
-    landmarks_ : int array (landmarks,)
+    landmarks_ : int array (4 landmarks,)
         Rows of the training set that are landmarks, if there are any.
 
     References
