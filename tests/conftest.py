@@ -1,8 +1,15 @@
-"""Fixtures shared by all tests: reference material that may or may not be beside the checkout."""
+"""Fixtures shared by all tests: reference material beside the checkout, and a Dask cluster."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -26,3 +33,61 @@ def shared() -> Path:
 def golden(shared: Path) -> Path:
     """Reference outputs of published codes."""
     return shared / "golden"
+
+
+class DaskProcesses:
+    """A Dask scheduler and workers in processes of their own, over TCP; `stop` ends them all."""
+
+    def __init__(self) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.address = f"tcp://127.0.0.1:{self.port}"
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def scheduler(self) -> subprocess.Popen[bytes]:
+        process = self._start("scheduler", "--host", "127.0.0.1", "--port", str(self.port))
+        self.wait_until(self._listens)
+        return process
+
+    def worker(self, nanny: str = "--no-nanny", **environment: str) -> subprocess.Popen[bytes]:
+        return self._start("worker", self.address, "--nthreads", "1", nanny, **environment)
+
+    def stop(self) -> None:
+        for process in self.processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # a nanny and its worker
+            process.wait()
+
+    @staticmethod
+    def wait_until(condition: Callable[[], bool], seconds: float = 120.0) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"waited {seconds:g} s in vain")
+            time.sleep(0.005)
+
+    def _listens(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def _start(self, *words: str, **environment: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "distributed.cli.dask_" + words[0], *words[1:]]
+        process = subprocess.Popen(
+            [*command, "--no-dashboard"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            env={**os.environ, "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0", **environment},
+        )
+        self.processes.append(process)
+        return process
+
+
+@pytest.fixture
+def dask() -> Iterator[DaskProcesses]:
+    """Nothing runs yet: tests start what they need."""
+    pytest.importorskip("distributed")
+    started = DaskProcesses()
+    yield started
+    started.stop()

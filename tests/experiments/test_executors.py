@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import signal
-import socket
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -157,66 +153,12 @@ def test_another_version_is_refused_naming_both() -> None:
         refuse_other_version(None, "tcp://w", "1.0")
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    while not condition():
-        time.sleep(0.005)
-
-
-class Cluster:
-    """A Dask scheduler and workers in processes of their own, over TCP."""
-
-    def __init__(self) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.address = f"tcp://127.0.0.1:{self.port}"
-        self.processes: list[subprocess.Popen[bytes]] = []
-
-    def scheduler(self) -> subprocess.Popen[bytes]:
-        process = self._start("scheduler", "--host", "127.0.0.1", "--port", str(self.port))
-        wait_until(self._listens)
-        return process
-
-    def _listens(self) -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
-
-    def worker(self, nanny: str = "--no-nanny", **environment: str) -> subprocess.Popen[bytes]:
-        return self._start("worker", self.address, "--nthreads", "1", nanny, **environment)
-
-    def _start(self, *words: str, **environment: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "distributed.cli.dask_" + words[0], *words[1:]]
-        process = subprocess.Popen(
-            [*command, "--no-dashboard"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            env={**os.environ, "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0", **environment},
-        )
-        self.processes.append(process)
-        return process
-
-    def stop(self) -> None:
-        for process in self.processes:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # a nanny and its worker
-            process.wait()
-
-
-@pytest.fixture
-def dask() -> Iterator[Cluster]:
-    pytest.importorskip("distributed")
-    started = Cluster()
-    yield started
-    started.stop()
-
-
 def described(log: Path) -> int:
     return len(log.read_text().split()) if log.exists() else 0
 
 
 @pytest.mark.cluster
-def test_nobody_listens(dask: Cluster) -> None:
+def test_nobody_listens(dask: Any) -> None:
     began = time.monotonic()
     with pytest.raises(ClusterError, match=rf"no Dask scheduler answers at {dask.address}"):
         resight.cluster(dask.address, timeout=1)
@@ -224,14 +166,14 @@ def test_nobody_listens(dask: Cluster) -> None:
 
 
 @pytest.mark.cluster
-def test_a_scheduler_without_workers(dask: Cluster) -> None:
+def test_a_scheduler_without_workers(dask: Any) -> None:
     dask.scheduler()
     with pytest.raises(ClusterError, match=r"has had no worker for 5 s.*dask worker tcp://"):
         resight.cluster(dask.address, timeout=5)
 
 
 @pytest.mark.cluster
-def test_workers_with_another_resight_are_refused(dask: Cluster, tmp_path: Path) -> None:
+def test_workers_with_another_resight_are_refused(dask: Any, tmp_path: Path) -> None:
     package = Path(resight.__file__).parent
     shutil.copytree(package, tmp_path / "resight", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "resight" / "_version.py").write_text('__version__ = "0.0.1"\n')
@@ -244,7 +186,7 @@ def test_workers_with_another_resight_are_refused(dask: Cluster, tmp_path: Path)
 
 
 @pytest.mark.cluster
-def test_worker_killed_and_scheduler_restarted(kit: Any, dask: Cluster, tmp_path: Path) -> None:
+def test_worker_killed_and_scheduler_restarted(kit: Any, dask: Any, tmp_path: Path) -> None:
     sightings = kit.write_images(tmp_path / "images", 10 * CHUNK)
     FeatureStore(tmp_path / "serial").ensure(sightings, kit.tiny(), executor=local(1))
     scheduler = dask.scheduler()
@@ -252,9 +194,9 @@ def test_worker_killed_and_scheduler_restarted(kit: Any, dask: Cluster, tmp_path
     log = tmp_path / "log"
 
     def disturb() -> None:
-        wait_until(lambda: described(log) > 2 * CHUNK)
+        dask.wait_until(lambda: described(log) > 2 * CHUNK)
         first.kill()
-        wait_until(lambda: described(log) > 5 * CHUNK)
+        dask.wait_until(lambda: described(log) > 5 * CHUNK)
         scheduler.kill()
         scheduler.wait()
         dask.scheduler()
@@ -273,7 +215,7 @@ def test_worker_killed_and_scheduler_restarted(kit: Any, dask: Cluster, tmp_path
 
 
 @pytest.mark.cluster
-def test_files_sent_by_bytes_give_the_same_store(kit: Any, dask: Cluster, tmp_path: Path) -> None:
+def test_files_sent_by_bytes_give_the_same_store(kit: Any, dask: Any, tmp_path: Path) -> None:
     sightings = kit.write_images(tmp_path / "images", 50)
     FeatureStore(tmp_path / "serial").ensure(sightings, kit.tiny(), executor=local(1))
     dask.scheduler()
@@ -285,7 +227,7 @@ def test_files_sent_by_bytes_give_the_same_store(kit: Any, dask: Cluster, tmp_pa
 
 @pytest.mark.cluster
 def test_a_chunk_that_kills_workers_is_reported_and_the_rest_completes(
-    kit: Any, dask: Cluster, tmp_path: Path
+    kit: Any, dask: Any, tmp_path: Path
 ) -> None:
     sightings = kit.write_images(tmp_path / "images", 4 * CHUNK)
     Image.fromarray(np.zeros((16, 8, 3), np.uint8)).save(sightings.files()[CHUNK])  # the killer
@@ -310,7 +252,7 @@ def test_a_chunk_that_kills_workers_is_reported_and_the_rest_completes(
 
 
 @pytest.mark.cluster
-def test_a_folder_workers_do_not_share(dask: Cluster, tmp_path: Path) -> None:
+def test_a_folder_workers_do_not_share(dask: Any, tmp_path: Path) -> None:
     dask.scheduler()
     dask.worker()
     with resight.cluster(dask.address, timeout=60) as executor:
@@ -322,14 +264,14 @@ def test_a_folder_workers_do_not_share(dask: Cluster, tmp_path: Path) -> None:
 
 
 @pytest.mark.cluster
-def test_all_workers_killed_and_replaced(kit: Any, dask: Cluster, tmp_path: Path) -> None:
+def test_all_workers_killed_and_replaced(kit: Any, dask: Any, tmp_path: Path) -> None:
     sightings = kit.write_images(tmp_path / "images", 6 * CHUNK)
     dask.scheduler()
     workers = [dask.worker(), dask.worker()]
     log = tmp_path / "log"
 
     def disturb() -> None:
-        wait_until(lambda: described(log) > 2 * CHUNK)
+        dask.wait_until(lambda: described(log) > 2 * CHUNK)
         for worker in workers:
             worker.kill()
         dask.worker()
@@ -346,14 +288,14 @@ def test_all_workers_killed_and_replaced(kit: Any, dask: Cluster, tmp_path: Path
 
 
 @pytest.mark.cluster
-def test_workers_that_never_come_back_end_the_wait(kit: Any, dask: Cluster, tmp_path: Path) -> None:
+def test_workers_that_never_come_back_end_the_wait(kit: Any, dask: Any, tmp_path: Path) -> None:
     sightings = kit.write_images(tmp_path / "images", 6 * CHUNK)
     dask.scheduler()
     worker = dask.worker()
     log = tmp_path / "log"
 
     def disturb() -> None:
-        wait_until(lambda: described(log) > CHUNK)
+        dask.wait_until(lambda: described(log) > CHUNK)
         worker.kill()
 
     with resight.cluster(dask.address, timeout=60, patience=1) as executor:

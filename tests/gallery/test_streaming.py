@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,13 +46,9 @@ def counted(tmp_path: Path) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def dask() -> Iterator[Any]:
-    pytest.importorskip("distributed")
-    from daskprocesses import DaskProcesses
-
-    started = DaskProcesses()
-    yield started
-    started.stop()
+def dask(dask: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))  # for the model
+    return dask
 
 
 def contents(gallery: Gallery) -> list[tuple[Any, ...]]:
@@ -89,8 +85,6 @@ def test_local_processes_give_the_same_gallery(
 def test_a_cluster_that_loses_a_worker_and_its_scheduler(
     uri: str, many: Sightings, tmp_path: Path, counted: Callable[..., Any], dask: Any
 ) -> None:
-    from daskprocesses import wait_until
-
     alone = Gallery.create(tmp_path / "alone", counted())
     alone.add(many)
     slow = counted(0.01)
@@ -102,9 +96,9 @@ def test_a_cluster_that_loses_a_worker_and_its_scheduler(
         return slow.count("d") - already
 
     def disturb() -> None:
-        wait_until(lambda: described() > len(many) // 4)
+        dask.wait_until(lambda: described() > len(many) // 4)
         first.kill()
-        wait_until(lambda: described() > len(many) // 2)
+        dask.wait_until(lambda: described() > len(many) // 2)
         scheduler.kill()
         scheduler.wait()
         dask.scheduler()
@@ -234,7 +228,7 @@ def test_workers_with_other_code_are_refused(model: Callable[..., Any]) -> None:
     from resight.experiments._cluster import ClusterError
     from resight.gallery.describing import describe_batch
 
-    with pytest.raises(ClusterError, match=r"computes descriptors stripes-1, the gallery holds x"):
+    with pytest.raises(ClusterError, match=r"computes descriptors stripes-1, asked for are x"):
         describe_batch(model(), "x", resight.__version__, [])
     with pytest.raises(ClusterError, match=r"this is resight 0\.0"):
         describe_batch(model(), "stripes-1", "0.0", [])

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from resight import images
 from resight._files import atomic_write, digest_of
-from resight._version import __version__
 from resight.errors import InputError, StoreError
 
 Rows = NDArray[np.float32]
@@ -83,7 +82,9 @@ def compute(
     An image that cannot be described is reported and the others go on. Errors of the disk, the
     network or memory raise, since they may pass, so that the chunk is tried again.
     """
-    _refuse_other_code(descriptor, fingerprint, version)
+    from resight.experiments._cluster import refuse_other_code
+
+    refuse_other_code(version, descriptor.fingerprint, fingerprint)
     if target is not None and target.exists():
         return Report({})
     keys, rows, failures = _describe_all(crops, descriptor, contents)
@@ -173,17 +174,6 @@ def _load(stream: IO[bytes], path: Path) -> Any:
 
 def _damaged(path: Path, error: Exception) -> StoreError:
     return StoreError(f"{path} is damaged ({error}). Delete it: what it held is computed again")
-
-
-def _refuse_other_code(descriptor: Describes, fingerprint: str, version: str) -> None:
-    from resight.experiments._cluster import ClusterError, refuse_other_version
-
-    refuse_other_version(__version__, platform.node(), version)
-    if descriptor.fingerprint != fingerprint:
-        raise ClusterError(
-            f"worker {platform.node()} computes {descriptor.name} in version "
-            f"{descriptor.fingerprint}, this is {fingerprint}. Install the same resight everywhere"
-        )
 
 
 def _describe_all(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import platform
 import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Future
@@ -201,6 +202,16 @@ def refuse_other_version(theirs: str | None, worker: str, ours: str = __version_
         f"worker {worker} has {found}, this is resight {ours}. Install resight {ours} on every "
         "worker and restart it"
     )
+
+
+def refuse_other_code(version: str, computed: str, wanted: str) -> None:
+    """Raise, in a worker, when it runs another resight or computes other descriptors than asked."""
+    refuse_other_version(__version__, platform.node(), version)
+    if computed != wanted:
+        raise ClusterError(
+            f"worker {platform.node()} computes descriptors {computed}, asked for are {wanted}. "
+            "Install the same resight everywhere"
+        )
 
 
 def _check_address(address: str) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from resight._version import __version__
 from resight.errors import InputError
 from resight.gallery import crops
 from resight.gallery.engines.base import Floats32
@@ -57,7 +55,9 @@ def describe_batch(
     """
     from threadpoolctl import threadpool_limits
 
-    _refuse_other_code(model, fingerprint, version)
+    from resight.experiments._cluster import refuse_other_code
+
+    refuse_other_code(version, model.descriptor_fingerprint, fingerprint)
     with threadpool_limits(1):  # one thread a worker: more of them only fight for the cores
         pictures = [crops.decode(content) for content in images]
         failures: dict[int, str] = {}
@@ -88,14 +88,3 @@ def _one_by_one(model: Any, pictures: list[NDArray[np.uint8]]) -> tuple[Floats32
     for place, row in rows.items():
         features[place] = row
     return features, failures
-
-
-def _refuse_other_code(model: Any, fingerprint: str, version: str) -> None:
-    from resight.experiments._cluster import ClusterError, refuse_other_version
-
-    refuse_other_version(__version__, platform.node(), version)
-    if model.descriptor_fingerprint != fingerprint:
-        raise ClusterError(
-            f"worker {platform.node()} computes descriptors {model.descriptor_fingerprint}, the "
-            f"gallery holds {fingerprint}. Install the same resight everywhere"
-        )

@@ -55,9 +55,9 @@ class MetricLearner(
         rows: Floats
         rows, labels = validate_data(fresh, X, y, dtype=self._dtypes, ensure_min_samples=2)
         _refuse_equal(rows)
-        fresh.persons_, codes = _encode(labels, "persons")
+        fresh.persons_, codes = encode(labels, "persons")
         camera_codes = encode_cameras(cameras, len(codes))
-        fresh.training_fingerprint_ = _fingerprint(rows, codes, camera_codes)
+        fresh.training_fingerprint_ = fingerprint_of(rows, codes, camera_codes)
         fresh._fit(rows, codes, camera_codes)
         # Only a fit that came to its end changes this object.
         self.__dict__ = fresh.__dict__
@@ -165,10 +165,10 @@ def encode_cameras(cameras: ArrayLike | None, n_sightings: int) -> Codes | None:
             f"cameras has shape {given.shape}, but there are {n_sightings} sightings; "
             "give one camera for each row"
         )
-    return _encode(given, "cameras")[1]
+    return encode(given, "cameras")[1]
 
 
-def _encode(labels: NDArray[Any], what: str) -> tuple[NDArray[Any], Codes]:
+def encode(labels: NDArray[Any], what: str) -> tuple[NDArray[Any], Codes]:
     """Return the distinct labels, sorted, and for each label its place among them."""
     try:
         distinct, codes = np.unique(labels, return_inverse=True)
@@ -200,7 +200,7 @@ def _refuse_equal(rows: Floats) -> None:
         )
 
 
-def _fingerprint(X: Floats, persons: Codes, cameras: Codes | None) -> str:
+def fingerprint_of(X: Floats, persons: Codes, cameras: Codes | None) -> str:
     """Tell training sets apart at the cost of one pass: shape, labels and weighted row sums."""
     weights = np.sin(np.arange(1, X.shape[1] + 1)).astype(X.dtype)  # so that order counts
     seen_by = b"" if cameras is None else cameras.tobytes()

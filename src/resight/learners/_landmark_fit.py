@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from resight._files import digest_of
 from resight.errors import InputError
-from resight.learners._base import Codes, Floats, KernelMetricLearner, _encode, _fingerprint
+from resight.learners._base import Codes, Floats, KernelMetricLearner, encode, fingerprint_of
 from resight.learners._landmark_pencil import LandmarkPencil
 from resight.learners._landmark_sums import ChunkSums, LandmarkStatistics, pair_weights, total
 from resight.learners._landmarks import NystromMap, landmark_rows, nystrom_map
@@ -77,7 +77,7 @@ class LandmarkFit(KernelMetricLearner):
         self._validate_params()
         rows: Floats
         rows, labels = validate_data(self, X, y, dtype=self._dtypes, reset=False)
-        distinct, persons = _encode(labels, "persons")
+        distinct, persons = encode(labels, "persons")
         self._refuse_known(distinct, cameras is None)
         names, codes = (None, None) if cameras is None else _camera_codes(cameras, len(rows))
         fresh = copy.copy(self)
@@ -85,7 +85,7 @@ class LandmarkFit(KernelMetricLearner):
         fresh._learn(LandmarkStatistics(**self.statistics_) + sums.finish(names))
         fresh.persons_ = np.union1d(self.persons_, distinct)
         fresh.training_fingerprint_ = digest_of(
-            self.training_fingerprint_, _fingerprint(rows, persons, codes)
+            self.training_fingerprint_, fingerprint_of(rows, persons, codes)
         )
         self.__dict__ = fresh.__dict__
         return self
@@ -185,4 +185,4 @@ def _camera_codes(cameras: ArrayLike, n_sightings: int) -> tuple[NDArray[Any], C
             f"cameras has shape {given.shape}, but there are {n_sightings} sightings; "
             "give one camera for each row"
         )
-    return _encode(given, "cameras")
+    return encode(given, "cameras")

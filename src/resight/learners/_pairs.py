@@ -18,9 +18,9 @@ from resight.learners._base import (
     Codes,
     Floats,
     MetricLearner,
-    _fingerprint,
     _refuse_equal,
     _without_learned_attributes,
+    fingerprint_of,
 )
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._subspace import CENTRED_BY_COLUMNS, round_off
@@ -102,7 +102,7 @@ class PairLearner(MetricLearner):
         alike = _checked("similar", similar, len(rows))
         unlike = _checked("dissimilar", dissimilar, len(rows))
         fresh.persons_ = None
-        fresh.training_fingerprint_ = _fingerprint(rows, alike, unlike)
+        fresh.training_fingerprint_ = fingerprint_of(rows, alike, unlike)
         fresh._fit_to_pairs(rows, ListedPairs(len(rows), alike, unlike))
         # Only a fit that came to its end changes this object.
         self.__dict__ = fresh.__dict__
