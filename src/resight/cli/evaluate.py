@@ -197,7 +197,7 @@ def _print(found: Evaluation, as_json: bool) -> None:
         print_json(found.result)
         return
     from resight.experiments.studies import studies_text
-    from resight.experiments.tables import results_table
+    from resight.experiments.tables import advice, results_table
 
     protocol = found.result["protocol"]
     print(
@@ -206,9 +206,9 @@ def _print(found: Evaluation, as_json: bool) -> None:
         f"{protocol['gallery']} in the gallery"
     )
     print(results_table(found.result))
-    more = studies_text(found)
-    if more:
-        print(f"\n{more}")
+    for more in (advice(found.result), studies_text(found)):
+        if more:
+            print(f"\n{more}")
 
 
 def _save(found: Evaluation, out: Path, store: Path, n_explained: int, mirror: bool) -> None:

@@ -20,6 +20,21 @@ def results_table(result: dict[str, Any]) -> str:
     return markdown_table(("learner", *HEADINGS), rows)
 
 
+def advice(result: dict[str, Any]) -> str | None:
+    """Say so where nothing that was learned is better than plain Euclidean distances."""
+    rank1 = {True: -1.0, False: -1.0}  # by whether it learns nothing
+    for run in result["runs"]:
+        plain = run["learner"] == "euclidean"
+        rank1[plain] = max(rank1[plain], run["summary"]["rank1"]["mean"])
+    if rank1[False] < 0 or rank1[False] >= rank1[True]:
+        return None
+    return (
+        f"Learning does not pay here: {result['protocol']['train_people']} people to learn from "
+        "gave nothing better than Euclidean distances. Label more people (--curve shows what they "
+        "bring), or let --learner kxqda:cv or auto choose how strongly to regularise."
+    )
+
+
 def markdown_table(headings: tuple[str, ...], rows: list[list[str]]) -> str:
     """Return an aligned Markdown table: first column left, the others right."""
     table = [list(headings), *rows]
