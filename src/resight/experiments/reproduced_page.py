@@ -20,10 +20,11 @@ def page_of(document: dict[str, Any]) -> str:
     parts = [
         "# The paper's tables, measured",
         f"Made by `resight reproduce all{'' if missing else ' --slow'} --data DIR --page "
-        "docs/tables.md`; rank-k accuracy in percent, mean of 10 splits. Each cell is *measured (printed)*; ± is the standard "
-        "deviation over our splits, and *difference* is rank 1 measured minus printed. The runs "
-        f"took {_minutes(document):.0f} minutes together, extraction not counted. What the "
-        "figures say, and why some differ: [accuracy.md](accuracy.md).",
+        "docs/tables.md`; rank-k accuracy in percent, mean of 10 splits. Each cell is *measured "
+        "(printed)*; ± is the standard deviation over our splits, and *difference* is rank 1 "
+        f"measured minus printed. The runs took {_minutes(document):.0f} minutes together, "
+        "extraction not counted. What the figures say, and why some differ: "
+        "[accuracy.md](accuracy.md).",
         "Versions of k-XQDA: `paper` RBF kernel, the authors' width rule, lambda 1e-7; "
         "`paper-poly` polynomial of degree 2 with offset 1, lambda 1e-7; `cv` kernel, width, "
         "lambda and its form chosen in each split by cross-validation over that split's training "
