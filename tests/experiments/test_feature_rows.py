@@ -47,13 +47,44 @@ def test_the_normaliser_is_that_of_all_rows_at_once(tables, monkeypatch):
 
 
 def test_a_table_travels_as_its_file_name(tables):
-    arrays, mapped = tables
-    source = FeatureRows(mapped, (6, 4), np.arange(3))
+    source = FeatureRows(tables[1], (6, 4), np.arange(3))
     again = pickle.loads(pickle.dumps(source))
     np.testing.assert_array_equal(again.read(), source.read())
     assert all(isinstance(part, np.memmap) for part in again.parts)
-    part = FeatureRows([mapped[0][5:]], (6,))  # not the whole file, so it travels by value
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(part)).read(), arrays[0][5:])
+
+
+def test_some_rows_of_a_file_travel_as_their_place_in_it(tmp_path):
+    """As the store gives them, when the table of a larger dataset holds what is asked for."""
+    table = np.random.default_rng(0).normal(size=(500, 40)).astype(np.float32)
+    np.save(tmp_path / "table.npy", table)
+    part = np.load(tmp_path / "table.npy", mmap_mode="r")[100:400]
+    source = FeatureRows([part, part[:, :]], (40, 40), np.array([7, 250, 8]))
+    sent = pickle.dumps(source)
+    assert len(sent) < 2000 < part.nbytes
+    again = pickle.loads(sent)
+    np.testing.assert_array_equal(again.read(), np.tile(table[[107, 350, 108]], 2))
+    assert all(isinstance(one, np.memmap) for one in again.parts)
+    assert len(pickle.dumps(again)) < 2000  # and on to the next process
+    nested = FeatureRows([part[50:][10:60]], (40,))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(nested)).read(), table[160:210])
+
+
+@pytest.mark.parametrize("where", [np.s_[::2], np.s_[::-1], np.s_[:, 3:], np.s_[:, ::2]])
+def test_what_is_no_run_of_whole_rows_travels_by_value(tables, where):
+    arrays, mapped = tables
+    again = pickle.loads(pickle.dumps(FeatureRows([mapped[0][where]], (6,), np.arange(4))))
+    np.testing.assert_array_equal(again.read(), arrays[0][where][:4])
+
+
+def test_of_arrays_in_memory_only_the_rows_asked_for_travel(tables):
+    arrays, mapped = tables
+    big = np.repeat(arrays[0], 100, axis=0)
+    source = FeatureRows([big], (6,)).select(np.array([4000, 3, 1200]))
+    sent = pickle.dumps(source)
+    assert len(sent) < 2000 < big.nbytes
+    np.testing.assert_array_equal(pickle.loads(sent).read(), big[[4000, 3, 1200]])
+    mixed = FeatureRows([arrays[0], mapped[1]], (6, 4), np.array([9, 2]))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(mixed)).read(), mixed.read())
 
 
 def test_inner_products_are_counted_per_block(tables):

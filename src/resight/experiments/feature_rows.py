@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,8 @@ class FeatureRows:
     Parameters
     ----------
     parts : sequence of arrays (n, d_i)
-        Memory-mapped tables travel to other processes as file names, other arrays by value.
+        To other processes go names of files where all of them are mapped from files, whole or
+        some rows that lie side by side; otherwise the rows of `index`, by value.
     blocks : sequence of int
         Widths that are normalised separately, over all parts.
     index : int array, optional
@@ -76,21 +77,41 @@ class FeatureRows:
         return fitted
 
     def __getstate__(self) -> dict[str, Any]:
-        parts = [_file_of(part) or np.asarray(part) for part in self.parts]
-        return {"parts": parts, "blocks": self.blocks, "index": self.index}
+        places = [_place_of(part) for part in self.parts]
+        if None not in places:
+            return {"parts": places, "blocks": self.blocks, "index": self.index}
+        parts = [part[self.index] for part in self.parts]
+        return {"parts": parts, "blocks": self.blocks, "index": np.arange(len(self))}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.parts = tuple(
-            np.load(part, mmap_mode="r", allow_pickle=False) if isinstance(part, str) else part
-            for part in state["parts"]
+            part.rows() if isinstance(part, _Place) else part for part in state["parts"]
         )
         self.blocks, self.index = state["blocks"], state["index"]
 
 
-def _file_of(part: NDArray[Any]) -> str | None:
-    """Return the ``.npy`` file that an array maps as a whole; None for other arrays."""
+class _Place(NamedTuple):
+    """Rows that lie side by side in a ``.npy`` file."""
+
+    file: str
+    first: int
+    n_rows: int
+
+    def rows(self) -> NDArray[Any]:
+        table: NDArray[Any] = np.load(self.file, mmap_mode="r", allow_pickle=False)
+        return table[self.first : self.first + self.n_rows]
+
+
+def _place_of(part: NDArray[Any]) -> _Place | None:
+    """Return where the rows of an array lie in the file that it maps; None for other arrays."""
     file = str(part.filename) if isinstance(part, np.memmap) else ""
     if not file.endswith(".npy"):
         return None
-    again = np.load(file, mmap_mode="r", allow_pickle=False)
-    return file if again.shape == part.shape and again.dtype == part.dtype else None
+    whole = part
+    while isinstance(whole.base, np.memmap):
+        whole = whole.base
+    first, inside = divmod(part.ctypes.data - whole.ctypes.data, whole.strides[0])
+    place = _Place(file, first, len(part))
+    again = place.rows()
+    same = (again.shape, again.strides, again.dtype) == (part.shape, part.strides, part.dtype)
+    return place if same and inside == 0 else None
