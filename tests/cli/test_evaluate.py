@@ -67,6 +67,9 @@ def test_own_vectors_and_a_configuration_file(tmp_path, capsys):
         (["evaluate", "grid", "--learner", "kxqdaa"], "did you mean 'kxqda'"),
         (["evaluate", "nowhere"], "nowhere"),
         (["evaluate", "grid", "--param", "kxqda.reg"], "name=value"),
+        (["evaluate", "grid", "--param", "kxqda.reg=abc"], "must be a float"),
+        (["evaluate", "--features", "x.csv", "--mirror"], "nothing is described"),
+        (["evaluate", "--features", "x.csv", "--cluster", "tcp://h:1"], "nothing is described"),
     ],
 )
 def test_wrong_calls_say_what_to_do(words, says, capsys):

@@ -50,6 +50,22 @@ def test_impossible_questions_are_refused(own, capsys, more, says):
     assert says in capsys.readouterr().err
 
 
+def test_what_was_measured_is_kept_when_a_question_is_refused(own, capsys):
+    folder, words = own
+    out = folder / "refused"
+    assert main([*words, "--people", "10,400", "--out", str(out)]) == 1
+    captured = capsys.readouterr()
+    assert "only 22 training people" in captured.err
+    assert "k-XQDA" in captured.out
+    assert json.loads((out / "result.json").read_text())["runs"]
+
+
+def test_more_inner_products_than_memory_allows_are_refused(own, capsys, monkeypatch):
+    monkeypatch.setattr("resight.experiments.studies.GRAM_LIMIT", 1000)
+    assert main([*own[1], "--curve"]) == 1
+    assert "too many; evaluate a part of the people" in capsys.readouterr().err
+
+
 def test_sizes_that_are_no_numbers(own, capsys):
     assert main([*own[1], "--people", "many"]) == 2
     assert "write numbers" in capsys.readouterr().err

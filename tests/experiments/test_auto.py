@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -101,6 +102,22 @@ def test_a_budget_too_small_for_one_setting_is_refused(data):
     X, persons, cameras = data
     with pytest.raises(InputError, match="give more seconds"):
         resight.AutoKXQDA(budget=1e-9).fit(X, persons, cameras)
+
+
+def test_a_budget_that_ends_the_search_early_is_said(data, monkeypatch):
+    X, persons, cameras = data
+    clock = itertools.count()
+    monkeypatch.setattr("resight.experiments.search.time.monotonic", lambda: next(clock))
+    with pytest.warns(UserWarning, match=r"the budget of 40 s was over in stage 'kernel' after 1"):
+        resight.AutoKXQDA(budget=40).fit(X, persons, cameras)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "says"), [([5, 15], "of each descriptor"), ([(5,), (2,)], "add up to 7 features")]
+)
+def test_blocks_that_do_not_fit_are_refused(data, blocks, says):
+    with pytest.raises(InputError, match=says):
+        resight.AutoKXQDA(blocks=blocks).fit(*data)
 
 
 def test_a_setting_that_does_not_fit_is_refused(data, learner):

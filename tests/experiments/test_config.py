@@ -22,6 +22,23 @@ def test_learners_and_their_parameters_are_checked_before_any_work():
         checked_config({"dataset": "x", "params": {"xqda": {"reg": 1e-3}}}).plans()
 
 
+@pytest.mark.parametrize(
+    ("learner", "name", "value"),
+    [("kxqda", "reg", "abc"), ("kxqda", "landmarks", 0), ("auto", "n_folds", 1)],
+)
+def test_values_out_of_range_are_refused_before_any_work(learner, name, value):
+    given = {"dataset": "x", "learners": [learner], "params": {learner: {name: value}}}
+    with pytest.raises(InputError, match=rf"learner '{learner}': The '{name}' parameter .* must"):
+        checked_config(given).plans()
+
+
+@pytest.mark.parametrize("params", [{"reg": 1e-3}, {"width": 2.0}, {"reg": 1e-3, "landmarks": 9}])
+def test_what_is_chosen_by_cross_validation_cannot_be_given(params):
+    given = {"dataset": "x", "learners": ["kxqda:cv"], "params": {"kxqda": params}}
+    with pytest.raises(InputError, match=r"'kxqda:cv' chooses (reg|width) itself"):
+        checked_config(given).plans()
+
+
 def test_versions_and_rerankings_become_plans():
     plans = checked_config(
         {"dataset": "x", "learners": ["kxqda:cv", "xqda"], "rerank": ["k-reciprocal"]}

@@ -44,6 +44,15 @@ def test_a_trial_equals_ranking_by_hand(data):
     assert trials[1].rank(1) == pytest.approx(np.mean(found))
 
 
+@pytest.mark.parametrize(
+    ("learner", "params"), [("xqda", {"solver": "svd"}), ("kissme", {"psd": False})]
+)
+def test_metrics_without_an_embedding_are_measured_by_their_distances(data, learner, params):
+    sightings, X, protocol = data
+    trials = run(sightings, protocol, GramSpace([X]), [Plan(learner, params=params)])[0]
+    assert np.mean([trial.rank(1) for trial in trials]) > 0.2
+
+
 def test_processes_do_not_change_results(data):
     sightings, X, protocol = data
     space = GramSpace([X])

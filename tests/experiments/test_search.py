@@ -127,8 +127,10 @@ def test_when_the_budget_ends_whole_folds_count(data, monkeypatch):
     clock = iter(range(10_000))
     monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
     limited = search(data, budget=3.5)  # over in the second of two settings' second fold
+    assert limited.stopped is None
     assert limited.run(SOME[:2]).fusion == "concatenate"
     assert [len(one.scores) for one in limited.tried] == [1, 1]
+    assert "over in stage 'kernel' after 1 of" in (limited.stopped or "")
 
 
 def test_too_few_people_name_the_minimum(data):

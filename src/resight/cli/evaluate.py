@@ -95,22 +95,29 @@ def evaluate(
         for plan in checked.plans():
             require_fixed(plan)
     found = _evaluate(checked, store, jobs or os.cpu_count() or 1, cluster)
+    refusal = None
     if calibrate or curve or sizes:
+        from resight.errors import InputError
         from resight.experiments.studies import add_studies
 
-        add_studies(
-            found,
-            _feature_sets(found, checked, store),
-            checked.plans(),
-            calibrate=calibrate,
-            curve=curve or bool(sizes),
-            sizes=sizes,
-            n_jobs=jobs or os.cpu_count() or 1,
-        )
+        try:
+            add_studies(
+                found,
+                _feature_sets(found, checked, store),
+                checked.plans(),
+                calibrate=calibrate,
+                curve=curve or bool(sizes),
+                sizes=sizes,
+                n_jobs=jobs or os.cpu_count() or 1,
+            )
+        except InputError as error:  # what was measured is printed and kept all the same
+            refusal = error
     _print(found, json)
     if out is not None:
         n_explained = 0 if checked.features is not None else explain
         _save(found, out, store, n_explained, checked.mirror)
+    if refusal is not None:
+        raise refusal
     if found.failures:
         for failure in found.failures[:20]:
             say(f"left out: {failure.path}: {failure.reason}")
@@ -129,6 +136,12 @@ def _evaluate(settings: EvaluateConfig, store: Path, jobs: int, cluster: str | N
     splits = str(settings.splits) if settings.splits else None
     if settings.features is not None:
         from resight.experiments.vectors import load_vectors
+
+        if cluster is not None or settings.mirror:
+            raise InputError(
+                "--cluster and --mirror are about describing images; with --features nothing is "
+                "described, so leave them out"
+            )
 
         vectors, sightings = load_vectors(settings.features, labels=settings.dataset)
         return evaluate_vectors(
@@ -197,7 +210,7 @@ def _print(found: Evaluation, as_json: bool) -> None:
         print_json(found.result)
         return
     from resight.experiments.studies import studies_text
-    from resight.experiments.tables import advice, results_table
+    from resight.experiments.tables import notes, results_table
 
     protocol = found.result["protocol"]
     print(
@@ -206,7 +219,7 @@ def _print(found: Evaluation, as_json: bool) -> None:
         f"{protocol['gallery']} in the gallery"
     )
     print(results_table(found.result))
-    for more in (advice(found.result), studies_text(found)):
+    for more in (*notes(found.result), studies_text(found)):
         if more:
             print(f"\n{more}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from itertools import pairwise
 from numbers import Integral, Real
@@ -99,7 +100,7 @@ class AutoKXQDA(MetricLearner):
         self.setting = setting
 
     def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
-        descriptors = [tuple(widths) for widths in self.blocks or [(X.shape[1],)]]
+        descriptors = _descriptors(self.blocks, X.shape[1])
         flat = tuple(width for widths in descriptors for width in widths)
         self.normalizer_ = BlockNormalizer(flat).fit(X)
         self.ends_ = np.cumsum([0, *(sum(widths) for widths in descriptors)]).tolist()
@@ -126,6 +127,8 @@ class AutoKXQDA(MetricLearner):
             pairs=False,
         )
         setting = search.run()
+        if search.stopped is not None:
+            warnings.warn(search.stopped, UserWarning, stacklevel=4)
         self.candidates_ = [one.as_dict() for one in search.tried]
         return setting
 
@@ -159,6 +162,26 @@ class AutoKXQDA(MetricLearner):
             for kernel, coef, offset in zip(self.kernels_, self.coefs_, self.offsets_, strict=True)
         ]
         return np.concatenate(parts, axis=1)
+
+
+def _descriptors(blocks: Sequence[Sequence[int]] | None, n_features: int) -> list[tuple[int, ...]]:
+    """Return the widths of the blocks of each descriptor; they must add up to the features."""
+    if blocks is None:
+        return [(n_features,)]
+    try:
+        descriptors = [tuple(int(width) for width in widths) for widths in blocks]
+    except TypeError:
+        raise InputError(
+            f"blocks={blocks!r}; give the widths of the blocks of each descriptor, such as "
+            f"[({n_features},)] for one descriptor of one block"
+        ) from None
+    total = sum(map(sum, descriptors))
+    if total != n_features:
+        raise InputError(
+            f"blocks add up to {total} features, but X has {n_features}; give the blocks of all "
+            "descriptors, in the order of their columns"
+        )
+    return descriptors
 
 
 def _checked(given: dict[str, Any], n_descriptors: int) -> Setting:

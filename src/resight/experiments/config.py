@@ -64,8 +64,21 @@ class EvaluateConfig(BaseModel):
         if version == "":
             return Plan(name, params=params)
         if version == "cv" and name == "kxqda":
+            _refuse_chosen(word, params)
             return Plan(name, "cv", params, CV, CV_FOLDS)
         raise InputError(f"{word!r}: ':cv' is for kxqda; write {name!r} for its defaults")
+
+
+def _refuse_chosen(word: str, params: dict[str, Any]) -> None:
+    """Refuse parameters that cross-validation would overwrite."""
+    regulariser = {"reg", "reg_form"}  # all that is chosen through landmarks
+    chosen = regulariser if params.get("landmarks") else regulariser | {"kernel", "width", "degree"}
+    given = sorted(chosen & set(params))
+    if given:
+        raise InputError(
+            f"{word!r} chooses {given[0]} itself, but {given[0]}={params[given[0]]} is given; "
+            "leave out the parameter, or ':cv'"
+        )
 
 
 def read_config(path: Path) -> dict[str, Any]:

@@ -36,7 +36,9 @@ class LearnerSpec:
     params: dict[str, Any] = field(default_factory=dict)
 
     def make(self, **changes: Any) -> MetricLearner:
-        """Make a new learner; unknown parameters are refused with the valid ones."""
+        """Make a new learner; unknown parameters and wrong values are refused."""
+        from sklearn.utils._param_validation import InvalidParameterError
+
         module, name = self.home.split(":")
         cls = getattr(import_module(f"resight.{module}"), name)
         learner: MetricLearner = cls()
@@ -45,6 +47,10 @@ class LearnerSpec:
             if key not in allowed:
                 raise unknown_name(f"parameter of learner {self.name!r}", key, allowed)
         learner.set_params(**{**self.params, **changes})
+        try:
+            learner._validate_params()
+        except InvalidParameterError as error:
+            raise InputError(f"learner {self.name!r}: {error}") from None
         return learner
 
 

@@ -209,7 +209,8 @@ def _auto_trial(
     seconds = time.perf_counter() - start
     rankings = rank_directions(sightings, protocol, split, between, plan.rerank)
     table = [tried.as_dict() for tried in search.tried]
-    return Trial(rankings, setting.as_dict(), seconds, table)
+    stopped = () if search.stopped is None else (search.stopped,)
+    return Trial(rankings, setting.as_dict(), seconds, table, stopped)
 
 
 def _test_distances(
@@ -220,7 +221,10 @@ def _test_distances(
         squares = products.test_squares
         return _lookup(squares[:, None] + squares[None, :] - 2.0 * products.test_self)
     fitted, rows = fit_in_gram_space(learner, products, persons, cameras)
-    embedding = fitted.transform(rows)
+    try:
+        embedding = fitted.transform(rows)
+    except InputError:  # an indefinite metric has distances, but no embedding
+        return lambda a, b: fitted.distances(rows[a], rows[b])
     return lambda a, b: squared_euclidean(embedding[a], embedding[b])
 
 

@@ -117,6 +117,12 @@ class Search:
         Draws the folds.
     pairs : bool
         Whether a metric for each pair of cameras may be chosen.
+
+    Attributes
+    ----------
+    tried : list of Tried
+    stopped : str or None
+        Where the budget ended the search, if it did.
     """
 
     def __init__(
@@ -145,6 +151,7 @@ class Search:
         self.held = [np.unique(self.persons[held]) for _, held in self.folds]
         self.n_folds, self.pairs = n_folds, pairs
         self.tried: list[Tried] = []
+        self.stopped: str | None = None
         self._end = None if budget is None else time.monotonic() + budget
         self._budget = budget
 
@@ -190,6 +197,7 @@ class Search:
         for number in range(len(self.folds)):
             ran = self._run_fold(number, left)
             if len(ran) < len(left):  # the budget is over: count whole folds only
+                self._note_stop(stage, number)
                 for one in ran if number else []:
                     one.scores.pop()
                 left = (left if number else ran) if best is None else []
@@ -201,6 +209,14 @@ class Search:
                 left = [one for one in left if one.ahead_of(best)[0] > 0.0]
         self.tried += [one for one in runners if one.scores]
         return left
+
+    def _note_stop(self, stage: str, folds: int) -> None:
+        """Remember the first stage that the budget cut short."""
+        if self.stopped is None:
+            self.stopped = (
+                f"the budget of {self._budget:g} s was over in stage {stage!r} after {folds} of "
+                f"{len(self.folds)} folds; what was found until then is used"
+            )
 
     def _run_fold(self, number: int, runners: list[Tried]) -> list[Tried]:
         """Score settings on one fold until the budget is over; return those that were."""

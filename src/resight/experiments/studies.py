@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from resight.errors import InputError
 from resight.experiments.confidence import confidence
 from resight.experiments.curve import curve_table, learning_curve
+from resight.experiments.direct import GRAM_LIMIT
 from resight.experiments.evaluate import Evaluation, gram_space
+from resight.experiments.feature_rows import FeatureRows
 from resight.experiments.features import Features
 from resight.experiments.runner import Plan
 from resight.experiments.tables import markdown_table
@@ -28,6 +31,13 @@ def add_studies(
     """
     runs = iter(evaluation.result["runs"])
     for features in feature_sets:
+        source = FeatureRows(features.parts, features.blocks)
+        if source.gram_bytes > GRAM_LIMIT:
+            raise InputError(
+                f"--calibrate and --curve fit many models in Gram space, for which {len(source):,} "
+                f"sightings ({source.gram_bytes / 1e9:.0f} GB of inner products) are too many; "
+                "evaluate a part of the people"
+            )
         space = gram_space(features)
         for plan in plans:
             run = next(runs)

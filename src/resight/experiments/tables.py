@@ -20,7 +20,19 @@ def results_table(result: dict[str, Any]) -> str:
     return markdown_table(("learner", *HEADINGS), rows)
 
 
-def advice(result: dict[str, Any]) -> str | None:
+def notes(result: dict[str, Any]) -> list[str]:
+    """Return what must be said beside the table of a result document."""
+    found = [_reranking_note(result), _learning_note(result)]
+    return [note for note in found if note is not None]
+
+
+def _reranking_note(result: dict[str, Any]) -> str | None:
+    if not any(run["rerank"] for run in result["runs"]):
+        return None
+    return "Re-ranked rows are post-processed with the whole gallery; compare them with each other."
+
+
+def _learning_note(result: dict[str, Any]) -> str | None:
     """Say so where nothing that was learned is better than plain Euclidean distances."""
     rank1 = {True: -1.0, False: -1.0}  # by whether it learns nothing
     for run in result["runs"]:
