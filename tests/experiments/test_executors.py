@@ -257,10 +257,14 @@ def test_a_folder_workers_do_not_share(dask: Any, tmp_path: Path) -> None:
     dask.worker()
     with resight.cluster(dask.address, timeout=60) as executor:
         executor.check_shared(tmp_path, Path(__file__))
-        with pytest.raises(ClusterError, match=r"cannot write to .*elsewhere.*--send-files"):
-            executor.check_shared(tmp_path / "elsewhere", None)
-        with pytest.raises(ClusterError, match=r"cannot read .*gone.png.*--send-files"):
+        with pytest.raises(
+            ClusterError, match=r"cannot write to .*elsewhere.*extract --send-files"
+        ):
+            executor.check_shared(tmp_path / "elsewhere", Path(__file__))
+        with pytest.raises(ClusterError, match=r"cannot read .*gone.png.*extract --send-files"):
             executor.check_shared(tmp_path, tmp_path / "gone.png")
+        with pytest.raises(ClusterError, match=r"cannot write to .*under the same path$"):
+            executor.check_shared(tmp_path / "elsewhere", None)  # there is nothing to send
 
 
 @pytest.mark.cluster

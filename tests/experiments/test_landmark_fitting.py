@@ -154,6 +154,25 @@ def test_what_is_refused(data, tmp_path):
         fit_landmark_model(job_of(data, landmarks=10**6), tmp_path)
 
 
+def test_workers_must_share_the_store(data, tmp_path):
+    """It is refused before anything is read or written."""
+
+    class Sent(InProcess):
+        send_files = True
+
+    class Elsewhere(InProcess):
+        def check_shared(self, folder, file):
+            raise ResightError(f"cannot write to {folder}")
+
+    job = job_of(data)
+    with pytest.raises(InputError, match=r"send_files=True.*store folder that all workers can wri"):
+        fit_landmark_model(job, tmp_path / "store", Sent())
+    with pytest.raises(ResightError, match=r"cannot write to .*store$"):
+        fit_landmark_model(job, tmp_path / "store", Elsewhere())
+    assert list((tmp_path / "store").iterdir()) == []
+    assert not hasattr(job.learner, "landmarks_")
+
+
 @pytest.fixture
 def scheduler():
     """Give the address of a Dask scheduler with one worker, in processes of their own."""

@@ -17,6 +17,11 @@ from resight.experiments.executors import Executor
 
 Value = TypeVar("Value")
 
+_SEND = (
+    ", or run `resight extract --send-files`, which sends file contents, and then this command "
+    "without --cluster"
+)
+
 
 class ClusterError(ResightError):
     """The cluster cannot do the work: not reachable, no workers, or workers that differ."""
@@ -99,7 +104,10 @@ class ClusterExecutor(Executor):
             raise ClusterError(self._no_workers(self.patience))
 
     def check_shared(self, folder: Path, file: Path | None) -> None:
-        """Refuse to start when some worker cannot write to `folder` or read `file`."""
+        """Refuse to start when some worker cannot write to `folder` or read `file`.
+
+        With a file, descriptors are extracted: that can be done by sending contents instead.
+        """
         if self.send_files:
             return
         shared, image = str(folder), "" if file is None else str(file)
@@ -114,8 +122,8 @@ class ClusterExecutor(Executor):
         for worker, what in self._ask_workers(unseen).items():
             if what:
                 raise ClusterError(
-                    f"worker {worker} cannot {what}. Mount that folder there under the same path, "
-                    "or send file contents instead (--send-files)"
+                    f"worker {worker} cannot {what}. Mount that folder there under the same path"
+                    + (_SEND if file is not None else "")
                 )
 
     def close(self) -> None:

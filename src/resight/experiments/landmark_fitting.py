@@ -175,17 +175,26 @@ def fit_landmark_model(
 
     Raises
     ------
+    InputError
+        When workers are sent file contents: sums and landmarks lie in a folder that all share.
     ResightError
         When a chunk fails again and again, or its worker dies each time: sums without it would
         be those of other data.
     """
     workers = InProcess() if executor is None else executor
+    if workers.send_files:
+        raise InputError(
+            "these workers are sent file contents (send_files=True), but a landmark fit needs a "
+            f"store folder that all workers can write, here {store}. Mount it on every worker and "
+            "leave send_files out, or fit on this machine; features that were extracted are kept"
+        )
     folder = store.absolute() / f"landmarks-{job.digest}"
+    store.mkdir(parents=True, exist_ok=True)
+    workers.check_shared(store.absolute(), None)
     job.place()
     if not (folder / "model").exists():
         folder.mkdir(parents=True, exist_ok=True)
         job.model.save(folder / "model")
-    workers.check_shared(folder, None)
     chunks = job.chunks()
     with progress("summing up landmark features", len(job.source)) as advance:
         for outcome in run(workers, write_sums, chunks, lambda one: job.arguments(one, folder)):
