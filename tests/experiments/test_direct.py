@@ -12,7 +12,8 @@ from resight.experiments.candidates import CV
 from resight.experiments.direct import needs_direct, run_direct
 from resight.experiments.feature_rows import FeatureRows
 from resight.experiments.gram import GramSpace
-from resight.experiments.runner import Plan, run
+from resight.experiments.runner import Plan, ranked, run
+from resight.learners.kxqda import KXQDA
 from resight.protocols import Protocol, Split, half_half
 
 BLOCKS = (25, 15)
@@ -49,6 +50,25 @@ def test_it_equals_gram_space(data, learner):
     assert [trial.map for trial in found] == pytest.approx(
         [trial.map for trial in expected], abs=2e-3
     )
+
+
+def test_chi_square_kernels_are_measured_on_raw_descriptors(data):
+    sightings, X, _ = data
+    histograms = np.abs(X)
+    source = FeatureRows([histograms], BLOCKS)
+    plan = Plan("kxqda", params={"kernel": "chi2-rbf", "reg": 1e-2, "reg_form": "relative"})
+    assert needs_direct(plan, source)
+    protocol = half_half(sightings, n_splits=1)
+    (trial,) = run_direct(sightings, protocol, source, [plan], fingerprint="x")[0]
+    split = protocol.splits[0]
+    learner = KXQDA(**plan.params, precision="float32")
+    learner.fit(
+        histograms[split.train], sightings.persons[split.train], sightings.cameras[split.train]
+    )
+    query, gallery = split.directions[0]
+    D = learner.distances(histograms[query], histograms[gallery])
+    expected = ranked(sightings, protocol, query, gallery, D).result
+    assert trial.rankings[0].result.rank(1) == pytest.approx(expected.rank(1))
 
 
 def test_junk_and_the_own_camera_are_ignored_as_in_gram_space(data):

@@ -115,11 +115,11 @@ def stated_in_split(
     train, test = split.train, split.test
     with threadpool_limits(1):
         folds = gram_distances(
-            learner, space, train, persons[train], cameras[train], plan.spec.normalize
+            learner, space, train, persons[train], cameras[train], plan.normalize
         )
         calibration = calibrate(folds, persons[train], cameras[train])
         everything = np.arange(len(space))
-        fit = gram_distances(learner, space, everything, persons, cameras, plan.spec.normalize)
+        fit = gram_distances(learner, space, everything, persons, cameras, plan.normalize)
         distances = fit(train, test)
     place = np.full(len(sightings), -1)
     place[test] = np.arange(len(test))

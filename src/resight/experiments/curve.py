@@ -141,7 +141,7 @@ def _of_split(
     everything = np.arange(len(space))
     learner = plan.spec.make(**plan.params)
     persons, cameras = sightings.persons, sightings.cameras
-    fit = gram_distances(learner, space, everything, persons, cameras, plan.spec.normalize)
+    fit = gram_distances(learner, space, everything, persons, cameras, plan.normalize)
     people = _people(sightings, split.train)
     found: dict[int, list[Trial]] = {size: [] for size in sizes}
     with threadpool_limits(1):

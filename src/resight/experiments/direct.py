@@ -1,4 +1,4 @@
-"""Splits too large for Gram space, and landmarks: features are read, and only what is ranked kept.
+"""Splits too large for Gram space, landmarks, and kernels that are no function of inner products.
 
 Gram space holds the inner products of all sightings with all others. Here a learner is fitted on
 the normalised features of the training rows, and embeddings of the gallery are made and compared
@@ -29,6 +29,7 @@ from resight.experiments.landmark_fitting import LandmarkJob, fit_landmark_model
 from resight.experiments.registry import AUTO
 from resight.experiments.runner import Plan, Ranked, Trial, ranked
 from resight.experiments.selection import Choice, choose
+from resight.kernels import NON_NEGATIVE
 from resight.learners._base import squared_euclidean
 from resight.learners.kxqda import KXQDA
 from resight.model import Model
@@ -44,7 +45,11 @@ _CHOICE_ROWS = 4000  # sightings on which a large exact model chooses its settin
 
 def needs_direct(plan: Plan, source: FeatureRows) -> bool:
     """Tell whether a plan is measured here rather than in Gram space."""
-    return source.gram_bytes > GRAM_LIMIT or plan.params.get("landmarks") is not None
+    return (
+        source.gram_bytes > GRAM_LIMIT
+        or plan.params.get("landmarks") is not None
+        or plan.params.get("kernel") in NON_NEGATIVE
+    )
 
 
 def run_direct(
@@ -88,7 +93,8 @@ def _check(plan: Plan, source: FeatureRows) -> None:
     if plan.rerank == "k-reciprocal":
         raise InputError(
             f"k-reciprocal re-ranking needs all distances within the gallery, for which {size} "
-            "are too many or landmarks are used; leave it out, or use cross-view"
+            "are too many, or landmarks or a chi-square kernel are used; leave it out, or use "
+            "cross-view"
         )
 
 
@@ -149,7 +155,7 @@ class _Work:
         if "precision" in learner.get_params():
             learner.set_params(precision="float32")  # as in Gram space
         model = Model((), learner, normalize=False)
-        if self.plan.spec.normalize:
+        if self.plan.normalize:
             model.normalizer = training.normalizer()
         rows = training.read()
         for start in range(0, len(rows), 2048):  # in place: one copy of the training rows is enough
@@ -160,7 +166,7 @@ class _Work:
     def _fitted_by_landmarks(
         self, training: FeatureRows, learner: KXQDA, workshop: _Workshop
     ) -> Model:
-        model = Model((), learner, normalize=self.plan.spec.normalize)
+        model = Model((), learner, normalize=self.plan.normalize)
         job = LandmarkJob(
             training,
             self.persons,

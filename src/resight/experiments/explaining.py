@@ -48,7 +48,7 @@ def explain_matches(
     trial = run.trials[0]
     result, query, gallery, *_ = trial.rankings[0]
     learner = run.plan.spec.make(**trial.params)
-    model = Model(run.descriptors, learner, mirror=mirror, normalize=run.plan.spec.normalize)
+    model = Model(run.descriptors, learner, mirror=mirror, normalize=run.plan.normalize)
     persons, cameras = found.sightings.persons, found.sightings.cameras
     model.fit(features[train], persons[train], cameras[train])
     references = _some(gallery)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from resight.errors import InputError, unknown_name
+from resight.kernels import NON_NEGATIVE
 
 if TYPE_CHECKING:
     from resight.learners._base import MetricLearner
@@ -34,6 +35,10 @@ class LearnerSpec:
     home: str
     normalize: bool = True
     params: dict[str, Any] = field(default_factory=dict)
+
+    def normalizes(self, params: Mapping[str, Any]) -> bool:
+        """Whether descriptors are block-normalised first; chi-square kernels need them raw."""
+        return self.normalize and params.get("kernel") not in NON_NEGATIVE
 
     def make(self, **changes: Any) -> MetricLearner:
         """Make a new learner; unknown parameters and wrong values are refused."""

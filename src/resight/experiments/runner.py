@@ -53,6 +53,11 @@ class Plan:
         """The registered learner."""
         return learner_spec(self.learner)
 
+    @property
+    def normalize(self) -> bool:
+        """Whether descriptors are block-normalised first."""
+        return self.spec.normalizes(self.params)
+
 
 class Ranked(NamedTuple):
     """The rankings of one direction, and the sightings (rows of the dataset) that were ranked."""
@@ -169,7 +174,7 @@ def _trial(
         params |= choice.best.params()
         table = choice.table()
     learner = plan.spec.make(**params)
-    key = (plan.spec.normalize, isinstance(learner, Euclidean))
+    key = (plan.normalize, isinstance(learner, Euclidean))
     if key not in known:
         known[key] = space.products(split.train, split.test, normalize=key[0], between_test=key[1])
     with warnings.catch_warnings(record=True) as caught:
