@@ -1,30 +1,37 @@
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 
 import resight
-from resight import KXQDA, XQDA
+from resight import KXQDA, MLAPG, XQDA, AutoKXQDA
 from resight.errors import InputError
 from resight.evaluation.reliability import Reliability
+from resight.experiments import calibrating
 from resight.experiments.calibrating import (
     add_calibration,
     calibrate,
     calibrate_model,
     held_out_rankings,
+    iterates,
     people_seen_twice,
+    unfitted,
 )
+from resight.experiments.registry import ITERATIVE, LEARNERS, learner_spec
 from resight.learners.euclidean import Euclidean
 from resight.model import Model
 
 
-def sightings(n_people, seed=0, noise=1.6, shots=1):
+def sightings(n_people, seed=0, noise=1.6, shots=1, width=40):
     """People as points, seen by two cameras of which one turns them."""
     rng = np.random.default_rng(seed)
     persons = np.tile(np.arange(n_people), 2 * shots)
     cameras = np.repeat([0, 1], n_people * shots)
     world = np.random.default_rng(100)
-    turned = np.stack([np.eye(40), np.linalg.qr(world.normal(size=(40, 40)))[0]])
+    away = np.linalg.qr(world.normal(size=(width, width)))[0][:40]
+    turned = np.stack([np.eye(40, width), away])
     who = rng.normal(size=(n_people, 40)) * np.linspace(2.0, 0.2, 40)
     X = np.einsum("ij,ijk->ik", who[persons], turned[cameras])
     return X + noise * 0.3 * rng.normal(size=X.shape), persons, cameras
@@ -100,15 +107,82 @@ def test_every_kind_of_learner_is_calibrated(learner):
     np.testing.assert_allclose(stated.sum(axis=1), 1.0)
 
 
+@pytest.mark.parametrize("name", [name for name in LEARNERS if name != "euclidean"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_gram_space_and_features_give_the_same_rankings(name):
+    X, persons, cameras = sightings(30, width=100)
+    spec = learner_spec(name)
+    learner = spec.make(**({"n_repeats": 1} if name == "auto" else {}))
+    model = Model((), learner, normalize=spec.normalize).fit(X, persons, cameras)
+    gram = calibrating._distances_of(model, X, persons, cameras)
+    features = calibrating._model_distances(model, X, persons, cameras)
+    assert gram.__code__ is not features.__code__
+    fast, slow = (list(held_out_rankings(one, persons, cameras, 5)) for one in (gram, features))
+    for one, other in zip(fast, slow, strict=True):
+        tolerance = 1e-5 * other.distances.mean()
+        np.testing.assert_allclose(one.distances, other.distances, rtol=0, atol=tolerance)
+
+
 def test_gram_space_and_features_give_the_same_calibration():
     X, persons, cameras = sightings(30)
-    fast = calibrate_model(Model((), KXQDA()).fit(X, persons, cameras), X, persons, cameras)
-    from resight.experiments.calibrating import _model_distances
-
-    model = Model((), KXQDA())
-    slow = calibrate(_model_distances(model, X, persons, cameras), persons, cameras)
+    model = Model((), KXQDA()).fit(X, persons, cameras)
+    fast = calibrate_model(model, X, persons, cameras)
+    slow = calibrate(calibrating._model_distances(model, X, persons, cameras), persons, cameras)
     np.testing.assert_allclose(fast.choice, slow.choice, rtol=0.02)
     np.testing.assert_allclose(fast.tail, slow.tail, rtol=0.02)
+
+
+def test_a_chosen_setting_is_not_chosen_again():
+    X, persons, cameras = sightings(24)
+    learner = AutoKXQDA(n_repeats=1).fit(X, persons, cameras)
+    again = unfitted(learner)
+    assert again.setting == learner.setting_
+    assert not hasattr(again, "setting_")
+    assert again.fit(X, persons, cameras).candidates_ == []
+
+
+def test_learners_that_iterate_are_those_of_the_registry():
+    assert {name for name, spec in LEARNERS.items() if iterates(spec.make())} == set(ITERATIVE)
+
+
+@pytest.mark.parametrize(
+    ("learner", "fits"),
+    [(XQDA(), 6 * 4 * 2), (MLAPG(max_iter=2, tol=1e3), 6)],  # repeats and trend, or neither
+)
+def test_progress_counts_all_fits_and_learners_that_iterate_have_few(learner, fits, monkeypatch):
+    X, persons, cameras = sightings(60)
+    model = Model((), learner).fit(X, persons, cameras)
+    shown = []
+
+    @contextmanager
+    def bar(title, total):
+        shown.append((title, total))
+        yield shown.append
+
+    monkeypatch.setattr(calibrating, "progress", bar)
+    calibrate_model(model, X, persons, cameras)
+    assert shown == [("calibration", fits)] + [1] * fits
+
+
+@pytest.mark.parametrize(
+    ("learner", "width", "refused"),
+    [
+        (KXQDA(), 40, True),
+        (AutoKXQDA(n_repeats=1), 40, True),
+        (XQDA(), 40, False),
+        (XQDA(), 100, True),  # in the span of its rows
+        (Euclidean(), 100, False),
+    ],
+)
+def test_fits_that_would_take_hours_are_not_begun(learner, width, refused, monkeypatch):
+    X, persons, cameras = sightings(24, width=width)
+    model = Model((), learner).fit(X, persons, cameras)
+    monkeypatch.setattr(calibrating, "SIGHTINGS_LIMIT", 47)
+    said = add_calibration(model, X, persons, cameras)
+    assert (model.calibration is None) == refused
+    if refused:
+        assert "48 training sightings are more than the 47" in said
+        assert "fit on fewer people; models learned through landmarks have none either" in said
 
 
 def test_saved_and_loaded_it_states_the_same_bytes(tmp_path):

@@ -5,25 +5,34 @@ camera for each sighting by another. Nobody who is ranked was seen by the metric
 
 These metrics know fewer people than the final one, which is therefore surer than they are. Where
 people suffice, each fold is ranked a second time by a metric that learns from one fold less, and
-the trend is continued to the metric that learns from everybody.
+the trend is continued to the metric that learns from everybody. Learners that iterate are spared
+both that and further divisions into folds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import permutations
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise, permutations
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from resight._files import digest_of
+from resight._progress import progress
 from resight.errors import InputError
 from resight.evaluation.calibration import MIN_PEOPLE, Calibration, HeldOut, too_few
+from resight.experiments.auto import AutoKXQDA
+from resight.experiments.fold import Fold
 from resight.experiments.gram import GramSpace, fit_in_gram_space
 from resight.experiments.selection import person_folds
+from resight.experiments.settings import Setting
 from resight.learners._base import KernelMetricLearner, MetricLearner
+from resight.learners._subspace import PCAMetricLearner
 from resight.learners.euclidean import Euclidean
+from resight.learners.kissme import KISSME
+from resight.learners.nfst import NFST
+from resight.learners.xqda import XQDA
 
 if TYPE_CHECKING:
     from resight.model import Model
@@ -39,10 +48,42 @@ _MAX_FOLDS = 10
 _RANKED = 400  # few people are divided up to four times, until about so many were ranked
 _MIN_GALLERY = 4  # people that a ranking needs for its median
 _TREND_PEOPLE = 50  # with fewer, the noise of the trend is larger than the trend
+_TURNED = (XQDA, KISSME, NFST, PCAMetricLearner)  # turning the coordinates changes nothing there
+
+SIGHTINGS_LIMIT = 5000
+"""Sightings up to which learners are calibrated whose time grows as the cube of their number. An
+exact fit takes half a minute there, so the 20 fits of many people take less than ten."""
+
+
+class Division(NamedTuple):
+    """How people are held out: in how many folds, how often anew, and whether for a trend too."""
+
+    n_folds: int
+    repeats: int
+    trend: bool
+
+    @classmethod
+    def of(cls, people: int, *, once: bool = False) -> Division:
+        """Decide for a number of people seen by two cameras; `once` is the least that will do."""
+        if people < MIN_PEOPLE:
+            raise InputError(too_few(people))
+        n_folds = min(max(_MIN_FOLDS, people // _FOLD_PEOPLE), _MAX_FOLDS)
+        if once:
+            return cls(n_folds, 1, False)
+        return cls(n_folds, min(4, max(1, round(_RANKED / people))), people >= _TREND_PEOPLE)
+
+    @property
+    def fits(self) -> int:
+        """Metrics that are fitted in all."""
+        return self.n_folds * self.repeats * (2 if self.trend else 1)
 
 
 def calibrate(
-    fold_distances: FoldDistances, persons: NDArray[Any], cameras: NDArray[Any]
+    fold_distances: FoldDistances,
+    persons: NDArray[Any],
+    cameras: NDArray[Any],
+    *,
+    once: bool = False,
 ) -> Calibration:
     """Learn a calibration from labelled rows alone.
 
@@ -52,6 +93,8 @@ def calibrate(
         Fits on some rows and returns the distances between others.
     persons, cameras : arrays (N,)
         Of all labelled rows.
+    once : bool
+        Fit one metric for each fold and no more, for learners that take their time.
 
     Raises
     ------
@@ -59,10 +102,7 @@ def calibrate(
         With fewer than 20 people seen by two cameras, or where no two cameras share enough.
     """
     people = people_seen_twice(persons, cameras)
-    if people < MIN_PEOPLE:
-        raise InputError(too_few(people))
-    n_folds = min(max(_MIN_FOLDS, people // _FOLD_PEOPLE), _MAX_FOLDS)
-    repeats = min(4, max(1, round(_RANKED / people)))
+    n_folds, repeats, trend = Division.of(people, once=once)
 
     def rankings(left_out: int) -> list[HeldOut]:
         return [
@@ -80,7 +120,7 @@ def calibrate(
             "people. Label more people that two of the cameras have seen"
         )
     calibration = Calibration.fit(held_out, people)
-    if people < _TREND_PEOPLE:
+    if not trend:
         return calibration
     # Parameters linear in 1 / people: from (k - 2) / k and (k - 1) / k of the people to all.
     return calibration.continued(Calibration.fit(rankings(1), people), step=(n_folds - 2) / n_folds)
@@ -102,21 +142,76 @@ def calibrate_model(
 ) -> Calibration:
     """Learn the calibration of a model from the rows that it is fitted on.
 
-    Inner products are computed once for all folds, unless the kernel is no function of them.
+    Inner products are computed once for all folds, unless the learner needs the features
+    themselves. A setting that was chosen is kept.
+
+    Raises
+    ------
+    InputError
+        Also where the fits would take hours.
     """
+    _refuse_hours(model.learner, features)
+    once = iterates(model.learner)
+    fits = Division.of(people_seen_twice(persons, cameras), once=once).fits
+    distances = _distances_of(model, features, persons, cameras)
+    with progress("calibration", fits) as advance:
+
+        def counted(learn: Rows, held: Rows) -> Floats:
+            found = distances(learn, held)
+            advance(1)
+            return found
+
+        return calibrate(counted, persons, cameras, once=once)
+
+
+def iterates(learner: MetricLearner) -> bool:
+    """Tell whether a learner takes minutes where others take seconds."""
+    return "max_iter" in learner.get_params()
+
+
+def unfitted(learner: MetricLearner) -> MetricLearner:
+    """Copy a learner without what it learned; a setting that it chose is kept."""
+    from sklearn.base import clone
+
+    made: MetricLearner = clone(learner)
+    if isinstance(learner, AutoKXQDA):
+        made.set_params(setting=learner.setting_)
+    return made
+
+
+def _refuse_hours(learner: MetricLearner, features: NDArray[Any]) -> None:
+    n, width = features.shape
+    cubic = isinstance(learner, KernelMetricLearner | AutoKXQDA) or (
+        width > n and not isinstance(learner, Euclidean)
+    )
+    if cubic and n > SIGHTINGS_LIMIT:
+        raise InputError(
+            f"{n:,} training sightings are more than the {SIGHTINGS_LIMIT:,} up to which "
+            f"{type(learner).__name__} is calibrated, by fitting it again 20 times or more. For "
+            "probabilities fit on fewer people; models learned through landmarks have none either"
+        )
+
+
+def _distances_of(
+    model: Model, features: NDArray[Any], persons: NDArray[Any], cameras: NDArray[Any]
+) -> FoldDistances:
+    """Choose between inner products and features."""
     from resight.kernels import OF_PRODUCTS
 
-    learner = model.learner
-    in_memory = getattr(learner, "landmarks", None) is None
-    if isinstance(learner, KernelMetricLearner) and in_memory and learner.kernel in OF_PRODUCTS:
-        blocks = None if model.normalizer is None else model.normalizer.blocks
-        space = GramSpace([features], [blocks])
-        rows = np.arange(len(features))
-        normalize = model.normalizer is not None
-        distances = gram_distances(learner, space, rows, persons, cameras, normalize)
-    else:
-        distances = _model_distances(model, features, persons, cameras)
-    return calibrate(distances, persons, cameras)
+    learner, normalizer = model.learner, model.normalizer
+    if isinstance(learner, AutoKXQDA) and normalizer is None:
+        return _auto_distances(learner, features, persons, cameras)
+    exact = getattr(learner, "landmarks", None) is None
+    kernel = isinstance(learner, KernelMetricLearner) and exact and learner.kernel in OF_PRODUCTS
+    turned = isinstance(learner, _TURNED) and features.shape[1] > len(features)
+    if not kernel and not turned:
+        return _model_distances(model, features, persons, cameras)
+    # Kernels forgive round-off; coordinates in the span of the rows would take it for directions.
+    precision = "float32" if kernel else "float64"
+    blocks = None if normalizer is None else normalizer.blocks
+    space = GramSpace([features], [blocks], precision)
+    rows = np.arange(len(features))
+    return gram_distances(learner, space, rows, persons, cameras, normalizer is not None)
 
 
 def gram_distances(
@@ -145,6 +240,20 @@ def gram_distances(
     return distances
 
 
+def _auto_distances(
+    learner: AutoKXQDA, features: NDArray[Any], persons: NDArray[Any], cameras: NDArray[Any]
+) -> FoldDistances:
+    """Fit the setting that was chosen; the learner normalises, and so do the products."""
+    setting = Setting.from_dict(learner.setting_)
+    parts = [features[:, a:b] for a, b in pairwise(learner.ends_)]
+    spaces = GramSpace(parts, learner.blocks, "float64").descriptors()
+
+    def distances(learn: Rows, held: Rows) -> Floats:
+        return Fold(spaces, learn, held, persons[learn], cameras[learn]).distances(setting)
+
+    return distances
+
+
 def _model_distances(
     model: Model, features: NDArray[Any], persons: NDArray[Any], cameras: NDArray[Any]
 ) -> FoldDistances:
@@ -153,7 +262,7 @@ def _model_distances(
     from resight.model import Model
 
     def distances(learn: Rows, held: Rows) -> Floats:
-        part = Model((), clone(model.learner), normalize=False)
+        part = Model((), unfitted(model.learner), normalize=False)
         if model.normalizer is not None:
             part.normalizer = clone(model.normalizer)
         part.fit(features[learn], persons[learn], cameras[learn])
