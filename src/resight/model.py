@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,9 @@ from resight.errors import InputError
 from resight.learners._base import MetricLearner
 from resight.learners.normalizer import BlockNormalizer
 from resight.modelfiles import SavableMixin
+
+if TYPE_CHECKING:
+    from resight.learners._landmark_fit import LandmarkFit
 
 Floats = NDArray[np.float64]
 
@@ -60,6 +63,23 @@ class Model(SavableMixin):
         self.learner.fit(rows, persons, cameras)
         return self
 
+    def add_people(
+        self, features: ArrayLike, persons: ArrayLike, cameras: ArrayLike | None
+    ) -> Model:
+        """Add people to those that a landmark model was learned from, without their features.
+
+        Normalisation, landmarks and kernel stay those of `fit`. The calibration is dropped: it
+        tells what distances of the old metric mean.
+
+        Parameters
+        ----------
+        features, persons, cameras : as in `fit`
+            All sightings of each new person; see `KXQDA.add_people`.
+        """
+        self._extensible().add_people(self._normalized(features), persons, cameras)
+        self.calibration = None
+        return self
+
     def describe(self, images: Sequence[Path | str | NDArray[np.uint8]]) -> NDArray[np.float32]:
         """Compute the descriptors of images or image files, shape (n, n_features)."""
         if not self.descriptors:
@@ -102,6 +122,17 @@ class Model(SavableMixin):
             parameters,
             self.learner.training_fingerprint_,
         )
+
+    def _extensible(self) -> LandmarkFit:
+        """Return the learner if people can be added to it; refuse otherwise."""
+        learner = self.learner
+        if not (hasattr(learner, "add_people") and hasattr(learner, "statistics_")):
+            raise InputError(
+                "people can be added to a fitted kxqda with landmarks, which keeps sums; this "
+                f"model has {learner!r}. Fit again on all people, with landmarks if more "
+                "are to be added later"
+            )
+        return cast("LandmarkFit", learner)
 
     def _normalized(self, features: ArrayLike) -> NDArray[Any]:
         rows = np.asarray(features)

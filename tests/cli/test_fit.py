@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import resight
 from resight.cli import main
 from resight.datasets.synthetic import draw_cameras
+from resight.experiments import executors
 from resight.gallery import Gallery
 
 
@@ -65,3 +68,94 @@ def test_too_few_people_are_a_note_with_the_number_needed(
 def test_calibration_can_be_left_out(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*words(place, "many", "plain"), "--no-calibrate", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["calibrated"] is False
+
+
+@pytest.fixture(scope="module")
+def growing(place: Path) -> Path:
+    """Sixteen of twenty-four people in one folder, the others in another; a landmark model."""
+    draw_cameras(place / "town", 24, 2, 2, seed=5)
+    for person in sorted((place / "town").glob("*/*")):
+        camera = place / ("early" if person.name <= "0016" else "late") / person.parent.name
+        camera.mkdir(parents=True, exist_ok=True)
+        person.rename(camera / person.name)
+    landmarks = ["--landmarks", "8", "--param", "reg=1e-3"]
+    assert main([*words(place, "early", "landmarks"), *landmarks]) == 0
+    return place
+
+
+def adding(place: Path, data: str, model: str, out: str) -> list[str]:
+    given = ["fit", str(place / data), "--add", str(place / model), "--out", str(place / out)]
+    return [*given, "--store", str(place / "store"), "--jobs", "1"]
+
+
+def test_people_are_added_to_a_landmark_model(
+    growing: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*adding(growing, "late", "landmarks", "more"), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["people"], facts["sightings"], facts["calibrated"]) == (24, 96, False)
+    late = resight.datasets.load(growing / "late")
+    expected, more = resight.load(growing / "landmarks"), resight.load(growing / "more")
+    features = expected.describe(late.files())
+    before = expected.embed(features)
+    expected.add_people(features, late.persons, late.cameras)
+    np.testing.assert_allclose(more.embed(features), expected.embed(features), rtol=1e-9)
+    assert not np.allclose(more.embed(features), before, rtol=1e-3)
+    assert facts["fingerprint"] == more.fingerprint
+    assert main(adding(growing, "late", "landmarks", "again")) == 0
+    assert "kxqda on 96 sightings of 24 people" in capsys.readouterr().out
+
+
+def test_known_people_and_other_models_are_refused(
+    growing: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(adding(growing, "early", "landmarks", "never")) == 1
+    assert "16 people were learned from before" in capsys.readouterr().err
+    assert main([*words(growing, "many", "exact"), "--no-calibrate"]) == 0
+    assert main(adding(growing, "late", "exact", "never")) == 1
+    assert "a fitted kxqda with landmarks" in capsys.readouterr().err
+    resight.load(growing / "landmarks").learner.save(growing / "learner")
+    assert main(adding(growing, "late", "learner", "never")) == 1
+    assert "this KXQDA was fitted on vectors given by the user" in capsys.readouterr().err
+    assert not (growing / "never").exists()
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ["--learner", "kxqda"],
+        ["--landmarks", "8"],
+        ["--param", "reg=1"],
+        ["--descriptor", "gog"],
+        ["--mirror"],
+    ],
+)
+def test_what_the_model_decides_is_not_given_again(
+    growing: Path, capsys: pytest.CaptureFixture[str], option: list[str]
+) -> None:
+    assert main([*adding(growing, "late", "landmarks", "never"), *option]) == 2
+    assert f"the model decides {option[0]}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "text"),
+    [
+        (["--jobs", "1", "--cluster", "tcp://127.0.0.1:9"], 2, "not both"),
+        (["--cluster", "127.0.0.1:9"], 1, "expected tcp://HOST:PORT"),
+        (["--cluster", "tcp://127.0.0.1:9"], 1, "no Dask scheduler answers at tcp://127.0.0.1:9"),
+    ],
+)
+def test_a_cluster_that_is_none(
+    place: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    code: int,
+    text: str,
+) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(executors, "cluster", partial(executors.cluster, timeout=0.5))
+    given = ["fit", str(place / "few"), "--out", str(place / "never"), "--store", str(place / "s")]
+    assert main([*given, *options]) == code
+    assert text in capsys.readouterr().err
+    assert not (place / "never").exists()

@@ -10,11 +10,14 @@ import typer
 
 from resight.cli._common import print_json, say, verb
 
+_SET_BY_MODEL = ("descriptor", "learner", "param", "landmarks", "mirror")
+
 app = verb("Learn a model from labelled sightings and save it.")
 
 
 @app.command()
 def fit(
+    ctx: typer.Context,
     data: Annotated[str, typer.Argument(help="a dataset's name, a folder of images or a CSV")],
     out: Annotated[Path, typer.Option(help="folder of the model")],
     root: Annotated[Path | None, typer.Option(help="where the named dataset lies")] = None,
@@ -30,6 +33,12 @@ def fit(
         typer.Option(
             min=1,
             help="learn kxqda through so many landmark features; chooses reg unless it is given",
+        ),
+    ] = None,
+    add: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MODEL", help="landmark model to which these people are added; --out gets it"
         ),
     ] = None,
     calibrate: Annotated[
@@ -49,28 +58,37 @@ def fit(
     With at least 20 people seen by two cameras the model also learns what its distances mean:
     searches then show probabilities and tell who is probably not in the gallery.
     """
-    from resight import datasets
+    from resight import datasets, load
     from resight.experiments import executors
+    from resight.experiments.adding import add_people
     from resight.experiments.features import FeatureStore
     from resight.experiments.fitting import fit_model
     from resight.experiments.registry import parse_params
 
+    if jobs is not None and cluster is not None:
+        raise typer.BadParameter("give --jobs (this machine) or --cluster, not both")
+    if add is not None:
+        _refuse_given(ctx)
+    sightings = datasets.load(data, root=root)
     workers = (
         executors.local(jobs or os.cpu_count() or 1)
         if cluster is None
         else executors.cluster(cluster)
     )
     with workers:
-        fitted = fit_model(
-            datasets.load(data, root=root),
-            FeatureStore(store),
-            descriptor,
-            learner,
-            parse_params(param or []) | ({} if landmarks is None else {"landmarks": landmarks}),
-            mirror=mirror,
-            executor=workers,
-            calibrate=calibrate,
-        )
+        if add is not None:
+            fitted = add_people(load(add), sightings, FeatureStore(store), workers)
+        else:
+            fitted = fit_model(
+                sightings,
+                FeatureStore(store),
+                descriptor,
+                learner,
+                parse_params(param or []) | ({} if landmarks is None else {"landmarks": landmarks}),
+                mirror=mirror,
+                executor=workers,
+                calibrate=calibrate,
+            )
     fitted.model.save(out)
     facts = {
         "schema": "resight.fit/1",
@@ -94,3 +112,11 @@ def fit(
         print(f"{out}: {learner} on {fitted.n_sightings} sightings of {fitted.n_people} people")
     if fitted.failures:
         raise typer.Exit(1)
+
+
+def _refuse_given(ctx: typer.Context) -> None:
+    """Refuse options that a model to which people are added has decided."""
+    for name in _SET_BY_MODEL:
+        source = ctx.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise typer.BadParameter(f"with --add the model decides --{name}; leave it out")
