@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from resight import KXQDA
 from resight.cli import main
 from resight.datasets.synthetic import draw_cameras
+from resight.experiments import executors
 from resight.model import Model
 
 
@@ -89,6 +91,18 @@ def test_add_by_processes_and_by_nobody(made: Path, tmp_path: Path, run: Any) ->
     assert (code, "expected tcp://HOST:PORT" in err) == (1, True)
     code, out, _ = run(*words, "--jobs", "1", "--json")
     assert (code, json.loads(out)["added"]) == (0, 16)
+
+
+def test_add_without_a_scheduler(
+    made: Path, tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(executors, "cluster", partial(executors.cluster, timeout=0.5))
+    run("gallery", "create", tmp_path / "g", "--model", made / "model")
+    words = ("gallery", "add", tmp_path / "g", made / "cameras")
+    code, out, err = run(*words, "--cluster", "tcp://127.0.0.1:9")
+    assert (code, out) == (1, "")
+    assert "no Dask scheduler answers at tcp://127.0.0.1:9" in err
 
 
 def test_check_fails_on_damage(made: Path, tmp_path: Path, run: Any) -> None:

@@ -18,8 +18,8 @@ from resight.experiments.executors import Executor
 Value = TypeVar("Value")
 
 _SEND = (
-    ", or run `resight extract --send-files`, which sends file contents, and then this command "
-    "without --cluster"
+    ", or send file contents with `resight extract --send-files`; other commands, without "
+    "--cluster, then find the descriptors in the store"
 )
 
 
