@@ -188,16 +188,24 @@ def _across_cameras(cameras: Texts, persons: Texts, people: set[str]) -> set[str
 
 
 def fit_like(like: Any, examples: Examples) -> Any:
-    """Fit k-XQDA on the descriptors of another model, with its settings if it is k-XQDA too."""
-    from sklearn.base import clone
+    """Fit k-XQDA on the descriptors of another model, with its settings if it is k-XQDA too.
 
+    A setting that was chosen is not chosen again. Landmarks are for more sightings than a gallery
+    usually has labels for, so k-XQDA is exact up to the size up to which `fit` is by default.
+    """
+    from resight.experiments.auto import AutoKXQDA
+    from resight.experiments.calibrating import unfitted
+    from resight.learners._landmark_fit import EXACT_LIMIT
     from resight.learners.kxqda import KXQDA
     from resight.model import Model
 
-    learner = clone(like.learner) if isinstance(like.learner, KXQDA) else KXQDA()
-    model = Model(
-        like.descriptors, learner, mirror=like.mirror, normalize=like.normalizer is not None
-    )
+    kept = isinstance(like.learner, KXQDA | AutoKXQDA)
+    learner = unfitted(like.learner) if kept else KXQDA()
+    if isinstance(learner, KXQDA) and len(examples.ids) <= EXACT_LIMIT:
+        learner.set_params(landmarks=None)
+    # Another learner may have had raw descriptors; k-XQDA is to have them normalised.
+    normalize = like.normalizer is not None if kept else True
+    model = Model(like.descriptors, learner, mirror=like.mirror, normalize=normalize)
     return model.fit(examples.features, examples.persons, examples.cameras)
 
 
