@@ -62,7 +62,8 @@ def evaluate(
     ] = 4,
     jobs: Annotated[int | None, typer.Option(min=1, help="processes; one per core")] = None,
     cluster: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler for extraction")
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Dask scheduler for extraction and landmarks"),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
 ) -> None:
