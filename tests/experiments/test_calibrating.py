@@ -17,8 +17,8 @@ from resight.experiments.calibrating import (
     held_out_rankings,
     iterates,
     people_seen_twice,
-    unfitted,
 )
+from resight.experiments.fold_distances import _model_distances, distances_of, unfitted
 from resight.experiments.registry import ITERATIVE, LEARNERS, learner_spec
 from resight.learners.euclidean import Euclidean
 from resight.model import Model
@@ -114,8 +114,8 @@ def test_gram_space_and_features_give_the_same_rankings(name):
     spec = learner_spec(name)
     learner = spec.make(**({"n_repeats": 1} if name == "auto" else {}))
     model = Model((), learner, normalize=spec.normalize).fit(X, persons, cameras)
-    gram = calibrating._distances_of(model, X, persons, cameras)
-    features = calibrating._model_distances(model, X, persons, cameras)
+    gram = distances_of(model, X, persons, cameras)
+    features = _model_distances(model, X, persons, cameras)
     assert gram.__code__ is not features.__code__
     fast, slow = (list(held_out_rankings(one, persons, cameras, 5)) for one in (gram, features))
     for one, other in zip(fast, slow, strict=True):
@@ -127,7 +127,7 @@ def test_gram_space_and_features_give_the_same_calibration():
     X, persons, cameras = sightings(30)
     model = Model((), KXQDA()).fit(X, persons, cameras)
     fast = calibrate_model(model, X, persons, cameras)
-    slow = calibrate(calibrating._model_distances(model, X, persons, cameras), persons, cameras)
+    slow = calibrate(_model_distances(model, X, persons, cameras), persons, cameras)
     np.testing.assert_allclose(fast.choice, slow.choice, rtol=0.02)
     np.testing.assert_allclose(fast.tail, slow.tail, rtol=0.02)
 

@@ -11,8 +11,8 @@ both that and further divisions into folds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import pairwise, permutations
+from collections.abc import Iterator
+from itertools import permutations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,24 +23,16 @@ from resight._progress import progress
 from resight.errors import InputError
 from resight.evaluation.calibration import MIN_PEOPLE, Calibration, HeldOut, too_few
 from resight.experiments.auto import AutoKXQDA
-from resight.experiments.fold import Fold
-from resight.experiments.gram import GramSpace, fit_in_gram_space
+from resight.experiments.fold_distances import FoldDistances, distances_of
 from resight.experiments.selection import person_folds
-from resight.experiments.settings import Setting
 from resight.learners._base import KernelMetricLearner, MetricLearner
-from resight.learners._subspace import PCAMetricLearner
 from resight.learners.euclidean import Euclidean
-from resight.learners.kissme import KISSME
-from resight.learners.nfst import NFST
-from resight.learners.xqda import XQDA
 
 if TYPE_CHECKING:
     from resight.model import Model
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
-FoldDistances = Callable[[Rows, Rows], Floats]
-"""Takes rows to learn from and rows held out; returns distances between the latter."""
 
 _FOLD_PEOPLE = 10  # held out at once, where there are enough: the median needs some
 _MIN_FOLDS = 5  # fewer would judge the final metric by metrics from far fewer people
@@ -48,7 +40,6 @@ _MAX_FOLDS = 10
 _RANKED = 400  # few people are divided up to four times, until about so many were ranked
 _MIN_GALLERY = 4  # people that a ranking needs for its median
 _TREND_PEOPLE = 50  # with fewer, the noise of the trend is larger than the trend
-_TURNED = (XQDA, KISSME, NFST, PCAMetricLearner)  # turning the coordinates changes nothing there
 
 SIGHTINGS_LIMIT = 5000
 """Sightings up to which learners are calibrated whose time grows as the cube of their number. An
@@ -153,7 +144,7 @@ def calibrate_model(
     _refuse_hours(model.learner, features)
     once = iterates(model.learner)
     fits = Division.of(people_seen_twice(persons, cameras), once=once).fits
-    distances = _distances_of(model, features, persons, cameras)
+    distances = distances_of(model, features, persons, cameras)
     with progress("calibration", fits) as advance:
 
         def counted(learn: Rows, held: Rows) -> Floats:
@@ -169,16 +160,6 @@ def iterates(learner: MetricLearner) -> bool:
     return "max_iter" in learner.get_params()
 
 
-def unfitted(learner: MetricLearner) -> MetricLearner:
-    """Copy a learner without what it learned; a setting that it chose is kept."""
-    from sklearn.base import clone
-
-    made: MetricLearner = clone(learner)
-    if isinstance(learner, AutoKXQDA):
-        made.set_params(setting=learner.setting_)
-    return made
-
-
 def _refuse_hours(learner: MetricLearner, features: NDArray[Any]) -> None:
     n, width = features.shape
     cubic = isinstance(learner, KernelMetricLearner | AutoKXQDA) or (
@@ -190,85 +171,6 @@ def _refuse_hours(learner: MetricLearner, features: NDArray[Any]) -> None:
             f"{type(learner).__name__} is calibrated, by fitting it again 20 times or more. For "
             "probabilities fit on fewer people; models learned through landmarks have none either"
         )
-
-
-def _distances_of(
-    model: Model, features: NDArray[Any], persons: NDArray[Any], cameras: NDArray[Any]
-) -> FoldDistances:
-    """Choose between inner products and features."""
-    from resight.kernels import OF_PRODUCTS
-
-    learner, normalizer = model.learner, model.normalizer
-    if isinstance(learner, AutoKXQDA) and normalizer is None:
-        return _auto_distances(learner, features, persons, cameras)
-    exact = getattr(learner, "landmarks", None) is None
-    kernel = isinstance(learner, KernelMetricLearner) and exact and learner.kernel in OF_PRODUCTS
-    turned = isinstance(learner, _TURNED) and features.shape[1] > len(features)
-    if not kernel and not turned:
-        return _model_distances(model, features, persons, cameras)
-    # Kernels forgive round-off; coordinates in the span of the rows would take it for directions.
-    precision = "float32" if kernel else "float64"
-    blocks = None if normalizer is None else normalizer.blocks
-    space = GramSpace([features], [blocks], precision)
-    rows = np.arange(len(features))
-    return gram_distances(learner, space, rows, persons, cameras, normalizer is not None)
-
-
-def gram_distances(
-    learner: MetricLearner,
-    space: GramSpace,
-    rows: Rows,
-    persons: NDArray[Any],
-    cameras: NDArray[Any],
-    normalize: bool,
-) -> FoldDistances:
-    """Fit copies of a learner in Gram space; `persons` and `cameras` are those of `rows`."""
-    from sklearn.base import clone
-
-    between = isinstance(learner, Euclidean)
-
-    def distances(learn: Rows, held: Rows) -> Floats:
-        products = space.products(
-            rows[learn], rows[held], normalize=normalize, between_test=between
-        )
-        if products.test_self is not None:
-            squares = products.test_squares
-            return squares[:, None] + squares[None, :] - 2.0 * products.test_self
-        fitted, test = fit_in_gram_space(clone(learner), products, persons[learn], cameras[learn])
-        return fitted.distances(test, test)
-
-    return distances
-
-
-def _auto_distances(
-    learner: AutoKXQDA, features: NDArray[Any], persons: NDArray[Any], cameras: NDArray[Any]
-) -> FoldDistances:
-    """Fit the setting that was chosen; the learner normalises, and so do the products."""
-    setting = Setting.from_dict(learner.setting_)
-    parts = [features[:, a:b] for a, b in pairwise(learner.ends_)]
-    spaces = GramSpace(parts, learner.blocks, "float64").descriptors()
-
-    def distances(learn: Rows, held: Rows) -> Floats:
-        return Fold(spaces, learn, held, persons[learn], cameras[learn]).distances(setting)
-
-    return distances
-
-
-def _model_distances(
-    model: Model, features: NDArray[Any], persons: NDArray[Any], cameras: NDArray[Any]
-) -> FoldDistances:
-    from sklearn.base import clone
-
-    from resight.model import Model
-
-    def distances(learn: Rows, held: Rows) -> Floats:
-        part = Model((), unfitted(model.learner), normalize=False)
-        if model.normalizer is not None:
-            part.normalizer = clone(model.normalizer)
-        part.fit(features[learn], persons[learn], cameras[learn])
-        return part.distances(features[held], features[held])
-
-    return distances
 
 
 def held_out_rankings(

@@ -14,8 +14,9 @@ from resight.datasets.sightings import UNKNOWN_PERSON, Sightings
 from resight.errors import InputError
 from resight.evaluation.calibration import FALSE_ACCEPTS, Calibration
 from resight.evaluation.reliability import scores
-from resight.experiments.calibrating import calibrate, gram_distances
+from resight.experiments.calibrating import calibrate, iterates
 from resight.experiments.curve import require_fixed
+from resight.experiments.fold_distances import gram_distances
 from resight.experiments.gram import GramSpace
 from resight.experiments.runner import Plan
 from resight.protocols import Protocol, Split, scored_persons
@@ -117,7 +118,7 @@ def stated_in_split(
         folds = gram_distances(
             learner, space, train, persons[train], cameras[train], plan.normalize
         )
-        calibration = calibrate(folds, persons[train], cameras[train])
+        calibration = calibrate(folds, persons[train], cameras[train], once=iterates(learner))
         everything = np.arange(len(space))
         fit = gram_distances(learner, space, everything, persons, cameras, plan.normalize)
         distances = fit(train, test)

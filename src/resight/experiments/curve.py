@@ -13,7 +13,7 @@ from resight._files import digest_of
 from resight._progress import progress
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
-from resight.experiments.calibrating import gram_distances
+from resight.experiments.fold_distances import gram_distances
 from resight.experiments.gram import GramSpace
 from resight.experiments.results import percent_summary
 from resight.experiments.runner import RANKS, Plan, Trial, rank_directions

@@ -194,7 +194,7 @@ def fit_like(like: Any, examples: Examples) -> Any:
     usually has labels for, so k-XQDA is exact up to the size up to which `fit` is by default.
     """
     from resight.experiments.auto import AutoKXQDA
-    from resight.experiments.calibrating import unfitted
+    from resight.experiments.fold_distances import unfitted
     from resight.learners._landmark_fit import EXACT_LIMIT
     from resight.learners.kxqda import KXQDA
     from resight.model import Model
