@@ -193,7 +193,8 @@ advance.
 MLAPG on CUHK01 is at the printed figures at ranks 10 and 20, and at rank 1 it is 3.4 below them
 single-shot and 2.2 multi-shot. It stops at the authors' 300 iterations in every split, but their
 number does not explain the difference: in the first split rank 1 was 48.3 after 100 iterations,
-48.5 after 150, 48.7 after 250 and 49.5 at the end."""
+48.5 after 150, 48.7 after 250 and 49.5 at the end. Nor does the input: block-normalised
+descriptors gave 49.9 there."""
 
 DIGITS = """## Seven rows of Table 2 cannot be means over these splits
 
