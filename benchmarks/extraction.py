@@ -47,7 +47,7 @@ def run() -> str:
         sightings = draw_cameras(Path(name) / "images", PEOPLE, 2)
         parts = [_measure(descriptor, sightings, Path(name)) for descriptor in DESCRIPTORS]
     title = (
-        f"Extraction of {len(sightings):,} images in chunks of {CHUNK}, writing the store included; "
+        f"Extraction of {len(sightings):,} images in chunks of {CHUNK}, with writing the store; "
         f"seconds are the best of {ROUNDS} rounds, ratios their medians"
     )
     return "\n".join([title, *parts])
