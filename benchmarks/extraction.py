@@ -22,7 +22,7 @@ from resight.experiments.features import FeatureStore
 
 PEOPLE = 512  # seen by two cameras: 1,024 images, 16 chunks
 WARM_UP = 4 * CHUNK
-ROUNDS = 9
+ROUNDS = 5
 DESCRIPTORS = ("gog", "lomo-dagger")
 ALONE = "no engine, this process"
 

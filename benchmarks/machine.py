@@ -66,6 +66,11 @@ def peak_gigabytes() -> float:
     raise RuntimeError("this system does not tell the peak of a process (VmHWM)")
 
 
+def forget_peak() -> None:
+    """Let `peak_gigabytes` begin anew with what this process holds now (Linux)."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
 def description() -> str:
     """Tell what the numbers were measured with."""
     blas = {
