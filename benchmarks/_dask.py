@@ -7,6 +7,13 @@ import socket
 import subprocess
 import sys
 
+# As docs/clusters.md advises: Dask's profiler looks at every worker a hundred times a second.
+SURROUNDINGS = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+}
+
 
 class DaskProcesses:
     """Context that starts processes on demand and ends them all."""
@@ -31,7 +38,7 @@ class DaskProcesses:
             [sys.executable, "-m", f"distributed.cli.{module}", *words, "--no-dashboard"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+            env={**os.environ, **SURROUNDINGS},
         )
         self._processes.append(process)
         return process

@@ -20,7 +20,7 @@ from resight.experiments._extraction import CHUNK
 from resight.experiments.executors import Executor, InProcess, LocalProcesses, cluster
 from resight.experiments.features import FeatureStore
 
-PEOPLE = 512  # seen by two cameras: 1,024 images, 16 chunks
+PEOPLE = 1024  # seen by two cameras: 2,048 images, 32 chunks
 WARM_UP = 4 * CHUNK
 ROUNDS = 5
 DESCRIPTORS = ("gog", "lomo-dagger")
