@@ -146,8 +146,8 @@ class Kernel:
             if rows.size and rows.min() < 0:
                 raise InputError(
                     f"the {self.kernel} kernel needs non-negative features, but the smallest given "
-                    f"is {rows.min():.4g}. Use raw histograms (not after BlockNormalizer) or "
-                    "kernel='rbf'"
+                    f"is {rows.min():.4g}. Use raw histograms such as LOMO or WHOS (not GOG, not "
+                    "after BlockNormalizer) or kernel='rbf'"
                 )
         return _pairwise(A, B, _chi2_terms if self.kernel == "chi2" else _chi2_distance_terms)
 

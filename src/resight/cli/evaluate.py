@@ -143,7 +143,6 @@ def _evaluate(settings: EvaluateConfig, store: Path, jobs: int, cluster: str | N
                 "--cluster and --mirror are about describing images; with --features nothing is "
                 "described, so leave them out"
             )
-
         vectors, sightings = load_vectors(settings.features, labels=settings.dataset)
         return evaluate_vectors(
             sightings,

@@ -16,7 +16,7 @@ from resight.errors import InputError
 from resight.experiments.fold_distances import gram_distances
 from resight.experiments.gram import GramSpace
 from resight.experiments.results import percent_summary
-from resight.experiments.runner import RANKS, Plan, Trial, rank_directions
+from resight.experiments.runner import RANKS, Plan, Trial, lookup, rank_directions
 from resight.experiments.tables import markdown_table
 from resight.protocols import Protocol, Split
 
@@ -152,13 +152,9 @@ def _of_split(
                     continue  # everybody: the same in each draw
                 rows = split.train[np.isin(persons[split.train], order[:size])]
                 distances = fit(rows, split.test)
-                rankings = rank_directions(sightings, protocol, split, _lookup(distances))
+                rankings = rank_directions(sightings, protocol, split, lookup(distances))
                 found[size].append(Trial(rankings, plan.params, 0.0))
     return found
-
-
-def _lookup(distances: NDArray[np.float64]) -> Any:
-    return lambda a, b: distances[np.ix_(a, b)]
 
 
 def _point(size: int, trials: list[Trial]) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from resight.experiments.auto import AutoKXQDA
 from resight.experiments.fold import Fold
-from resight.experiments.gram import GramSpace, fit_in_gram_space
+from resight.experiments.gram import GramSpace
+from resight.experiments.runner import between_test_rows
 from resight.experiments.settings import Setting
 from resight.kernels import OF_PRODUCTS
 from resight.learners._base import KernelMetricLearner, MetricLearner
@@ -66,17 +67,15 @@ def gram_distances(
     """Fit copies of a learner in Gram space; `persons` and `cameras` are those of `rows`."""
     from sklearn.base import clone
 
-    between = isinstance(learner, Euclidean)
+    needs_test_self = isinstance(learner, Euclidean)
 
     def distances(learn: Rows, held: Rows) -> Floats:
         products = space.products(
-            rows[learn], rows[held], normalize=normalize, between_test=between
+            rows[learn], rows[held], normalize=normalize, between_test=needs_test_self
         )
-        if products.test_self is not None:
-            squares = products.test_squares
-            return squares[:, None] + squares[None, :] - 2.0 * products.test_self
-        fitted, test = fit_in_gram_space(clone(learner), products, persons[learn], cameras[learn])
-        return fitted.distances(test, test)
+        between = between_test_rows(clone(learner), products, persons[learn], cameras[learn])
+        all_held = np.arange(len(held))
+        return between(all_held, all_held)
 
     return distances
 

@@ -179,7 +179,7 @@ def _trial(
         known[key] = space.products(split.train, split.test, normalize=key[0], between_test=key[1])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        between = _test_distances(learner, known[key], persons, cameras)
+        between = between_test_rows(learner, known[key], persons, cameras)
     seconds = time.perf_counter() - start
     rankings = rank_directions(sightings, protocol, split, between, plan.rerank)
     said = dict.fromkeys(str(warning.message) for warning in caught)
@@ -210,7 +210,7 @@ def _auto_trial(
         np.searchsorted(known, cameras),
         np.searchsorted(known, sightings.cameras[split.test]),
     )
-    between = _lookup(fold.distances(setting))
+    between = lookup(fold.distances(setting))
     seconds = time.perf_counter() - start
     rankings = rank_directions(sightings, protocol, split, between, plan.rerank)
     table = [tried.as_dict() for tried in search.tried]
@@ -218,13 +218,13 @@ def _auto_trial(
     return Trial(rankings, setting.as_dict(), seconds, table, stopped)
 
 
-def _test_distances(
+def between_test_rows(
     learner: MetricLearner, products: Products, persons: NDArray[Any], cameras: NDArray[Any]
 ) -> Between:
     """Fit, and return what gives the distances between test rows of a split."""
     if products.test_self is not None:
         squares = products.test_squares
-        return _lookup(squares[:, None] + squares[None, :] - 2.0 * products.test_self)
+        return lookup(squares[:, None] + squares[None, :] - 2.0 * products.test_self)
     fitted, rows = fit_in_gram_space(learner, products, persons, cameras)
     try:
         embedding = fitted.transform(rows)
@@ -233,7 +233,8 @@ def _test_distances(
     return lambda a, b: squared_euclidean(embedding[a], embedding[b])
 
 
-def _lookup(distances: Floats) -> Between:
+def lookup(distances: Floats) -> Between:
+    """Turn a matrix between all test rows into what `rank_directions` asks."""
     return lambda a, b: distances[np.ix_(a, b)]
 
 
