@@ -7,11 +7,12 @@ import socket
 import subprocess
 import sys
 
-# As docs/clusters.md advises: Dask's profiler looks at every worker a hundred times a second.
+# As docs/clusters.md advises: Dask looks at itself up to a hundred times a second.
 SURROUNDINGS = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s",
 }
 
 

@@ -5,6 +5,7 @@ The dataset itself is not here: people are drawn in its layout, with its numbers
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 from pathlib import Path
@@ -63,9 +64,10 @@ def _page(stages: dict[str, Watched], count: int, drawing: float) -> list[str]:
     lines = [
         f"{count:,} pictures drawn in {drawing:.0f} s: {TRAIN:,} of {TRAIN_PEOPLE} people to "
         f"train, {QUERIES:,} queries, {GALLERY_OF_PEOPLE + DISTRACTORS + JUNK:,} in the gallery "
-        f"({DISTRACTORS:,} distractors, {JUNK:,} junk), {CAMERAS} cameras; two cores; sightings of "
-        "the query's person by its own camera and junk are ignored. Memory is that of all "
-        "processes together, sampled: resident with mapped feature files, and without.",
+        f"({DISTRACTORS:,} distractors, {JUNK:,} junk), {CAMERAS} cameras; commands use "
+        f"{os.cpu_count()} cores; sightings of the query's person by its own camera and junk are "
+        "ignored. Memory is that of all processes together, sampled: resident with mapped feature "
+        "files, and without.",
         "",
         "| command | clock | peak memory | without files | rank 1 | mAP | chosen |",
         "|---|---|---|---|---|---|---|",

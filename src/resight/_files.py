@@ -85,9 +85,10 @@ def digest_of(*parts: bytes | str) -> str:
     return state.hexdigest()
 
 
-def digest_of_file(path: Path) -> str:
+def digest_of_file(path: Path | str) -> str:
     """Fingerprint of a file's contents, equal to ``digest_of(path.read_bytes())``."""
-    return digest_of(path.read_bytes())
+    with open(path, "rb", buffering=0) as stream:  # threads that buffer wait for each other more
+        return digest_of(stream.readall())
 
 
 def _umask() -> int:

@@ -14,12 +14,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import groupby, repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
-from numpy.typing import NDArray
 
 from resight._files import atomic_write, digest_of, write_json
 from resight._version import __version__
@@ -127,8 +127,8 @@ class Bank:
                 shape = (len(keys), self.n_features)
                 header = {"descr": "<f4", "fortran_order": False, "shape": shape}
                 npy.write_array_header_1_0(stream, header)  # type: ignore[arg-type]
-                for row in self._rows(keys, places):
-                    stream.write(row.astype("<f4", copy=False).tobytes())
+                for rows in self._runs(keys, places):
+                    stream.write(np.ascontiguousarray(rows, "<f4").data)
             write_json(path.with_suffix(".json"), self._sidecar(keys, dataset, paths))
         return self._open(path, len(keys))
 
@@ -142,15 +142,21 @@ class Bank:
             except FileNotFoundError:
                 continue
 
-    def _rows(self, keys: Sequence[str], places: dict[str, Place]) -> Iterator[NDArray[np.float32]]:
+    def _runs(self, keys: Sequence[str], places: dict[str, Place]) -> Iterator[Rows]:
+        """Yield all rows in order, those that lie side by side in one file at once."""
         rows_of: Callable[[Path], Rows] = lru_cache(_OPEN_FILES)(self._read)
-        missing = np.full(self.n_features, np.nan, np.float32)
-        for key in keys:
-            if key == FAILED:
-                yield missing
+        missing = np.full((1, self.n_features), np.nan, np.float32)
+
+        def start(item: tuple[int, str]) -> Place | None:
+            index, key = item
+            return None if key == FAILED else places[key]._replace(row=places[key].row - index)
+
+        for place, run in groupby(enumerate(keys), start):
+            indices = [index for index, _ in run]
+            if place is None:
+                yield from repeat(missing, len(indices))
             else:
-                file, row = places[key]
-                yield rows_of(file)[row]
+                yield rows_of(place.file)[indices[0] + place.row : indices[-1] + place.row + 1]
 
     def _read(self, path: Path) -> Rows:
         return chunk_rows(path) if path.suffix == ".chunk" else self._open(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from secrets import randbelow
 from typing import Any, NamedTuple
@@ -166,7 +167,8 @@ def identify(sightings: Sightings) -> tuple[list[Crop | None], list[Failure]]:
     files = [str(path.absolute()) for path in sightings.pictures()]
     unique = list(dict.fromkeys(files))
     with ThreadPoolExecutor(_READERS) as readers:
-        digests = dict(zip(unique, readers.map(_digest, unique), strict=True))
+        batches = [unique[start : start + CHUNK] for start in range(0, len(unique), CHUNK)]
+        digests = dict(chain.from_iterable(readers.map(_digests, batches)))
     boxes = None if sightings.boxes is None else sightings.boxes.tolist()
     crops: list[Crop | None] = []
     failures = []
@@ -181,9 +183,14 @@ def identify(sightings: Sightings) -> tuple[list[Crop | None], list[Failure]]:
     return crops, failures
 
 
+def _digests(paths: Sequence[str]) -> list[tuple[str, str | OSError]]:
+    """Digest of each file; many in one task, since handing it to a thread costs more than one."""
+    return [(path, _digest(path)) for path in paths]
+
+
 def _digest(path: str) -> str | OSError:
     try:
-        return digest_of_file(Path(path))
+        return digest_of_file(path)
     except OSError as error:
         return error
 
