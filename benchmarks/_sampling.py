@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,14 +44,12 @@ def watch_resight(words: Sequence[str], folder: Path) -> Watched:
     with subprocess.Popen(
         command, cwd=folder, env=free, stdout=subprocess.PIPE, text=True
     ) as process:
-        peaks = [0.0, 0.0]
-        while process.poll() is None:
+        peaks, printed = [0.0, 0.0], None
+        while printed is None:
             held = _memory(process.pid)
             peaks = [max(pair) for pair in zip(peaks, held, strict=True)]
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 printed = process.communicate(timeout=_SECONDS)[0]
-            except subprocess.TimeoutExpired:
-                continue
     seconds = time.perf_counter() - start
     if process.returncode != 0:
         raise RuntimeError(f"resight {' '.join(words)} ended with code {process.returncode}")

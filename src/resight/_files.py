@@ -19,20 +19,33 @@ def atomic_write(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
 
     On any error the temporary file is removed and `path` stays as it was.
     """
+    stream = open_part(path, mode)
+    try:
+        with stream:
+            yield stream
+            keep_part(stream, path)
+    except BaseException:
+        Path(stream.name).unlink(missing_ok=True)
+        raise
+
+
+def open_part(path: Path, mode: str = "wb") -> IO[Any]:
+    """Open a new temporary file beside `path`, hidden and with a name that ends in ``.part``."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    part = Path(name)
-    try:
-        with os.fdopen(handle, mode, encoding=None if "b" in mode else "utf-8") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        part.chmod(0o666 & ~_umask())
-        part.replace(path)
-        sync_folder(path.parent)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    os.close(handle)
+    return open(name, mode, encoding=None if "b" in mode else "utf-8")
+
+
+def keep_part(stream: IO[Any], path: Path) -> None:
+    """Flush a temporary file to disk, close it and rename it to `path`, in the same folder."""
+    stream.flush()
+    os.fsync(stream.fileno())
+    stream.close()
+    part = Path(stream.name)
+    part.chmod(0o666 & ~_umask())
+    part.replace(path)
+    sync_folder(path.parent)
 
 
 @contextmanager

@@ -292,6 +292,30 @@ def test_all_workers_killed_and_replaced(kit: Any, dask: Any, tmp_path: Path) ->
 
 
 @pytest.mark.cluster
+def test_a_result_lost_on_its_way_is_not_waited_for(dask: Any, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+
+    class KillsWhoSendsIt:
+        def __reduce__(self) -> str:
+            os._exit(1)
+
+    def finish_once() -> object:  # the first worker dies with the result, the second at work
+        if mark.exists():
+            os._exit(1)
+        mark.touch()
+        return KillsWhoSendsIt()
+
+    dask.scheduler()
+    dask.worker()
+    dask.worker()
+    with resight.cluster(dask.address, timeout=60) as executor:
+        dask.wait_until(lambda: executor.slots == 2)
+        error = executor.submit(finish_once).exception(timeout=60)
+        assert error is not None
+        assert executor.worker_died(error)
+
+
+@pytest.mark.cluster
 def test_workers_that_never_come_back_end_the_wait(kit: Any, dask: Any, tmp_path: Path) -> None:
     sightings = kit.write_images(tmp_path / "images", 6 * CHUNK)
     dask.scheduler()

@@ -12,31 +12,28 @@ same work write the same bytes to the same names, whoever comes last.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
-from itertools import groupby, repeat
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.lib import format as npy
 
-from resight._files import atomic_write, digest_of, write_json
+from resight._files import digest_of, write_json
 from resight._version import __version__
 from resight.errors import StoreError
 from resight.experiments._chunks import (
+    FAILED,
     Describes,
     Rows,
     chunk_keys,
     chunk_rows,
-    lock,
     refusing_full_disk,
     remove_if_abandoned,
 )
+from resight.experiments._table import GrowingTable
 
 SCHEMA = "resight.features/1"
-FAILED = ""  # key of a row that could not be computed; it holds NaN
-_OPEN_FILES = 64
 
 
 class Place(NamedTuple):
@@ -84,16 +81,12 @@ class Bank:
 
     def places(self) -> dict[str, Place]:
         """Find every finished row, in tables first (chunks may be removed at any time)."""
-        found: dict[str, Place] = {}
-        for path in self._chunk_files():
-            try:
-                found.update((key, Place(path, row)) for row, key in enumerate(chunk_keys(path)))
-            except FileNotFoundError:  # another process finished its table and swept this chunk
-                continue
-        for path, document in self._sidecars():
-            rows = enumerate(document["keys"])
-            found.update((key, Place(path, row)) for row, key in rows if key != FAILED)
-        return found
+        return {
+            key: Place(path, row)
+            for path, keys in self._files()
+            for row, key in enumerate(keys)
+            if key != FAILED
+        }
 
     def known_keys(self, dataset: str) -> dict[str, set[str]]:
         """Keys under which each file of a dataset was stored so far, to notice changed files."""
@@ -105,30 +98,37 @@ class Bank:
                         known.setdefault(path, set()).add(key)
         return known
 
-    def assemble(
-        self, keys: Sequence[str], places: dict[str, Place], dataset: str, paths: Sequence[str]
-    ) -> Rows:
-        """Make the table of these rows from wherever they are, and drop chunks it made needless.
+    def growing(self, keys: Sequence[str]) -> GrowingTable:
+        """Begin a table with these rows."""
+        return GrowingTable(self.folder, keys, self.n_features)
 
-        Raises
-        ------
-        FileNotFoundError
-            A row's chunk was removed meanwhile, because another process finished a table with it.
+    def place_chunk(self, keys: Sequence[str], table: GrowingTable) -> None:
+        """Copy the chunk of these rows into a table, if there is one: not if all of them failed."""
+        path = self.chunk_path(keys)
+        with suppress(FileNotFoundError):
+            table.put(chunk_keys(path), chunk_rows(path))
+
+    def finish(
+        self, table: GrowingTable, keys: Sequence[str], dataset: str, paths: Sequence[str]
+    ) -> Rows | None:
+        """Return the table of these rows: one that has them all, or this one, now completed.
+
+        None means that chunks were removed meanwhile, because another process finished a table
+        with them: their rows are to be looked for again.
         """
         existing = self.table(keys)
         if existing is None:
-            existing = self._slice(keys, places)
+            existing = self._slice(keys, self.places())
         if existing is not None:
             return existing
+        for file, stored in self._files():
+            if table.lacks(stored):
+                with suppress(FileNotFoundError):
+                    table.put(stored, self._read(file))
         path = self._table_path(keys)
+        if not table.finish(keys, path):
+            return None
         with refusing_full_disk(path):
-            with atomic_write(path) as stream:
-                lock(stream)
-                shape = (len(keys), self.n_features)
-                header = {"descr": "<f4", "fortran_order": False, "shape": shape}
-                npy.write_array_header_1_0(stream, header)  # type: ignore[arg-type]
-                for rows in self._runs(keys, places):
-                    stream.write(np.ascontiguousarray(rows, "<f4").data)
             write_json(path.with_suffix(".json"), self._sidecar(keys, dataset, paths))
         return self._open(path, len(keys))
 
@@ -142,21 +142,16 @@ class Bank:
             except FileNotFoundError:
                 continue
 
-    def _runs(self, keys: Sequence[str], places: dict[str, Place]) -> Iterator[Rows]:
-        """Yield all rows in order, those that lie side by side in one file at once."""
-        rows_of: Callable[[Path], Rows] = lru_cache(_OPEN_FILES)(self._read)
-        missing = np.full((1, self.n_features), np.nan, np.float32)
-
-        def start(item: tuple[int, str]) -> Place | None:
-            index, key = item
-            return None if key == FAILED else places[key]._replace(row=places[key].row - index)
-
-        for place, run in groupby(enumerate(keys), start):
-            indices = [index for index, _ in run]
-            if place is None:
-                yield from repeat(missing, len(indices))
-            else:
-                yield rows_of(place.file)[indices[0] + place.row : indices[-1] + place.row + 1]
+    def _files(self) -> Iterator[tuple[Path, list[str]]]:
+        """Every chunk, then every table, with the keys of its rows."""
+        for path in self._chunk_files():
+            try:
+                keys = chunk_keys(path)
+            except FileNotFoundError:  # another process finished its table and swept this chunk
+                continue
+            yield path, keys
+        for path, document in self._sidecars():
+            yield path, document["keys"]
 
     def _read(self, path: Path) -> Rows:
         return chunk_rows(path) if path.suffix == ".chunk" else self._open(path)

@@ -19,6 +19,7 @@ from resight._files import atomic_write, digest_of
 from resight.errors import InputError, StoreError
 
 Rows = NDArray[np.float32]
+FAILED = ""  # key of a row that could not be computed; it holds NaN
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 

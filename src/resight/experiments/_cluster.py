@@ -7,6 +7,7 @@ import platform
 import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Future
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakSet
@@ -60,13 +61,14 @@ class ClusterExecutor(Executor):
     def submit(self, function: Callable[..., Value], *arguments: Any) -> Future[Value]:
         """Send one call to the scheduler."""
         try:
-            future: Future[Value] = self._client.get_executor(pure=False).submit(
-                function, *arguments
-            )
+            sent = self._client.submit(function, *arguments, pure=False)
         except Exception as error:
             if self._client.status == "running":
                 raise
             raise BrokenExecutor(f"lost the scheduler at {self.address}") from error
+        future: Future[Value] = Future()
+        future.add_done_callback(partial(_cancel_with, sent))
+        self._client.loop.add_callback(_pass_on, sent, future)
         self._sent.add(future)
         return future
 
@@ -199,6 +201,32 @@ class ClusterExecutor(Executor):
             self._client.close(timeout=2)
         except Exception:  # a connection that is gone cannot be closed better
             logging.getLogger(__name__).debug("closing the client failed", exc_info=True)
+
+
+def _cancel_with(sent: Any, future: Future[Any]) -> None:
+    if future.cancelled() and not sent.cancelled():
+        sent.cancel()
+
+
+async def _pass_on(sent: Any, future: Future[Any]) -> None:
+    """Wait for a future of Dask and end ours in the same way.
+
+    Dask's own bridge (`Client.get_executor`) leaves a future pending for ever when the worker dies
+    between finishing a task and handing its result over, and the task cannot be done again.
+    """
+    value = error = None
+    try:
+        value = await sent.client.gather(sent, asynchronous=True)
+    except Exception as failure:
+        error = failure
+    if sent.cancelled():
+        future.cancel()
+    if not future.set_running_or_notify_cancel():
+        return
+    if error is None:
+        future.set_result(value)
+    else:
+        future.set_exception(error)
 
 
 def refuse_other_version(theirs: str | None, worker: str, ours: str = __version__) -> None:

@@ -15,8 +15,17 @@ from resight._progress import progress
 from resight._version import __version__
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError, StoreError
-from resight.experiments._bank import FAILED, Bank
-from resight.experiments._chunks import Crop, Describes, Report, Rows, compute, write_chunk
+from resight.experiments._bank import Bank
+from resight.experiments._chunks import (
+    FAILED,
+    Crop,
+    Describes,
+    Report,
+    Rows,
+    compute,
+    write_chunk,
+)
+from resight.experiments._table import GrowingTable
 from resight.experiments.executors import Executor, InProcess, LocalProcesses, Outcome, run
 
 CHUNK = 64  # images a task: starting it and flushing its file cost little beside describing them
@@ -70,24 +79,20 @@ class Job:
         readable = next((Path(crop.path) for crop in self.crops if crop is not None), None)
         executor.check_shared(self.bank.chunks, readable)
         self._notice_changes()
-        for _ in range(_ROUNDS):
-            chunks = self._missing()
-            self._work(chunks, executor)
-            self._note_failures()
-            if self.failures and on_error == "raise":
-                raise cannot_use(sorted(self.failures))
-            self.computed = self.computed or sum(map(len, chunks)) - len(self._reasons)
-            try:
-                rows = self.bank.assemble(
-                    self.keys,
-                    self.bank.places(),
-                    self.sightings.name,
-                    self.sightings.paths.tolist(),
+        with self.bank.growing(self.keys) as table:
+            for _ in range(_ROUNDS):
+                chunks = self._missing()
+                self._work(chunks, executor, table)
+                self._note_failures()
+                if self.failures and on_error == "raise":
+                    raise cannot_use(sorted(self.failures))
+                self.computed = self.computed or sum(map(len, chunks)) - len(self._reasons)
+                rows = self.bank.finish(
+                    table, self.keys, self.sightings.name, self.sightings.paths.tolist()
                 )
-            except (FileNotFoundError, KeyError):  # another process moved rows into its own table
-                continue
-            self.bank.sweep()
-            return rows
+                if rows is not None:
+                    self.bank.sweep()
+                    return rows
         raise StoreError(
             f"files of {self.bank.folder} keep disappearing while they are used. Let one process "
             "at a time clean that folder, then run the same command again"
@@ -109,7 +114,7 @@ class Job:
     def _wanted(self, crop: Crop, have: Any) -> bool:
         return crop.key not in have and crop.key not in self._reasons
 
-    def _work(self, chunks: list[list[Crop]], executor: Executor) -> None:
+    def _work(self, chunks: list[list[Crop]], executor: Executor, table: GrowingTable) -> None:
         # Each process starts somewhere else and skips what others finished meanwhile, so several
         # of them share the work without talking to each other.
         start = randbelow(len(chunks)) if chunks else 0
@@ -132,6 +137,7 @@ class Job:
         with progress(title, sum(map(len, todo))) as advance:
             for outcome in run(executor, compute, todo, prepare):
                 self._take(outcome, executor)
+                self.bank.place_chunk([crop.key for crop in outcome.item], table)
                 advance(len(outcome.item))
 
     def _take(self, outcome: Outcome[list[Crop], Report], executor: Executor) -> None:
