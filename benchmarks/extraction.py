@@ -28,10 +28,11 @@ ALONE = "no engine, this process"
 
 
 class Cost(NamedTuple):
-    """Seconds of the clock, and of processors in all processes that took part."""
+    """Seconds of the clock, of processors in all processes that took part, and in this one."""
 
     clock: float
     processor: float
+    own: float
 
 
 class Engine(NamedTuple):
@@ -78,18 +79,19 @@ def _measure(descriptor: str, sightings: Sightings, folder: Path) -> str:
 
 def _cost(sightings: Sightings, descriptor: str, folder: Path, engine: Engine) -> Cost:
     store = folder / "store"
-    clock, processor = time.perf_counter(), _processor_seconds(engine)
+    before = _now(engine)
     features = FeatureStore(store).ensure(sightings, descriptor, executor=engine.executor)
-    cost = Cost(time.perf_counter() - clock, _processor_seconds(engine) - processor)
+    cost = Cost(*(end - start for start, end in zip(before, _now(engine), strict=True)))
     if features.computed != len(sightings):
         raise RuntimeError(f"{features.computed} of {len(sightings)} images were computed")
     shutil.rmtree(store)
     return cost
 
 
-def _processor_seconds(engine: Engine) -> float:
+def _now(engine: Engine) -> Cost:
     times = [process.cpu_times() for process in (psutil.Process(), *engine.processes)]
-    return sum(spent.user + spent.system for spent in times)
+    own, *others = [spent.user + spent.system for spent in times]
+    return Cost(time.perf_counter(), own + sum(others), own)
 
 
 def _table(descriptor: str, costs: dict[str, list[Cost]], count: int) -> str:
@@ -104,10 +106,12 @@ def _table(descriptor: str, costs: dict[str, list[Cost]], count: int) -> str:
         ("Dask", "1 Dask worker", "2 Dask workers"),
     ):
         clock, processor = (100 * (_ratio(costs[one], costs[ALONE], i) - 1) for i in (0, 1))
-        lines.append(
+        own = 1e3 * min(cost.own for cost in costs[two]) / count
+        lines += [
             f"    {kind}: two workers are {_ratio(costs[one], costs[two]):.2f} x one; the "
-            f"engine costs {clock:+.1f} % of the clock, {processor:+.1f} % of the processor"
-        )
+            f"engine costs {clock:+.1f} % of the clock, {processor:+.1f} % of the processor",
+            f"      (beside the workers, this process takes {own:.2f} ms of a core an image)",
+        ]
     return "\n".join(lines)
 
 
