@@ -252,6 +252,41 @@ def test_a_chunk_that_kills_workers_is_reported_and_the_rest_completes(
 
 
 @pytest.mark.cluster
+@pytest.mark.parametrize("engine", ["local", "dask"])
+def test_a_chunk_without_memory_is_reported_and_the_rest_completes(
+    kit: Any, dask: Any, tmp_path: Path, engine: str
+) -> None:
+    sightings = kit.write_images(tmp_path / "images", 4 * CHUNK)
+    Image.fromarray(np.zeros((16, 8, 3), np.uint8)).save(sightings.files()[CHUNK])
+    descriptor = kit.tiny()
+    describe = descriptor.describe
+    descriptor.describe = lambda image: describe(image if image.any() else np.empty(1 << 57))
+    if engine == "dask":
+        dask.scheduler()
+        dask.worker()
+    with local(2) if engine == "local" else resight.cluster(dask.address, timeout=60) as executor:
+        features = FeatureStore(tmp_path / "store").ensure(
+            sightings, descriptor, executor=executor, on_error="collect"
+        )
+    assert [failure.row for failure in features.failures] == list(range(CHUNK, 2 * CHUNK))
+    reason = features.failures[0].reason
+    assert f"chunk of {CHUNK} images failed {1 + RETRIES} times: Unable to allocate" in reason
+    assert features.computed == 3 * CHUNK
+
+
+@pytest.mark.cluster
+def test_workers_that_dask_pauses_end_the_wait(kit: Any, dask: Any, tmp_path: Path) -> None:
+    sightings = kit.write_images(tmp_path / "images", 2 * CHUNK)
+    dask.scheduler()
+    dask.worker(DASK_DISTRIBUTED__WORKER__MEMORY__PAUSE="0.0001")  # of this machine's memory
+    with (
+        resight.cluster(dask.address, timeout=60, patience=1) as executor,
+        pytest.raises(ClusterError, match=r"paused for 1 s.*limit of memory.*What is finished"),
+    ):
+        FeatureStore(tmp_path / "store").ensure(sightings, kit.tiny(), executor=executor)
+
+
+@pytest.mark.cluster
 def test_a_folder_workers_do_not_share(dask: Any, tmp_path: Path) -> None:
     dask.scheduler()
     dask.worker()

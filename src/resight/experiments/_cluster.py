@@ -41,7 +41,7 @@ class ClusterExecutor(Executor):
         self._lonely_since: float | None = None
         self._sent: WeakSet[Future[Any]] = WeakSet()
         self._client: Any = self._connect(timeout)
-        self._scheduler = self._scheduler_id()
+        self._scheduler = self._scheduler_info().get("id")
         try:
             self._await_workers(timeout)
             self._check_versions()
@@ -83,27 +83,30 @@ class ClusterExecutor(Executor):
         if self._client.status != "running":
             self._close_client()
             self._client = self._connect(self.patience)
-        self._scheduler = self._scheduler_id()
+        self._scheduler = self._scheduler_info().get("id")
         self._await_workers(self.patience)
         self._check_versions()
 
     def watch(self) -> None:
-        """Take back tasks of a restarted scheduler; give up when there is no worker for long.
+        """Take back tasks of a restarted scheduler; give up when no worker takes any for long.
 
         Dask's client connects to a scheduler that was restarted by itself, but the new one knows
         nothing of the old one's tasks: without this they would be waited for forever.
         """
-        if self._client.status == "running" and self._scheduler_id() not in (self._scheduler, ""):
+        found = self._scheduler_info() if self._client.status == "running" else {}
+        if found.get("id", self._scheduler) != self._scheduler:
             for future in list(self._sent):
                 future.cancel()
             return
-        if self._client.status != "running" or self._threads():
+        workers = found.get("workers", {}).values()
+        if not found or any(worker["status"] == "running" for worker in workers):
             self._lonely_since = None
             return
         now = time.monotonic()
         self._lonely_since = self._lonely_since or now
         if now - self._lonely_since > self.patience:
-            raise ClusterError(self._no_workers(self.patience))
+            message = self._all_paused if workers else self._no_workers
+            raise ClusterError(message(self.patience))
 
     def check_shared(self, folder: Path, file: Path | None) -> None:
         """Refuse to start when some worker cannot write to `folder` or read `file`.
@@ -177,11 +180,11 @@ class ClusterExecutor(Executor):
         answers: dict[str, Value] = self._client.run(question, on_error="ignore")
         return answers
 
-    def _scheduler_id(self) -> str:
+    def _scheduler_info(self) -> dict[str, Any]:
         try:
-            return str(self._client.scheduler_info()["id"])
+            return dict(self._client.scheduler_info())
         except Exception:  # a connection that breaks right now is noticed by the tasks' futures
-            return ""
+            return {}
 
     def _threads(self) -> dict[str, int]:
         try:
@@ -194,6 +197,14 @@ class ClusterExecutor(Executor):
         return (
             f"the scheduler at {self.address} has had no worker for {seconds:g} s. Start some with "
             f"`dask worker {self.address}`. What is finished is kept; the same command goes on"
+        )
+
+    def _all_paused(self, seconds: float) -> str:
+        return (
+            f"all workers of the scheduler at {self.address} have been paused for {seconds:g} s: "
+            "they are near their limit of memory. Start them with more (`dask worker "
+            "--memory-limit`), or fewer on a machine. What is finished is kept; the same command "
+            "goes on"
         )
 
     def _close_client(self) -> None:
