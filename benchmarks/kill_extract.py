@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from resight.datasets.synthetic import draw_cameras
@@ -20,7 +21,7 @@ DESCRIPTOR = "gog"
 
 
 def run() -> str:
-    """Kill at random moments, last while the table is written; then finish and compare."""
+    """Kill at random moments, last while the table is completed; then finish and compare."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         draw_cameras(folder / "images", PEOPLE, 2)
@@ -30,7 +31,10 @@ def run() -> str:
         written: dict[str, int] = {}
         for kill in range(1, KILLS + 1):
             process = _start(folder, "killed")
-            _wait(folder / "killed", rng, last=kill == KILLS)
+            if kill < KILLS:
+                _wait(folder / "killed", rng)
+            while kill == KILLS and _rows(folder / "killed") < whole["computed"]:
+                time.sleep(0.001)
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
             lines.append(f"  kill {kill:>2}: {_note_chunks(folder / 'killed', written):>5} rows")
@@ -57,12 +61,8 @@ def _start(folder: Path, store: str) -> subprocess.Popen[str]:
     )
 
 
-def _wait(store: Path, rng: random.Random, last: bool) -> None:
-    """Wait for up to two more chunks and a moment, or for the table to be in the making."""
-    if last:
-        while not list(store.glob("*/.*.npy.*.part")):
-            time.sleep(0.001)
-        return
+def _wait(store: Path, rng: random.Random) -> None:
+    """Wait for up to two more chunks and a moment."""
     aim = len(list(store.rglob("*.chunk"))) + rng.randint(0, 2)
     while len(list(store.rglob("*.chunk"))) < aim:
         time.sleep(0.005)
@@ -79,7 +79,14 @@ def _note_chunks(store: Path, written: dict[str, int]) -> int:
 
 
 def _rows(store: Path) -> int:
-    return sum(len(chunk_keys(path)) for path in store.rglob("*.chunk"))
+    """Count rows that are in chunks or, once it is complete, in the table."""
+    found: set[str] = set()
+    for path in store.rglob("*.chunk"):
+        with suppress(FileNotFoundError):
+            found.update(chunk_keys(path))
+    for path in store.glob("*/*.json"):
+        found.update(json.loads(path.read_text("utf-8"))["keys"])
+    return len(found)
 
 
 def _tree(store: Path) -> dict[str, bytes]:
