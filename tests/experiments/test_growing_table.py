@@ -6,7 +6,9 @@ from itertools import permutations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from resight.errors import StoreError
 from resight.experiments._chunks import FAILED
 from resight.experiments._table import GrowingTable
 
@@ -64,4 +66,19 @@ def test_what_is_not_finished_is_removed(tmp_path: Path) -> None:
     with GrowingTable(tmp_path, ["a", "b"], 4) as table:
         table.put(["a"], ROWS[:1])
         assert len(list(tmp_path.glob(".*.part"))) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_named_and_nothing_is_left(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (140, hard))  # 128 bytes of header, less than a row
+    try:
+        with (
+            pytest.raises(StoreError, match="no space left to write a table"),
+            GrowingTable(tmp_path, ["a", "b"], 4) as table,
+        ):
+            table.put(["a"], ROWS[:1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert list(tmp_path.iterdir()) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from typing import IO, Any
@@ -96,7 +97,8 @@ class GrowingTable:
 
     def __exit__(self, *error: object) -> None:
         if self._stream is not None:
-            self._stream.close()
+            with suppress(OSError):  # closing tries again to write what a full disk did not take
+                self._stream.close()
             Path(self._stream.name).unlink(missing_ok=True)
 
 
