@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 # As docs/clusters.md advises: Dask looks at itself up to a hundred times a second.
-SURROUNDINGS = {
+_SURROUNDINGS = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
@@ -39,7 +39,7 @@ class DaskProcesses:
             [sys.executable, "-m", f"distributed.cli.{module}", *words, "--no-dashboard"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, **SURROUNDINGS},
+            env={**os.environ, **_SURROUNDINGS},
         )
         self._processes.append(process)
         return process

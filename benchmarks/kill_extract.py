@@ -33,8 +33,8 @@ def run() -> str:
             process = _start(folder, "killed")
             if kill < KILLS:
                 _wait(folder / "killed", rng)
-            while kill == KILLS and _rows(folder / "killed") < whole["computed"]:
-                time.sleep(0.001)
+            else:
+                _wait_for_rows(folder / "killed", whole["computed"])
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
             lines.append(f"  kill {kill:>2}: {_note_chunks(folder / 'killed', written):>5} rows")
@@ -67,6 +67,12 @@ def _wait(store: Path, rng: random.Random) -> None:
     while len(list(store.rglob("*.chunk"))) < aim:
         time.sleep(0.005)
     time.sleep(rng.uniform(0.0, 0.5))
+
+
+def _wait_for_rows(store: Path, count: int) -> None:
+    """Wait until the last row is there: then its table is being completed."""
+    while _rows(store) < count:
+        time.sleep(0.001)
 
 
 def _note_chunks(store: Path, written: dict[str, int]) -> int:

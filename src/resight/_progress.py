@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+# What this thread shows: a server that learns in one thread and reads in another has two.
 _SHOWN: ContextVar[Progress | None] = ContextVar("shown", default=None)
 
 

@@ -2,6 +2,7 @@
 
     NAME-FINGERPRINT/
         chunks/KEYS.chunk       some rows, written whole by one worker; removed once in a table
+        .table.*.part           a table in the making; a process that is killed leaves it behind
         ROWS.npy + ROWS.json    a finished table and its sidecar (written last: it says complete)
 
 A row is known by a key made of the image's contents and box, so any table serves any selection of
@@ -12,7 +13,7 @@ same work write the same bytes to the same names, whoever comes last.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -81,12 +82,7 @@ class Bank:
 
     def places(self) -> dict[str, Place]:
         """Find every finished row, in tables first (chunks may be removed at any time)."""
-        return {
-            key: Place(path, row)
-            for path, keys in self._files()
-            for row, key in enumerate(keys)
-            if key != FAILED
-        }
+        return _places(self._files())
 
     def known_keys(self, dataset: str) -> dict[str, set[str]]:
         """Keys under which each file of a dataset was stored so far, to notice changed files."""
@@ -117,11 +113,13 @@ class Bank:
         with them: their rows are to be looked for again.
         """
         existing = self.table(keys)
-        if existing is None:
-            existing = self._slice(keys, self.places())
         if existing is not None:
             return existing
-        for file, stored in self._files():
+        files = list(self._files())
+        existing = self._slice(keys, _places(files))
+        if existing is not None:
+            return existing
+        for file, stored in files:
             if table.lacks(stored):
                 with suppress(FileNotFoundError):
                     table.put(stored, self._read(file))
@@ -209,6 +207,15 @@ class Bank:
                 )
             if path.with_suffix(".npy").exists():
                 yield path.with_suffix(".npy"), document
+
+
+def _places(files: Iterable[tuple[Path, list[str]]]) -> dict[str, Place]:
+    return {
+        key: Place(path, row)
+        for path, keys in files
+        for row, key in enumerate(keys)
+        if key != FAILED
+    }
 
 
 def _damaged(path: Path, reason: str) -> StoreError:

@@ -52,7 +52,7 @@ class GrowingTable:
             if key != FAILED
             for place in self._missing.pop(key, ())
         ]
-        with refusing_full_disk(self._folder / "a table"):
+        with refusing_full_disk(self._folder / "a table"):  # named once it is known what failed
             for place, run in _runs(pairs):
                 self._write(place, rows[run])
             if pairs:
