@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from benchmarks.machine import best_cpu_seconds
 from resight.datasets.sightings import Sightings
 from resight.descriptors import descriptor
-from resight.experiments.candidates import AUTO_POOL
-from resight.experiments.gram import GramSpace
 from resight.experiments.runner import Plan, Trial, rank_directions, run_split
 from resight.experiments.tables import markdown_table
 from resight.learners._base import squared_euclidean
 from resight.learners.kxqda import KXQDA
 from resight.learners.normalizer import BlockNormalizer
 from resight.protocols import Protocol, Split
+from resight.tuning.candidates import AUTO_POOL
+from resight.tuning.gram import GramSpace
 
 PEOPLE, DISTRACTORS = 250, 775
 DESCRIPTORS = {"GOG": ("gog",), "the pool of four": AUTO_POOL}

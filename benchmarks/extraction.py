@@ -16,9 +16,9 @@ import psutil  # type: ignore[import-untyped]
 from benchmarks._dask import DaskProcesses
 from resight.datasets.sightings import Sightings
 from resight.datasets.synthetic import draw_cameras
-from resight.experiments._extraction import CHUNK
-from resight.experiments.executors import Executor, InProcess, LocalProcesses, cluster
-from resight.experiments.features import FeatureStore
+from resight.features._extraction import CHUNK
+from resight.features.store import FeatureStore
+from resight.workers.executors import Executor, InProcess, LocalProcesses, cluster
 
 PEOPLE = 1024  # seen by two cameras: 2,048 images, 32 chunks
 WARM_UP = 4 * CHUNK

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from benchmarks.machine import best_cpu_seconds
 from resight.datasets.sightings import Sightings
 from resight.experiments import runner
-from resight.experiments.gram import GramSpace
 from resight.experiments.runner import Plan, rank_directions
 from resight.experiments.tables import markdown_table
 from resight.kernels import Kernel
@@ -28,6 +27,7 @@ from resight.learners._laplacian import CrossCameraPairs
 from resight.learners.kxqda import KXQDA, KernelPencil
 from resight.learners.normalizer import BlockNormalizer
 from resight.protocols import Protocol, Split
+from resight.tuning.gram import GramSpace
 
 BLOCKS = (7567, 7567, 7567, 4921)
 N_SPLITS = 10

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from benchmarks._dask import DaskProcesses
 from resight.datasets.synthetic import draw_cameras
 from resight.descriptors import descriptor
-from resight.experiments._extraction import CHUNK
-from resight.experiments.executors import cluster, local
-from resight.experiments.features import FeatureStore
+from resight.features._extraction import CHUNK
+from resight.features.store import FeatureStore
+from resight.workers.executors import cluster, local
 
 PEOPLE = 1000  # seen by two cameras: 2,000 crops
 DESCRIPTOR = "lomo-dagger"

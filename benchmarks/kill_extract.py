@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from resight.datasets.synthetic import draw_cameras
-from resight.experiments._chunks import chunk_keys
+from resight.features._chunks import chunk_keys
 
 PEOPLE, KILLS, SEED = 500, 10, 0  # two cameras: 1,000 images
 DESCRIPTOR = "gog"

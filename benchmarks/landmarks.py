@@ -16,14 +16,14 @@ from resight import KXQDA, BlockNormalizer
 from resight.datasets.synthetic import draw_person
 from resight.descriptors import descriptor
 from resight.evaluation import cmc
-from resight.experiments.candidates import CV, CV_FOLDS
-from resight.experiments.feature_rows import FeatureRows
-from resight.experiments.gram import GramSpace
-from resight.experiments.landmark_fitting import LandmarkJob
-from resight.experiments.selection import Choice, choose
+from resight.features.rows import FeatureRows
 from resight.learners._landmark_sums import ChunkSums, pair_weights
 from resight.learners._landmarks import landmark_rows
-from resight.model import Model
+from resight.models.landmark_fitting import LandmarkJob
+from resight.models.model import Model
+from resight.tuning.candidates import CV, CV_FOLDS
+from resight.tuning.cross_validation import Choice, choose
+from resight.tuning.gram import GramSpace
 
 Codes = NDArray[np.intp]
 

@@ -28,7 +28,7 @@ from resight.gallery.adding import Described
 from resight.gallery.proposing import propose
 from resight.gallery.teaching import fit_like, labelled
 from resight.learners._scoring import cross_camera_rank1
-from resight.model import Model
+from resight.models.model import Model
 
 DESCRIPTOR = "whos-star"
 START, POOL, UNSEEN = 20, 200, 120

@@ -18,15 +18,14 @@ import numpy as np
 from resight import datasets
 from resight._files import atomic_write
 from resight.datasets.sightings import Sightings
-from resight.experiments.candidates import CV, CV_FOLDS
-from resight.experiments.evaluate import gram_space
-from resight.experiments.features import FeatureStore
-from resight.experiments.gram import GramSpace
-from resight.experiments.paper import paper_tables
 from resight.experiments.results import percent_summary
 from resight.experiments.runner import Plan, run
 from resight.experiments.tables import markdown_table
+from resight.features.store import FeatureStore
 from resight.protocols import for_dataset
+from resight.reproduce.paper import paper_tables
+from resight.tuning.candidates import CV, CV_FOLDS
+from resight.tuning.gram import GramSpace, gram_space
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "accuracy.md"
 HOG = slice(15 * 3 * 64, 15 * 3 * 64 + 1040)  # of WHOS-dagger

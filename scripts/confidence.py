@@ -16,11 +16,11 @@ from typing import Any
 from resight import datasets
 from resight._files import atomic_write, write_json
 from resight.experiments.confidence import confidence
-from resight.experiments.evaluate import gram_space
-from resight.experiments.features import FeatureStore
 from resight.experiments.runner import Plan
 from resight.experiments.tables import markdown_table
+from resight.features.store import FeatureStore
 from resight.protocols import for_dataset
+from resight.tuning.gram import gram_space
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "confidence_measured.md"
@@ -133,7 +133,7 @@ def _verdict(reached: bool) -> str:
 
 def draw(found: dict[str, Any]) -> str:
     """Return the reliability diagrams of both datasets as an SVG picture."""
-    from resight.report.studies import ReliabilityDisplay
+    from resight.report.diagnostics import ReliabilityDisplay
 
     runs = [
         {"title": title, "confidence": found[name]}

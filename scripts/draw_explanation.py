@@ -20,7 +20,7 @@ from resight.datasets.synthetic import draw_cameras
 from resight.explanation import Explainer
 from resight.explanation.drawing import strips
 from resight.images import read
-from resight.model import Model
+from resight.models.model import Model
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "explanation.png"
 N_PEOPLE, N_TRAINED, SEED = 60, 40, 4

@@ -18,6 +18,8 @@ import pytest
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+pytest_plugins = ["extraction_kit"]
+
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 

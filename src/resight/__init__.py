@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from resight._version import __version__
 
 _HOME = {
-    "AutoKXQDA": "resight.experiments.auto",
+    "AutoKXQDA": "resight.tuning.auto",
     "BlockNormalizer": "resight.learners.normalizer",
     "ITML": "resight.learners.itml",
     "KISSME": "resight.learners.kissme",
@@ -27,8 +27,8 @@ _HOME = {
     "MLAPG": "resight.learners.mlapg",
     "NFST": "resight.learners.nfst",
     "XQDA": "resight.learners.xqda",
-    "cluster": "resight.experiments.executors",
-    "load": "resight.modelfiles",
+    "cluster": "resight.workers.executors",
+    "load": "resight.saving",
 }
 
 __all__ = ["__version__", *_HOME]
@@ -45,8 +45,8 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from resight.experiments.executors import cluster as cluster
     from resight.learners.kxqda import KXQDA as KXQDA
     from resight.learners.normalizer import BlockNormalizer as BlockNormalizer
     from resight.learners.xqda import XQDA as XQDA
-    from resight.modelfiles import load as load
+    from resight.saving import load as load
+    from resight.workers.executors import cluster as cluster

@@ -9,7 +9,7 @@ from resight import KXQDA
 from resight.cli import main
 from resight.datasets.synthetic import draw_cameras
 from resight.gallery import Gallery
-from resight.model import Model
+from resight.models.model import Model
 
 
 @pytest.fixture(scope="module")

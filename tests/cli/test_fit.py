@@ -10,8 +10,8 @@ import pytest
 import resight
 from resight.cli import main
 from resight.datasets.synthetic import draw_cameras
-from resight.experiments import executors
 from resight.gallery import Gallery
+from resight.workers import executors
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ import pytest
 from resight import KXQDA
 from resight.cli import main
 from resight.datasets.synthetic import draw_cameras
-from resight.experiments import executors
-from resight.model import Model
+from resight.models.model import Model
+from resight.workers import executors
 
 
 @pytest.fixture(scope="module")

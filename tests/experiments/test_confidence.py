@@ -9,9 +9,9 @@ from resight.datasets.sightings import Sightings
 from resight.errors import InputError
 from resight.evaluation.calibration import Calibration
 from resight.experiments.confidence import _first, _half, confidence
-from resight.experiments.gram import GramSpace
 from resight.experiments.runner import Plan, run
 from resight.protocols import half_half
+from resight.tuning.gram import GramSpace
 
 
 @pytest.fixture(scope="module")

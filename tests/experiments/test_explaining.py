@@ -13,9 +13,9 @@ from resight.datasets.synthetic import draw_cameras
 from resight.errors import InputError
 from resight.experiments.evaluate import Evaluation, evaluate
 from resight.experiments.explaining import FILE, _chosen, explain_matches, save_explanations
-from resight.experiments.features import FeatureStore
 from resight.experiments.results import save
 from resight.experiments.runner import Plan
+from resight.features.store import FeatureStore
 from resight.report import write
 from resight.report.matches import read_matches
 

@@ -7,12 +7,12 @@ import pytest
 
 from resight.datasets.sightings import Sightings
 from resight.evaluation import cmc
-from resight.experiments.candidates import CV
-from resight.experiments.gram import GramSpace
 from resight.experiments.results import Run, document, save
 from resight.experiments.runner import Plan, run
 from resight.experiments.tables import results_table
 from resight.protocols import half_half
+from resight.tuning.candidates import CV
+from resight.tuning.gram import GramSpace
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from resight import KXQDA
 from resight.datasets.sightings import Sightings
 from resight.datasets.synthetic import draw_cameras
-from resight.model import Model
+from resight.models.model import Model
 
 
 @dataclass(frozen=True)

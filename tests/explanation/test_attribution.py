@@ -22,7 +22,7 @@ from resight.explanation.attribution import (
 from resight.kernels import Kernel
 from resight.learners._base import KernelMetricLearner
 from resight.learners.euclidean import Euclidean
-from resight.model import Model
+from resight.models.model import Model
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:the null space is empty"),

@@ -12,7 +12,7 @@ from resight import KXQDA, XQDA
 from resight.errors import InputError
 from resight.explanation import Explainer, explain
 from resight.explanation.explanation import PEOPLE, SHARES
-from resight.model import Model
+from resight.models.model import Model
 
 
 def test_parts_bands_and_channels_add_up_to_the_distance(drawn: Any) -> None:

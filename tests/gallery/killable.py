@@ -8,8 +8,8 @@ from multiprocessing.connection import Connection
 import toymodel
 
 from resight.datasets.sightings import Sightings
-from resight.experiments.executors import local
 from resight.gallery import Gallery
+from resight.workers.executors import local
 
 
 def add(uri: str, sightings: Sightings, said: Connection) -> None:

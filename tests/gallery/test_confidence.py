@@ -10,11 +10,11 @@ import pytest
 from resight import KXQDA
 from resight.datasets.synthetic import draw_cameras
 from resight.evaluation.calibration import Calibration, posterior
-from resight.experiments.calibrating import add_calibration
 from resight.gallery import Gallery
 from resight.gallery.confidence import PRESENT, Presence, judge
 from resight.gallery.teaching import adopt, refit
-from resight.model import Model
+from resight.models.calibrating import add_calibration
+from resight.models.model import Model
 
 
 @pytest.fixture(scope="module")

@@ -17,10 +17,10 @@ from PIL import Image
 import resight
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
-from resight.experiments.executors import RETRIES, local
 from resight.gallery import Gallery
 from resight.gallery.checking import check
 from resight.gallery.describing import describer
+from resight.workers.executors import RETRIES, local
 
 BATCH = 6
 
@@ -215,7 +215,7 @@ def test_the_model_replaced_while_adding(
 
 def test_workers_get_no_learner() -> None:
     from resight import KXQDA
-    from resight.model import Model
+    from resight.models.model import Model
 
     model = Model(("whos-star",), KXQDA(), mirror=True)
     light = describer(model)
@@ -225,8 +225,8 @@ def test_workers_get_no_learner() -> None:
 
 
 def test_workers_with_other_code_are_refused(model: Callable[..., Any]) -> None:
-    from resight.experiments._cluster import ClusterError
     from resight.gallery.describing import describe_batch
+    from resight.workers.dask_cluster import ClusterError
 
     with pytest.raises(ClusterError, match=r"computes descriptors stripes-1, asked for are x"):
         describe_batch(model(), "x", resight.__version__, [])

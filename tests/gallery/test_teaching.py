@@ -18,7 +18,7 @@ from resight.gallery import Gallery
 from resight.gallery.proposing import propose
 from resight.gallery.teaching import adopt, fit_like, labelled, rank1_hits, refit
 from resight.learners import _landmark_fit
-from resight.model import Model
+from resight.models.model import Model
 
 
 @pytest.fixture(scope="module")

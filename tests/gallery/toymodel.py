@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from resight import modelfiles
-from resight.modelfiles import SavableMixin
+from resight import saving
+from resight.saving import SavableMixin
 
-modelfiles._CLASSES["StripeModel"] = __name__
+saving._CLASSES["StripeModel"] = __name__
 
 
 class StripeModel(SavableMixin):
@@ -42,7 +42,7 @@ class StripeModel(SavableMixin):
         return np.exp(-np.asarray(distances))
 
 
-modelfiles._CLASSES["CountedModel"] = __name__
+saving._CLASSES["CountedModel"] = __name__
 
 
 class CountedModel(StripeModel):

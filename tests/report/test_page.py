@@ -10,7 +10,6 @@ from PIL import Image
 from resight.cli import main
 from resight.datasets.synthetic import draw_cameras
 from resight.errors import InputError, StoreError
-from resight.experiments.gram import GramSpace
 from resight.experiments.results import Run, document, save
 from resight.experiments.runner import Plan, run
 from resight.protocols import half_half
@@ -19,6 +18,7 @@ from resight.report.cameras import camera_table
 from resight.report.displays import CMCDisplay
 from resight.report.page import read_result
 from resight.report.rankings import read_rankings, worst_first
+from resight.tuning.gram import GramSpace
 
 
 @pytest.fixture(scope="module")

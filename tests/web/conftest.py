@@ -21,7 +21,7 @@ from resight import KXQDA
 from resight.datasets.sightings import Sightings
 from resight.datasets.synthetic import draw_cameras
 from resight.gallery import Gallery
-from resight.model import Model
+from resight.models.model import Model
 from resight.web.app import make_app
 from resight.web.security import Guard
 

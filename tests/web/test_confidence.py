@@ -6,9 +6,9 @@ import pytest
 
 from resight import KXQDA
 from resight.datasets.synthetic import draw_cameras
-from resight.experiments.calibrating import add_calibration
 from resight.gallery import Gallery
-from resight.model import Model
+from resight.models.calibrating import add_calibration
+from resight.models.model import Model
 from resight.web.app import make_app
 from resight.web.refitting import RefitJob
 from resight.web.security import Guard

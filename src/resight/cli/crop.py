@@ -42,8 +42,8 @@ def crop(
 ) -> None:
     """Cut people out; the folder can be given to `resight gallery add`."""
     from resight._progress import progress
-    from resight.gallery.cutting import cut
-    from resight.gallery.times import parse
+    from resight.datasets.video import cut
+    from resight.times import parse
 
     with progress("frames", None) as advance:
         done = cut(

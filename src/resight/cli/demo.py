@@ -21,8 +21,8 @@ def demo(
 ) -> None:
     """Go from images to a table, a report and a model; nothing is fetched."""
     from resight.experiments.demo import run_demo
-    from resight.experiments.executors import local
     from resight.experiments.tables import results_table
+    from resight.workers.executors import local
 
     n_jobs = jobs or os.cpu_count() or 1
     say("drawing two cameras, describing the images, learning on 10 splits ...")

@@ -15,7 +15,7 @@ from resight.cli._common import print_json, say, verb
 if TYPE_CHECKING:
     from resight.experiments.config import EvaluateConfig
     from resight.experiments.evaluate import Evaluation
-    from resight.experiments.features import Features
+    from resight.features.store import Features
 
 app = verb("Measure learners on a dataset or on your own folders.")
 
@@ -91,7 +91,7 @@ def evaluate(
     checked = checked_config(settings)
     sizes = _sizes(people)
     if calibrate or curve or sizes:
-        from resight.experiments.curve import require_fixed
+        from resight.experiments.learning_curve import require_fixed
 
         for plan in checked.plans():
             require_fixed(plan)
@@ -99,7 +99,7 @@ def evaluate(
     refusal = None
     if calibrate or curve or sizes:
         from resight.errors import InputError
-        from resight.experiments.studies import add_studies
+        from resight.experiments.diagnostics import add_studies
 
         try:
             add_studies(
@@ -129,14 +129,14 @@ def evaluate(
 def _evaluate(settings: EvaluateConfig, store: Path, jobs: int, cluster: str | None) -> Evaluation:
     from resight import datasets
     from resight.errors import InputError
-    from resight.experiments import executors
     from resight.experiments.evaluate import evaluate, evaluate_vectors
-    from resight.experiments.features import FeatureStore
+    from resight.features.store import FeatureStore
+    from resight.workers import executors
 
     plans = settings.plans()
     splits = str(settings.splits) if settings.splits else None
     if settings.features is not None:
-        from resight.experiments.vectors import load_vectors
+        from resight.features.vectors import load_vectors
 
         if cluster is not None or settings.mirror:
             raise InputError(
@@ -171,10 +171,10 @@ def _evaluate(settings: EvaluateConfig, store: Path, jobs: int, cluster: str | N
 
 def _feature_sets(found: Evaluation, settings: EvaluateConfig, store: Path) -> list[Features]:
     """Return the features of what was evaluated, from the store."""
-    from resight.experiments.features import FeatureStore
+    from resight.features.store import FeatureStore
 
     if settings.features is not None:
-        from resight.experiments.vectors import load_vectors
+        from resight.features.vectors import load_vectors
 
         return [load_vectors(settings.features, labels=settings.dataset)[0]]
     kept = FeatureStore(store)
@@ -191,7 +191,7 @@ def _sizes(words: str | None) -> list[int] | None:
 
 
 def _params(words: list[str]) -> dict[str, dict[str, Any]]:
-    from resight.experiments.registry import parse_params
+    from resight.learners.registry import parse_params
 
     params: dict[str, dict[str, Any]] = {}
     for name, value in parse_params(words).items():
@@ -209,7 +209,7 @@ def _print(found: Evaluation, as_json: bool) -> None:
     if as_json:
         print_json(found.result)
         return
-    from resight.experiments.studies import studies_text
+    from resight.experiments.diagnostics import studies_text
     from resight.experiments.tables import notes, results_table
 
     protocol = found.result["protocol"]
@@ -226,8 +226,8 @@ def _print(found: Evaluation, as_json: bool) -> None:
 
 def _save(found: Evaluation, out: Path, store: Path, n_explained: int, mirror: bool) -> None:
     from resight.experiments.explaining import explain_matches, save_explanations
-    from resight.experiments.features import FeatureStore
     from resight.experiments.results import save
+    from resight.features.store import FeatureStore
     from resight.report import write
 
     save(out, found.result, found.sightings, found.runs)

@@ -49,7 +49,7 @@ def explain(
 def _explainer(place: str) -> Explainer:
     import resight
     from resight.explanation import Explainer
-    from resight.modelfiles import MANIFEST
+    from resight.saving import MANIFEST
 
     if "://" in place or not (Path(place) / MANIFEST).is_file():
         from resight.explanation.references import gallery_explainer

@@ -12,7 +12,7 @@ from resight.cli._common import print_json, say, verb
 
 if TYPE_CHECKING:
     from resight.datasets.sightings import Sightings
-    from resight.experiments.features import Features
+    from resight.features.store import Features
 
 SCHEMA = "resight.extract/1"
 _SHOWN = 20
@@ -49,8 +49,8 @@ def extract(
 ) -> None:
     """Compute descriptors of many images; exit code 1 if some of them cannot be used."""
     from resight import datasets
-    from resight.experiments import executors
-    from resight.experiments.features import FeatureStore
+    from resight.features.store import FeatureStore
+    from resight.workers import executors
 
     if send_files and cluster is None:
         raise typer.BadParameter("--send-files is about workers elsewhere; give --cluster too")

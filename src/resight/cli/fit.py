@@ -59,11 +59,11 @@ def fit(
     searches then show probabilities and tell who is probably not in the gallery.
     """
     from resight import datasets, load
-    from resight.experiments import executors
-    from resight.experiments.adding import add_people
-    from resight.experiments.features import FeatureStore
-    from resight.experiments.fitting import fit_model
-    from resight.experiments.registry import parse_params
+    from resight.features.store import FeatureStore
+    from resight.learners.registry import parse_params
+    from resight.models.adding_people import add_people
+    from resight.models.fitting import fit_model
+    from resight.workers import executors
 
     if jobs is not None and cluster is not None:
         raise typer.BadParameter("give --jobs (this machine) or --cluster, not both")

@@ -41,7 +41,7 @@ def create(
 ) -> None:
     """Make an empty gallery that searches with a model."""
     from resight.gallery import Gallery
-    from resight.modelfiles import load
+    from resight.saving import load
 
     gallery = Gallery.create(place, load(model), retention_days=retention)
     if json:
@@ -71,8 +71,8 @@ def add(
 ) -> None:
     """Add sightings; what is there already is passed over, so a stopped command goes on."""
     from resight._progress import progress
-    from resight.experiments import executors
     from resight.gallery import Gallery
+    from resight.workers import executors
 
     if jobs is not None and cluster is not None:
         raise typer.BadParameter("give --jobs (this machine) or --cluster, not both")
@@ -119,7 +119,7 @@ def remove(
 def info(place: _Place, json: _Json = False) -> None:
     """Tell what a gallery holds."""
     from resight.gallery import Gallery
-    from resight.gallery.times import show
+    from resight.times import show
 
     facts = Gallery.open(place).info()
     if json:
@@ -171,7 +171,7 @@ def rebuild(place: _Place, model: _Model) -> None:
     """
     from resight._progress import progress
     from resight.gallery import Gallery
-    from resight.modelfiles import load
+    from resight.saving import load
 
     gallery = Gallery.open(place)
     with progress("embedding", 100) as advance:

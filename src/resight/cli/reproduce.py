@@ -40,10 +40,10 @@ def reproduce(
     An interrupted run goes on where it stopped, and a second run is quick.
     """
     from resight._files import atomic_write
-    from resight.experiments.executors import local
-    from resight.experiments.paper import select_tables
-    from resight.experiments.reproduce import reproduce as measure
-    from resight.experiments.reproduced_page import page_of
+    from resight.reproduce.measuring import reproduce as measure
+    from resight.reproduce.page import page_of
+    from resight.reproduce.paper import select_tables
+    from resight.workers.executors import local
 
     chosen = select_tables(tables or [])
     n_jobs = jobs or os.cpu_count() or 1

@@ -50,7 +50,7 @@ def search(
     """Rank a gallery's sightings by how much they look like each image."""
     from resight.gallery import Filter, Gallery
     from resight.gallery.reranking import NOTE, method_named
-    from resight.gallery.times import parse
+    from resight.times import parse
 
     where = Filter(
         tuple(camera or ()),
@@ -100,7 +100,7 @@ def _document(
 
 
 def _print_table(path: Path, hits: Hits, where: Any) -> None:
-    from resight.gallery.times import show
+    from resight.times import show
 
     if not hits:
         ways = " or ".join(words for words, _ in where.widened())

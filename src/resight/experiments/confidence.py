@@ -14,12 +14,12 @@ from resight.datasets.sightings import UNKNOWN_PERSON, Sightings
 from resight.errors import InputError
 from resight.evaluation.calibration import FALSE_ACCEPTS, Calibration
 from resight.evaluation.reliability import scores
-from resight.experiments.calibrating import calibrate, iterates
-from resight.experiments.curve import require_fixed
-from resight.experiments.fold_distances import gram_distances
-from resight.experiments.gram import GramSpace
+from resight.experiments.learning_curve import require_fixed
 from resight.experiments.runner import Plan
+from resight.models.calibrating import calibrate, iterates
+from resight.models.held_out_distances import gram_distances
 from resight.protocols import Protocol, Split, scored_persons
+from resight.tuning.gram import GramSpace
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

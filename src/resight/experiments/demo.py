@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from resight.datasets.synthetic import draw_cameras
-from resight.experiments.candidates import CV, CV_FOLDS
 from resight.experiments.evaluate import Evaluation, evaluate
-from resight.experiments.executors import Executor
 from resight.experiments.explaining import explain_matches, save_explanations
-from resight.experiments.features import FeatureStore
-from resight.experiments.fitting import fit_model
 from resight.experiments.results import save
 from resight.experiments.runner import Plan
+from resight.features.store import FeatureStore
+from resight.models.fitting import fit_model
 from resight.report import write
+from resight.tuning.candidates import CV, CV_FOLDS
+from resight.workers.executors import Executor
 
 DESCRIPTORS = "lomo-dagger"
 PLANS = (Plan("kxqda", "cv", {}, CV, CV_FOLDS), Plan("xqda"), Plan("euclidean"))

@@ -11,15 +11,15 @@ import numpy as np
 
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
-from resight.experiments.direct import needs_direct, run_direct
-from resight.experiments.executors import Executor
-from resight.experiments.feature_rows import FeatureRows
-from resight.experiments.features import Failure, Features, FeatureStore
-from resight.experiments.gram import GramSpace, Rows
-from resight.experiments.registry import AUTO
+from resight.experiments.out_of_core import needs_direct, run_direct
 from resight.experiments.results import Run, document
 from resight.experiments.runner import Plan, Trial, run
+from resight.features.rows import FeatureRows
+from resight.features.store import Failure, Features, FeatureStore
+from resight.learners.registry import AUTO
 from resight.protocols import Protocol, for_dataset, from_file
+from resight.tuning.gram import GramSpace, Rows, gram_space
+from resight.workers.executors import Executor
 
 
 @dataclass(frozen=True)
@@ -191,23 +191,3 @@ def _trainable(protocol: Protocol, plans: Sequence[Plan]) -> Rows | None:
     if any(plan.learner == "euclidean" for plan in plans):
         return None  # it compares test rows directly
     return np.unique(np.concatenate([split.train for split in protocol.splits]))
-
-
-def gram_space(
-    features: Features,
-    usable: np.ndarray[Any, Any] | None = None,
-    trainable: Rows | None = None,
-) -> GramSpace:
-    """Gram matrices of stored features, block by block, optionally of some rows only.
-
-    `trainable` are the rows that some split learns from, as `GramSpace` takes them.
-    """
-    blocks = list(features.blocks)
-    parts, widths = [], []
-    for part in features.parts:
-        own: list[int] = []
-        while sum(own) < part.shape[1]:
-            own.append(blocks.pop(0))
-        parts.append(part if usable is None or usable.all() else part[usable])
-        widths.append(tuple(own))
-    return GramSpace(parts, widths, trainable=trainable)

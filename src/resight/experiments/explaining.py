@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from resight._files import write_json
 from resight.experiments.evaluate import Evaluation
-from resight.experiments.features import FeatureStore
-from resight.experiments.registry import AUTO, ITERATIVE
 from resight.experiments.results import Run
 from resight.explanation.explainer import N_PAIRS, Explainer
-from resight.model import Model
+from resight.features.store import FeatureStore
+from resight.learners.registry import AUTO, ITERATIVE
+from resight.models.model import Model
 
 SCHEMA = "resight.explanations/1"
 FILE = "explanations.json"

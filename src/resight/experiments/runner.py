@@ -6,7 +6,7 @@ import re
 import time
 import typing
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -19,20 +19,18 @@ from resight.errors import InputError, unknown_name
 from resight.evaluation.camera_pairs import CameraPairs, camera_pairs
 from resight.evaluation.reranking import cross_view_reciprocal, k_reciprocal_from_distances
 from resight.evaluation.result import RankingResult
-from resight.experiments.candidates import Candidate
-from resight.experiments.fold import Fold
-from resight.experiments.gram import GramSpace, Products, fit_in_gram_space
-from resight.experiments.registry import AUTO, LearnerSpec, learner_spec
-from resight.experiments.search import Search, variants_of
-from resight.experiments.selection import choose
-from resight.learners._base import MetricLearner, squared_euclidean
 from resight.learners.euclidean import Euclidean
+from resight.learners.registry import AUTO, LearnerSpec, learner_spec
 from resight.protocols import Protocol, Split, person_scores, scored_persons
 from resight.protocols.scoring import PersonScores
+from resight.tuning.candidates import Candidate
+from resight.tuning.cross_validation import choose
+from resight.tuning.fold_metrics import Fold
+from resight.tuning.gram import Between, GramSpace, Products, between_test_rows, lookup
+from resight.tuning.race import Search, variants_of
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
-Between = Callable[[Rows, Rows], Floats]
 RANKS = (1, 5, 10, 20)
 RERANKERS = ("k-reciprocal", "cross-view")
 
@@ -216,26 +214,6 @@ def _auto_trial(
     table = [tried.as_dict() for tried in search.tried]
     stopped = () if search.stopped is None else (search.stopped,)
     return Trial(rankings, setting.as_dict(), seconds, table, stopped)
-
-
-def between_test_rows(
-    learner: MetricLearner, products: Products, persons: NDArray[Any], cameras: NDArray[Any]
-) -> Between:
-    """Fit, and return what gives the distances between test rows of a split."""
-    if products.test_self is not None:
-        squares = products.test_squares
-        return lookup(squares[:, None] + squares[None, :] - 2.0 * products.test_self)
-    fitted, rows = fit_in_gram_space(learner, products, persons, cameras)
-    try:
-        embedding = fitted.transform(rows)
-    except InputError:  # an indefinite metric has distances, but no embedding
-        return lambda a, b: fitted.distances(rows[a], rows[b])
-    return lambda a, b: squared_euclidean(embedding[a], embedding[b])
-
-
-def lookup(distances: Floats) -> Between:
-    """Turn a matrix between all test rows into what `rank_directions` asks."""
-    return lambda a, b: distances[np.ix_(a, b)]
 
 
 def rank_directions(

@@ -31,7 +31,7 @@ class Description(NamedTuple):
 def describer(model: Any) -> Any:
     """Return what a worker needs of a model: its descriptors, without a learner of many MB."""
     from resight.learners.euclidean import Euclidean
-    from resight.model import Model
+    from resight.models.model import Model
 
     if isinstance(model, Model):
         return Model(model.descriptors, Euclidean(), mirror=model.mirror, normalize=False)
@@ -55,7 +55,7 @@ def describe_batch(
     """
     from threadpoolctl import threadpool_limits
 
-    from resight.experiments._cluster import refuse_other_code
+    from resight.workers.dask_cluster import refuse_other_code
 
     refuse_other_code(version, model.descriptor_fingerprint, fingerprint)
     with threadpool_limits(1):  # one thread a worker: more of them only fight for the cores

@@ -14,8 +14,8 @@ from resight.gallery.engines.base import Engine
 from resight.gallery.gallery import Gallery
 from resight.gallery.manifest import Manifest, drop_model, trained_on
 from resight.gallery.rebuilding import unfinished
-from resight.gallery.times import EPOCH
 from resight.gallery.view import read_journal
+from resight.times import EPOCH
 
 _NEEDLE = 48  # bytes of an image or descriptor that no other one has
 

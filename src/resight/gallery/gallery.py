@@ -28,7 +28,7 @@ from resight.gallery.summary import summary
 from resight.gallery.view import View, current_view, features_of
 
 if TYPE_CHECKING:
-    from resight.experiments.executors import Executor
+    from resight.workers.executors import Executor
 
 MEMORY_LIMIT = 4 * 2**30  # bytes of embeddings up to which search is exact and in memory
 
@@ -141,8 +141,8 @@ class Gallery:
         Added
             Ids added, ids that were there already, and files that could not be used, with reasons.
         """
-        from resight.experiments.executors import InProcess
         from resight.gallery.streaming import Stream
+        from resight.workers.executors import InProcess
 
         if described is not None:
             check_described(self.view.manifest, described, len(sightings))

@@ -14,12 +14,12 @@ import numpy as np
 from resight._version import __version__
 from resight.datasets.sightings import Sightings
 from resight.errors import StoreError
-from resight.experiments.executors import Executor, InProcess, LocalProcesses, Outcome, run
 from resight.gallery.adding import Added, Batch, Described, read_batch
 from resight.gallery.describing import Description, describe_batch, describer, take_given
 from resight.gallery.engines.base import Engine, Floats32, Rows
 from resight.gallery.manifest import Manifest, load_model
 from resight.gallery.view import View
+from resight.workers.executors import Executor, InProcess, LocalProcesses, Outcome, run
 
 _TRIES = 3  # how often the model may be replaced between embedding a batch and storing it
 

@@ -97,7 +97,7 @@ def refit(gallery: Gallery, on_step: Progress | None = None) -> Candidate:
     on_step : callable, optional
         Called with words and the share that is done.
     """
-    from resight.experiments.calibrating import add_calibration
+    from resight.models.calibrating import add_calibration
 
     say = on_step or (lambda words, share: None)
     view = gallery.view
@@ -193,11 +193,11 @@ def fit_like(like: Any, examples: Examples) -> Any:
     A setting that was chosen is not chosen again. Landmarks are for more sightings than a gallery
     usually has labels for, so k-XQDA is exact up to the size up to which `fit` is by default.
     """
-    from resight.experiments.auto import AutoKXQDA
-    from resight.experiments.fold_distances import unfitted
     from resight.learners._landmark_fit import EXACT_LIMIT
     from resight.learners.kxqda import KXQDA
-    from resight.model import Model
+    from resight.models.held_out_distances import unfitted
+    from resight.models.model import Model
+    from resight.tuning.auto import AutoKXQDA
 
     kept = isinstance(like.learner, KXQDA | AutoKXQDA)
     learner = unfitted(like.learner) if kept else KXQDA()

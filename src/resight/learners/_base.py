@@ -16,7 +16,7 @@ from resight._files import digest_of
 from resight.errors import InputError
 from resight.kernels import Kernel
 from resight.learners._scoring import cross_camera_rank1
-from resight.modelfiles import SavableMixin
+from resight.saving import SavableMixin
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from resight.errors import InputError
-from resight.modelfiles import SavableMixin
+from resight.saving import SavableMixin
 
 
 class BlockNormalizer(SavableMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):

@@ -13,10 +13,10 @@ from resight.datasets.sightings import Sightings
 from resight.errors import StoreError
 from resight.evaluation.statistics import compare_paired
 from resight.report.cameras import camera_table
+from resight.report.diagnostics import LearningCurveDisplay, ReliabilityDisplay
 from resight.report.displays import CMCDisplay
 from resight.report.matches import read_matches
 from resight.report.rankings import read_rankings, worst_first
-from resight.report.studies import LearningCurveDisplay, ReliabilityDisplay
 
 SCHEMA = "resight.result/1"
 _MEASURES = (

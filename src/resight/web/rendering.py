@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from resight.gallery import Hits
 from resight.gallery.crops import decode, image_type, keep
-from resight.gallery.times import show
+from resight.times import show
 
 _HERE = Path(__file__).parent
 STATIC = _HERE / "static"

@@ -10,7 +10,7 @@ from fastapi import Depends, Form, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from resight.gallery import Filter
-from resight.gallery.times import parse
+from resight.times import parse
 from resight.web.rendering import render
 from resight.web.site import Site
 

@@ -1,0 +1,192 @@
+"""Learning curve: accuracy against the number of labelled people, in Gram space."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log2
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight._files import digest_of
+from resight._progress import progress
+from resight.datasets.sightings import Sightings
+from resight.errors import InputError
+from resight.experiments.results import percent_summary
+from resight.experiments.runner import RANKS, Plan, Trial, rank_directions
+from resight.experiments.tables import markdown_table
+from resight.models.held_out_distances import gram_distances
+from resight.protocols import Protocol, Split
+from resight.tuning.gram import GramSpace, lookup
+
+Rows = NDArray[np.intp]
+MIN_PEOPLE = 3  # two give one pair of strangers a camera, which tells nothing about their spread
+DRAWS = 3
+
+
+def learning_curve(
+    sightings: Sightings,
+    protocol: Protocol,
+    space: GramSpace,
+    plan: Plan,
+    sizes: Sequence[int] | None = None,
+    *,
+    draws: int = DRAWS,
+    n_jobs: int = 1,
+) -> dict[str, Any]:
+    """Measure a plan with fewer and fewer of each split's training people.
+
+    Parameters
+    ----------
+    sizes : sequence of int, optional
+        Numbers of people; by default all, half of them, a quarter, ... down to a sixteenth.
+    draws : int
+        Random orders of each split's people. The subsets of one order are nested.
+
+    Returns
+    -------
+    dict
+        ``points`` (people, and mean, sd and 95% interval over splits and draws of every measure,
+        in percent), ``draws``, ``gain`` (points of rank 1 that a doubling brings at the end) and
+        ``sentence``.
+
+    Notes
+    -----
+    Only people seen by two cameras are counted and used: others teach no pair of one person.
+    """
+    from joblib import Parallel, delayed
+
+    require_fixed(plan)
+    people = min(len(_people(sightings, split.train)) for split in protocol.splits)
+    chosen = checked_sizes(sizes, people)
+    tasks = [
+        delayed(_of_split)(sightings, protocol, space, split, plan, chosen, draws)
+        for split in protocol.splits
+    ]
+    found: list[dict[int, list[Trial]]] = []
+    with progress(f"learning curve, {plan.learner}", len(tasks)) as advance:
+        workers = min(n_jobs, len(tasks))
+        for of_split in Parallel(n_jobs=workers, return_as="generator")(tasks):
+            found.append(of_split)
+            advance(1)
+    points = [_point(size, [trial for one in found for trial in one[size]]) for size in chosen]
+    gain = _gain(points)
+    return {"points": points, "draws": draws, "gain": gain, "sentence": _sentence(points, gain)}
+
+
+def require_fixed(plan: Plan) -> None:
+    """Refuse plans that choose a setting in each split: they would choose again in each fit."""
+    if plan.candidates or plan.learner == "auto" or plan.params.get("landmarks"):
+        raise InputError(
+            f"{plan.learner} ({plan.version}) has no fixed setting in Gram space; learning curves "
+            "and calibration need one, such as kxqda with --param kxqda.reg=1e-3"
+        )
+
+
+def checked_sizes(sizes: Sequence[int] | None, people: int) -> list[int]:
+    """Return the numbers of people to learn from, ascending; refuse impossible ones."""
+    if people < MIN_PEOPLE:
+        raise InputError(
+            f"a learning curve needs at least {MIN_PEOPLE} training people seen by two cameras; "
+            f"there are {people}"
+        )
+    if sizes is None:
+        return sorted({max(MIN_PEOPLE, people >> halvings) for halvings in range(5)})
+    if not sizes or min(sizes) < MIN_PEOPLE:
+        raise InputError(
+            f"a learning curve needs sizes of at least {MIN_PEOPLE} people, {list(sizes)} given: "
+            "from fewer no learner can be fitted"
+        )
+    if max(sizes) > people:
+        raise InputError(
+            f"a learning curve up to {max(sizes)} people was asked for, but a split has only "
+            f"{people} training people seen by two cameras; give sizes up to {people}"
+        )
+    return sorted(set(sizes))
+
+
+def curve_table(curve: dict[str, Any]) -> str:
+    """Return a Markdown table of a curve, in percent."""
+    names = [*(f"rank{k}" for k in RANKS), "map"]
+    rows = []
+    for point in curve["points"]:
+        cells = [f"{point[name]['mean']:.1f}" for name in names]
+        cells[0] += "" if point["rank1"]["sd"] is None else f" ± {point['rank1']['sd']:.1f}"
+        rows.append([str(point["people"]), *cells])
+    return markdown_table(("people", *(f"rank {k}" for k in RANKS), "mAP"), rows)
+
+
+def _people(sightings: Sightings, rows: Rows) -> list[str]:
+    """People of some rows that two cameras have seen."""
+    persons, cameras = sightings.persons[rows], sightings.cameras[rows]
+    seen = np.unique(np.stack([persons, cameras]), axis=1)[0]
+    names, counts = np.unique(seen, return_counts=True)
+    several: list[str] = names[counts > 1].tolist()
+    return several
+
+
+def _of_split(
+    sightings: Sightings,
+    protocol: Protocol,
+    space: GramSpace,
+    split: Split,
+    plan: Plan,
+    sizes: list[int],
+    draws: int,
+) -> dict[int, list[Trial]]:
+    """Fit on nested subsets of a split's training people; the same people are asked for always."""
+    from threadpoolctl import threadpool_limits
+
+    everything = np.arange(len(space))
+    learner = plan.spec.make(**plan.params)
+    persons, cameras = sightings.persons, sightings.cameras
+    fit = gram_distances(learner, space, everything, persons, cameras, plan.normalize)
+    people = _people(sightings, split.train)
+    found: dict[int, list[Trial]] = {size: [] for size in sizes}
+    with threadpool_limits(1):
+        for draw in range(draws):
+            order = sorted(people, key=lambda person: digest_of(f"{draw}", person))
+            for size in sizes:
+                if size == len(people) and draw:
+                    continue  # everybody: the same in each draw
+                rows = split.train[np.isin(persons[split.train], order[:size])]
+                distances = fit(rows, split.test)
+                rankings = rank_directions(sightings, protocol, split, lookup(distances))
+                found[size].append(Trial(rankings, plan.params, 0.0))
+    return found
+
+
+def _point(size: int, trials: list[Trial]) -> dict[str, Any]:
+    values = {f"rank{k}": [trial.rank(k) for trial in trials] for k in RANKS}
+    values["map"] = [trial.map for trial in trials]
+    return {
+        "people": size,
+        "fits": len(trials),
+        **{name: percent_summary(numbers) for name, numbers in values.items()},
+    }
+
+
+def _gain(points: list[dict[str, Any]]) -> float | None:
+    """Points of rank 1 for each doubling of people, between the last two sizes."""
+    if len(points) < 2:
+        return None
+    before, last = points[-2:]
+    rise = float(last["rank1"]["mean"] - before["rank1"]["mean"])
+    return rise / log2(last["people"] / before["people"])
+
+
+def _sentence(points: list[dict[str, Any]], gain: float | None) -> str:
+    """Answer how many people must be labelled, from the measured points."""
+    last = points[-1]
+    if gain is None:
+        return f"With {last['people']} labelled people rank 1 is {last['rank1']['mean']:.1f}%."
+    before = points[-2]
+    told = (
+        f"From {before['people']} to {last['people']} labelled people rank 1 went from "
+        f"{before['rank1']['mean']:.1f}% to {last['rank1']['mean']:.1f}%: {gain:+.1f} points for "
+        "each doubling. "
+    )
+    if gain < 1.0:
+        return told + "More labelled people would bring little."
+    return told + f"At that pace {2 * last['people']} people would bring {gain:.0f} points more."

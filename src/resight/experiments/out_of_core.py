@@ -1,0 +1,229 @@
+"""Splits too large for Gram space, landmarks, and kernels that are no function of inner products.
+
+Gram space holds the inner products of all sightings with all others. Here a learner is fitted on
+the normalised features of the training rows, and embeddings of the gallery are made and compared
+some at a time.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight._files import digest_of
+from resight._progress import progress
+from resight.datasets.sightings import Sightings
+from resight.errors import InputError
+from resight.evaluation.reranking import cross_view_reciprocal
+from resight.experiments.runner import Plan, Ranked, Trial, ranked
+from resight.features.rows import FeatureRows
+from resight.kernels import NON_NEGATIVE
+from resight.learners._base import squared_euclidean
+from resight.learners.kxqda import KXQDA
+from resight.learners.registry import AUTO
+from resight.models.landmark_fitting import LandmarkJob, fit_landmark_model
+from resight.models.model import Model
+from resight.protocols import Protocol, Split
+from resight.tuning.cross_validation import Choice, choose
+from resight.tuning.gram import GramSpace
+from resight.workers.executors import Executor
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+GRAM_LIMIT = 4 * 10**9
+"""Bytes of inner products up to which Gram space is used."""
+_CHOICE_ROWS = 4000  # sightings on which a large exact model chooses its setting, by whole people
+
+
+def needs_direct(plan: Plan, source: FeatureRows) -> bool:
+    """Tell whether a plan is measured here rather than in Gram space."""
+    return (
+        source.gram_bytes > GRAM_LIMIT
+        or plan.params.get("landmarks") is not None
+        or plan.params.get("kernel") in NON_NEGATIVE
+    )
+
+
+def run_direct(
+    sightings: Sightings,
+    protocol: Protocol,
+    source: FeatureRows,
+    plans: Sequence[Plan],
+    *,
+    fingerprint: str,
+    n_jobs: int = 1,
+    executor: Executor | None = None,
+    scratch: Path | None = None,
+    title: str = "splits",
+) -> list[list[Trial]]:
+    """Measure each plan on each split, one after the other; BLAS has `n_jobs` threads.
+
+    `executor` sums up the chunks of landmark fits in the folder `scratch`, which its workers
+    must see; without it this process does.
+    """
+    from threadpoolctl import threadpool_limits
+
+    for plan in plans:
+        _check(plan, source)
+    trials: list[list[Trial]] = [[] for _ in plans]
+    with threadpool_limits(n_jobs), progress(title, len(protocol.splits) * len(plans)) as advance:
+        for split in protocol.splits:
+            for plan, of_plan in zip(plans, trials, strict=True):
+                work = _Work(sightings, protocol, source, split, plan)
+                of_plan.append(work.trial(_Workshop(fingerprint, executor, scratch)))
+                advance(1)
+    return trials
+
+
+def _check(plan: Plan, source: FeatureRows) -> None:
+    size = f"{len(source):,} sightings ({source.gram_bytes / 1e9:.0f} GB of inner products)"
+    if plan.learner == AUTO:
+        raise InputError(
+            f"the learner auto compares many settings in Gram space, for which {size} are too "
+            "many; use kxqda, or kxqda with landmarks"
+        )
+    if plan.rerank == "k-reciprocal":
+        raise InputError(
+            f"k-reciprocal re-ranking needs all distances within the gallery, for which {size} "
+            "are too many, or landmarks or a chi-square kernel are used; leave it out, or use "
+            "cross-view"
+        )
+
+
+class _Workshop(NamedTuple):
+    """What landmark fits are given besides data."""
+
+    fingerprint: str  # of the features
+    executor: Executor | None
+    scratch: Path | None
+
+    def fit(self, job: LandmarkJob) -> Choice | None:
+        if self.executor is not None and self.scratch is not None:
+            return fit_landmark_model(job, self.scratch, self.executor)
+        with tempfile.TemporaryDirectory() as folder:
+            return fit_landmark_model(job, Path(folder))
+
+
+class _Work:
+    """One plan on one split."""
+
+    def __init__(
+        self,
+        sightings: Sightings,
+        protocol: Protocol,
+        source: FeatureRows,
+        split: Split,
+        plan: Plan,
+    ) -> None:
+        self.sightings, self.protocol = sightings, protocol
+        self.source, self.split, self.plan = source, split, plan
+        self.persons = sightings.persons[split.train]
+        self.cameras = sightings.cameras[split.train]
+        self.params: dict[str, Any] = dict(plan.params)
+        self.table: list[dict[str, Any]] | None = None
+
+    def trial(self, workshop: _Workshop) -> Trial:
+        start = time.perf_counter()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = self._fitted(workshop)
+            rankings = tuple(
+                self._ranked(model, query, gallery) for query, gallery in self.split.directions
+            )
+        seconds = time.perf_counter() - start
+        said = dict.fromkeys(str(warning.message) for warning in caught)
+        return Trial(rankings, self.params, seconds, self.table, tuple(said))
+
+    def _fitted(self, workshop: _Workshop) -> Model:
+        training = self.source.select(self.split.train)
+        learner = self.plan.spec.make(**self.params)
+        if isinstance(learner, KXQDA):
+            learner.landmarks = learner._wanted_landmarks(len(training))
+            if learner.landmarks is not None:
+                return self._fitted_by_landmarks(training, learner, workshop)
+        if self.plan.candidates:
+            self._choose(training)
+            learner.set_params(**self.params)
+        if "precision" in learner.get_params():
+            learner.set_params(precision="float32")  # as in Gram space
+        model = Model((), learner, normalize=False)
+        if self.plan.normalize:
+            model.normalizer = training.normalizer()
+        rows = training.read()
+        for start in range(0, len(rows), 2048):  # in place: one copy of the training rows is enough
+            rows[start : start + 2048] = model._normalized(rows[start : start + 2048])
+        learner.fit(rows, self.persons, self.cameras)
+        return model
+
+    def _fitted_by_landmarks(
+        self, training: FeatureRows, learner: KXQDA, workshop: _Workshop
+    ) -> Model:
+        model = Model((), learner, normalize=self.plan.normalize)
+        job = LandmarkJob(
+            training,
+            self.persons,
+            self.cameras,
+            model,
+            workshop.fingerprint,
+            choose=bool(self.plan.candidates),
+        )
+        choice = workshop.fit(job)
+        if choice is not None:
+            self.params |= {"reg": choice.best.reg, "reg_form": choice.best.reg_form}
+            self.table = choice.table()
+        return model
+
+    def _choose(self, training: FeatureRows) -> None:
+        """Choose among the plan's candidates in the Gram space of some people only."""
+        rows = _some_people(self.persons, _CHOICE_ROWS)
+        some = training.select(rows)
+        space = GramSpace([some.read()], [training.blocks])
+        choice = choose(
+            space,
+            np.arange(len(rows)),
+            self.persons[rows],
+            self.cameras[rows],
+            self.plan.candidates,
+            self.plan.n_folds,
+        )
+        self.params |= choice.best.params()
+        self.table = choice.table()
+        if len(rows) < len(training):
+            people = len(np.unique(self.persons[rows]))
+            warnings.warn(
+                f"the setting was chosen on {people} of the training people ({len(rows):,} of "
+                f"{len(training):,} sightings); all of them train the model",
+                UserWarning,
+                stacklevel=2,
+            )
+
+    def _ranked(self, model: Model, query: Rows, gallery: Rows) -> Ranked:
+        asked = np.concatenate(
+            [model.embed(block) for block in self.source.select(query).in_blocks()]
+        )
+        distances = np.concatenate(
+            [
+                squared_euclidean(asked, model.embed(block))
+                for block in self.source.select(gallery).in_blocks()
+            ],
+            axis=1,
+        )
+        if self.plan.rerank is not None:
+            distances = cross_view_reciprocal(distances)
+        return ranked(self.sightings, self.protocol, query, gallery, distances)
+
+
+def _some_people(persons: NDArray[Any], n_rows: int) -> Rows:
+    """Return the rows of people, in the order of digests, until there are enough rows."""
+    names, codes, counts = np.unique(persons, return_inverse=True, return_counts=True)
+    order = np.array(sorted(range(len(names)), key=lambda i: digest_of(str(names[i]))))
+    enough = int(np.searchsorted(np.cumsum(counts[order]), n_rows)) + 1
+    return np.flatnonzero(np.isin(codes, order[:enough]))

@@ -1,0 +1,1 @@
+"""Images to vectors, once, for everybody: describing, the feature store, own vectors."""

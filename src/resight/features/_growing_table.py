@@ -1,0 +1,114 @@
+"""A table of features in the making: rows go to their places as they come, in any order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import groupby
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy
+
+from resight._files import keep_part, open_part
+from resight.features._chunks import FAILED, Rows, lock, refusing_full_disk
+
+
+class GrowingTable:
+    """Context for a file with a place for every row, which is removed unless it is kept.
+
+    It is written while workers compute, so that little is left to do when the last one is ready.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the table will be.
+    keys : sequence of str
+        Key of every row; the same key may come several times.
+    n_features : int
+        Length of the rows.
+    """
+
+    def __init__(self, folder: Path, keys: Sequence[str], n_features: int) -> None:
+        self._folder = folder
+        self._shape = (len(keys), n_features)
+        self._missing: dict[str, list[int]] = {}
+        for row, key in enumerate(keys):
+            self._missing.setdefault(key, []).append(row)
+        self._stream: IO[Any] | None = None
+        self._start = 0
+
+    def lacks(self, keys: Sequence[str]) -> bool:
+        """Tell whether some of these rows are wanted and not here yet."""
+        return not self._missing.keys().isdisjoint(keys)
+
+    def put(self, keys: Sequence[str], rows: Rows) -> None:
+        """Write rows to all their places; those not wanted, or here already, are passed over."""
+        pairs = [
+            (place, row)
+            for row, key in enumerate(keys)
+            if key != FAILED
+            for place in self._missing.pop(key, ())
+        ]
+        with refusing_full_disk(self._folder / "a table"):  # named once it is known what failed
+            for place, run in _runs(pairs):
+                self._write(place, rows[run])
+            if pairs:
+                self._file().flush()
+                os.fsync(self._file().fileno())  # now, beside the workers, and not at the end
+
+    def finish(self, keys: Sequence[str], path: Path) -> bool:
+        """Keep the file as `path`, failed rows as NaN; False while other rows are missing.
+
+        Parameters
+        ----------
+        keys : sequence of str
+            As given at first, but FAILED for rows that could not be computed.
+        """
+        failed = [row for row, key in enumerate(keys) if key == FAILED]
+        if not {row for rows in self._missing.values() for row in rows}.issubset(failed):
+            return False
+        nothing = np.full((1, self._shape[1]), np.nan, np.float32)
+        with refusing_full_disk(path):
+            for row in failed:
+                self._write(row, nothing)
+            keep_part(self._file(), path)
+        return True
+
+    def _write(self, place: int, rows: Rows) -> None:
+        stream = self._file()
+        stream.seek(self._start + place * 4 * self._shape[1])
+        stream.write(np.ascontiguousarray(rows, "<f4").data)
+
+    def _file(self) -> IO[Any]:
+        """Open it on first use: what is in one table already needs no other."""
+        if self._stream is None:
+            self._stream = open_part(self._folder / "table")
+            lock(self._stream)
+            header = {"descr": "<f4", "fortran_order": False, "shape": self._shape}
+            npy.write_array_header_1_0(self._stream, header)  # type: ignore[arg-type]
+            self._start = self._stream.tell()
+        return self._stream
+
+    def __enter__(self) -> GrowingTable:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._stream is not None:
+            with suppress(OSError):  # closing tries again to write what a full disk did not take
+                self._stream.close()
+            Path(self._stream.name).unlink(missing_ok=True)
+
+
+def _runs(pairs: Sequence[tuple[int, int]]) -> Iterator[tuple[int, slice]]:
+    """Join pairs of place and row where both go up by one: first place, rows."""
+
+    def start(item: tuple[int, tuple[int, int]]) -> tuple[int, int]:
+        index, (place, row) = item
+        return place - index, row - index
+
+    for _, run in groupby(enumerate(pairs), start):
+        found = [pair for _, pair in run]
+        yield found[0][0], slice(found[0][1], found[-1][1] + 1)

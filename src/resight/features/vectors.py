@@ -1,0 +1,291 @@
+"""A user's own vectors instead of descriptors: CNN embeddings, published LOMO or GOG files.
+
+======== ==================================================================================
+file     what it holds
+======== ==================================================================================
+``.csv`` a line of column names; ``person`` and ``camera``, if wanted ``path``, ``time``
+         (seconds or ISO 8601), ``sequence``, ``role``, ``site``; every other column is a feature
+``.npy`` an array (n, d); labels lie in a CSV beside it, of the same name or named by `labels`
+``.npz`` ``features`` (n, d), ``persons`` (n,), ``cameras`` (n,), if wanted ``paths``,
+``.mat`` ``times``, ``sequences``, ``roles``, ``sites``; features may be called ``descriptors``
+         or ``X``, persons ``ids``, cameras ``cams``; a ``.mat`` may hold features as (d, n).
+         Without persons and cameras, labels lie in a CSV as for ``.npy``
+======== ==================================================================================
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight._files import digest_of_file
+from resight.datasets.sightings import Sightings
+from resight.errors import InputError
+from resight.features.store import Features
+
+SUFFIXES = (".csv", ".mat", ".npy", ".npz")
+# Columns of a table of sightings: name in a CSV -> name in an array file.
+LABELS = {
+    "person": "persons",
+    "camera": "cameras",
+    "path": "paths",
+    "time": "times",
+    "sequence": "sequences",
+    "role": "roles",
+    "site": "sites",
+}
+_SYNONYMS = {"descriptors": "features", "X": "features", "ids": "persons", "cams": "cameras"}
+_SCAN = 1024  # rows looked at together for values that are not finite
+
+Columns = dict[str, NDArray[Any]]
+
+
+def load_vectors(file: str | Path, labels: str | Path | None = None) -> tuple[Features, Sightings]:
+    """Read vectors with persons and cameras.
+
+    Parameters
+    ----------
+    file : path
+        ``.csv``, ``.npy``, ``.npz`` or ``.mat``; see the module's table.
+    labels : path, optional
+        CSV with ``person`` and ``camera`` of every row, where `file` does not hold them. By
+        default the CSV of the same name beside `file`.
+
+    Returns
+    -------
+    features : Features
+        One part (n, d), float32 or float64 as in the file; ``.npy`` is memory-mapped.
+    sightings : Sightings
+        One row a vector. Where no paths are given they name file and row.
+
+    Examples
+    --------
+    >>> features, sightings = load_vectors("resnet50.npy")  # doctest: +SKIP
+    """
+    path = Path(file)
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(f"{path.name} is not a file of vectors; allowed: {', '.join(SUFFIXES)}")
+    if not path.is_file():
+        raise InputError(f"there is no file {path}; check the path")
+    vectors, columns = _READERS[path.suffix.lower()](path)
+    named_in = path
+    if labels is not None or not {"persons", "cameras"} <= columns.keys():
+        named_in = Path(labels) if labels is not None else path.with_suffix(".csv")
+        columns = _labels_in(named_in, path)
+    vectors = _check_vectors(path, vectors, len(columns["persons"]))
+    features = Features(
+        parts=(vectors,),
+        descriptors=(path.name,),
+        blocks=(vectors.shape[1],),
+        failures=(),
+        changed=(),
+        computed=0,
+        fingerprint=digest_of_file(path),
+    )
+    return features, _sightings(path, columns, named_in.parent)
+
+
+def _read_npy(path: Path) -> tuple[NDArray[Any], Columns]:
+    return _load_numpy(path, mmap_mode="r"), {}
+
+
+def _read_npz(path: Path) -> tuple[NDArray[Any], Columns]:
+    with _load_numpy(path) as archive:
+        try:
+            return _split(path, {name: archive[name] for name in archive.files})
+        except ValueError as error:
+            raise _unreadable(path, error) from error
+
+
+def _load_numpy(path: Path, **options: Any) -> Any:
+    try:
+        return np.load(path, allow_pickle=False, **options)
+    except (ValueError, EOFError, OSError, BadZipFile) as error:
+        raise _unreadable(path, error) from error
+
+
+def _read_mat(path: Path) -> tuple[NDArray[Any], Columns]:
+    from scipy.io import loadmat
+
+    try:
+        found = loadmat(str(path), chars_as_strings=True)
+    except NotImplementedError as error:  # an HDF5 file, which SciPy does not read
+        raise InputError(
+            f"{path.name} is a MATLAB 7.3 file; save it with save(..., '-v7'), or as .npy or .csv"
+        ) from error
+    except Exception as error:  # the reader raises a dozen types, all meaning a damaged file
+        raise _unreadable(path, error) from error
+    return _split(path, {name: found[name] for name in found if not name.startswith("__")})
+
+
+def _split(path: Path, found: Mapping[str, NDArray[Any]]) -> tuple[NDArray[Any], Columns]:
+    """Part the arrays of a file into features and labels."""
+    arrays = {_SYNONYMS.get(name, name): values for name, values in found.items()}
+    if "features" not in arrays:
+        names = ", ".join(sorted(found)) or "nothing"
+        raise InputError(
+            f"{path.name} holds {names}, but no features; name them features, descriptors or X"
+        )
+    columns = {name: _flat(arrays[name]) for name in LABELS.values() if name in arrays}
+    return arrays["features"], columns
+
+
+def _flat(values: NDArray[Any]) -> NDArray[Any]:
+    flat = np.asarray(values).ravel()
+    if flat.dtype == object:  # a cell array: one small array in each cell
+        return np.array(
+            [str(np.asarray(cell).ravel()[0]) if np.size(cell) else "" for cell in flat]
+        )
+    return flat
+
+
+def _read_csv(path: Path) -> tuple[NDArray[Any], Columns]:
+    header, delimiter = _header(path)
+    numbers = [index for index, name in enumerate(header) if name not in LABELS]
+    if not numbers:
+        raise InputError(
+            f"{path.name} has no feature columns, only {', '.join(header)}; every column that is "
+            f"not one of {', '.join(LABELS)} is taken as a feature"
+        )
+    columns = _read_labels(path)
+    try:
+        vectors = np.loadtxt(
+            path,
+            delimiter=delimiter,
+            skiprows=1,
+            usecols=numbers,
+            ndmin=2,
+            quotechar='"',
+            comments=None,
+            encoding="utf-8-sig",
+        )
+    except ValueError as error:
+        raise InputError(f"{path.name}: {error}; features must be numbers") from error
+    return vectors, columns
+
+
+def _header(path: Path) -> tuple[list[str], str]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            first = stream.readline()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path.name} is not UTF-8 text; save it as CSV in UTF-8") from error
+    delimiter = max(",;\t", key=first.count)
+    header = [name.strip() for name in next(csv.reader([first], delimiter=delimiter), [])]
+    for name in ("person", "camera"):
+        if name not in header:
+            shown = ", ".join(header[:8]) or "none"
+            raise InputError(
+                f"{path.name} lacks the column {name!r}; its first line must name the columns "
+                f"(found: {shown})"
+            )
+    return header, delimiter
+
+
+def _read_labels(path: Path) -> Columns:
+    header, delimiter = _header(path)
+    wanted = [(header.index(name), LABELS[name]) for name in LABELS if name in header]
+    rows = []
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        reader = csv.reader(stream, delimiter=delimiter)
+        for row in itertools.islice(reader, 1, None):
+            if not row:
+                continue
+            if len(row) != len(header):
+                raise InputError(
+                    f"{path.name} line {reader.line_num}: {len(row)} values for {len(header)} "
+                    "columns"
+                )
+            rows.append([row[index].strip() for index, _ in wanted])
+    if not rows:
+        raise InputError(f"{path.name} has no rows; add one line for each sighting")
+    table = np.array(rows)
+    return {name: table[:, index] for index, (_, name) in enumerate(wanted)}
+
+
+def _labels_in(labels: Path, path: Path) -> Columns:
+    if not labels.is_file():
+        raise InputError(
+            f"{path.name} does not say persons and cameras, and there is no file {labels}; write "
+            "a CSV with a line person,camera and then one line for each vector"
+        )
+    return _read_labels(labels)
+
+
+def _check_vectors(path: Path, vectors: NDArray[Any], count: int) -> NDArray[Any]:
+    if vectors.ndim != 2 or 0 in vectors.shape:
+        raise InputError(f"{path.name} holds shape {vectors.shape}; features must be (n, d)")
+    if not (np.issubdtype(vectors.dtype, np.floating) or np.issubdtype(vectors.dtype, np.integer)):
+        raise InputError(f"{path.name} holds {vectors.dtype}; features must be real numbers")
+    # MATLAB often keeps one vector a column; the number of labels tells which way round it is.
+    if path.suffix.lower() == ".mat" and len(vectors) != count == vectors.shape[1]:
+        vectors = vectors.T
+    if len(vectors) != count:
+        raise InputError(
+            f"{path.name} holds {len(vectors)} vectors of {vectors.shape[1]} features, but there "
+            f"are labels for {count}; give one vector a row and one label a vector"
+        )
+    if vectors.dtype not in (np.float32, np.float64):
+        vectors = vectors.astype(np.float64)
+    for start in range(0, count, _SCAN):
+        bad = ~np.isfinite(vectors[start : start + _SCAN]).all(axis=1)
+        if bad.any():
+            row = start + int(bad.argmax())
+            raise InputError(
+                f"{path.name}: row {row} (the first is 0) holds NaN or infinite values; drop that "
+                "row and its label, or find out where they come from"
+            )
+    return vectors
+
+
+def _sightings(path: Path, columns: Columns, root: Path) -> Sightings:
+    count = len(columns["persons"])
+    texts: Columns = {
+        name: _as_text(values) if name != "times" else _as_seconds(path, values)
+        for name, values in columns.items()
+    }
+    texts.setdefault("paths", np.array([f"{path.name}#{row}" for row in range(count)]))
+    if (texts["cameras"] == "").any():
+        row = int((texts["cameras"] == "").argmax())
+        raise InputError(f"{path.name}: row {row} (the first is 0) has no camera; name one")
+    return Sightings(**texts, root=root, name=path.stem)
+
+
+def _as_text(values: NDArray[Any]) -> NDArray[np.str_]:
+    if np.issubdtype(values.dtype, np.floating) and (values == np.floor(values)).all():
+        values = values.astype(np.int64)  # MATLAB stores whole numbers as doubles
+    return np.char.strip(values.astype(str))
+
+
+def _as_seconds(path: Path, values: NDArray[Any]) -> NDArray[np.float64]:
+    try:
+        return np.array([_seconds(str(value).strip()) for value in values.tolist()])
+    except ValueError as error:
+        raise InputError(
+            f"{path.name}: {error}; time is a number of seconds, ISO 8601 or empty"
+        ) from error
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text or "nan")
+    except ValueError:
+        moment = datetime.fromisoformat(text)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
+
+
+def _unreadable(path: Path, error: Exception) -> InputError:
+    return InputError(
+        f"{path.name} cannot be read ({error}); save plain arrays of numbers and texts anew"
+    )
+
+
+_READERS = {".csv": _read_csv, ".mat": _read_mat, ".npy": _read_npy, ".npz": _read_npz}

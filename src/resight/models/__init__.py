@@ -1,0 +1,1 @@
+"""What is saved and searched with: fitting, adding people, calibrating."""

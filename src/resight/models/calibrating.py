@@ -1,0 +1,214 @@
+"""Rankings of held-out training people, from which a model's calibration is learned.
+
+People are held out in folds; a metric is fitted on the others and ranks the fold's people of one
+camera for each sighting by another. Nobody who is ranked was seen by the metric that ranks them.
+
+These metrics know fewer people than the final one, which is therefore surer than they are. Where
+people suffice, each fold is ranked a second time by a metric that learns from one fold less, and
+the trend is continued to the metric that learns from everybody. Learners that iterate are spared
+both that and further divisions into folds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight._files import digest_of
+from resight._progress import progress
+from resight.errors import InputError
+from resight.evaluation.calibration import MIN_PEOPLE, Calibration, HeldOut, too_few
+from resight.learners._base import KernelMetricLearner, MetricLearner
+from resight.learners.euclidean import Euclidean
+from resight.models.held_out_distances import FoldDistances, distances_of
+from resight.tuning.auto import AutoKXQDA
+from resight.tuning.cross_validation import person_folds
+
+if TYPE_CHECKING:
+    from resight.models.model import Model
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+_FOLD_PEOPLE = 10  # held out at once, where there are enough: the median needs some
+_MIN_FOLDS = 5  # fewer would judge the final metric by metrics from far fewer people
+_MAX_FOLDS = 10
+_RANKED = 400  # few people are divided up to four times, until about so many were ranked
+_MIN_GALLERY = 4  # people that a ranking needs for its median
+_TREND_PEOPLE = 50  # with fewer, the noise of the trend is larger than the trend
+
+SIGHTINGS_LIMIT = 5000
+"""Sightings up to which learners are calibrated whose time grows as the cube of their number. An
+exact fit takes half a minute there, so the 20 fits of many people take less than ten."""
+
+
+class Division(NamedTuple):
+    """How people are held out: in how many folds, how often anew, and whether for a trend too."""
+
+    n_folds: int
+    repeats: int
+    trend: bool
+
+    @classmethod
+    def of(cls, people: int, *, once: bool = False) -> Division:
+        """Decide for a number of people seen by two cameras; `once` is the least that will do."""
+        if people < MIN_PEOPLE:
+            raise InputError(too_few(people))
+        n_folds = min(max(_MIN_FOLDS, people // _FOLD_PEOPLE), _MAX_FOLDS)
+        if once:
+            return cls(n_folds, 1, False)
+        return cls(n_folds, min(4, max(1, round(_RANKED / people))), people >= _TREND_PEOPLE)
+
+    @property
+    def fits(self) -> int:
+        """Metrics that are fitted in all."""
+        return self.n_folds * self.repeats * (2 if self.trend else 1)
+
+
+def calibrate(
+    fold_distances: FoldDistances,
+    persons: NDArray[Any],
+    cameras: NDArray[Any],
+    *,
+    once: bool = False,
+) -> Calibration:
+    """Learn a calibration from labelled rows alone.
+
+    Parameters
+    ----------
+    fold_distances : callable
+        Fits on some rows and returns the distances between others.
+    persons, cameras : arrays (N,)
+        Of all labelled rows.
+    once : bool
+        Fit one metric for each fold and no more, for learners that take their time.
+
+    Raises
+    ------
+    InputError
+        With fewer than 20 people seen by two cameras, or where no two cameras share enough.
+    """
+    people = people_seen_twice(persons, cameras)
+    n_folds, repeats, trend = Division.of(people, once=once)
+
+    def rankings(left_out: int) -> list[HeldOut]:
+        return [
+            ranking
+            for repeat in range(repeats)
+            for ranking in held_out_rankings(
+                fold_distances, persons, cameras, n_folds, repeat, left_out
+            )
+        ]
+
+    held_out = rankings(0)
+    if not held_out:
+        raise InputError(
+            f"calibration ranks people held out in folds; no two cameras share {2 * _MIN_GALLERY} "
+            "people. Label more people that two of the cameras have seen"
+        )
+    calibration = Calibration.fit(held_out, people)
+    if not trend:
+        return calibration
+    # Parameters linear in 1 / people: from (k - 2) / k and (k - 1) / k of the people to all.
+    return calibration.continued(Calibration.fit(rankings(1), people), step=(n_folds - 2) / n_folds)
+
+
+def add_calibration(
+    model: Model, features: NDArray[Any], persons: NDArray[Any], cameras: NDArray[Any]
+) -> str | None:
+    """Calibrate a fitted model where its training rows allow it; else return why not."""
+    try:
+        model.calibration = calibrate_model(model, features, persons, cameras)
+    except InputError as error:
+        return str(error)
+    return None
+
+
+def calibrate_model(
+    model: Model, features: NDArray[Any], persons: NDArray[Any], cameras: NDArray[Any]
+) -> Calibration:
+    """Learn the calibration of a model from the rows that it is fitted on.
+
+    Inner products are computed once for all folds, unless the learner needs the features
+    themselves. A setting that was chosen is kept.
+
+    Raises
+    ------
+    InputError
+        Also where the fits would take hours.
+    """
+    _refuse_hours(model.learner, features)
+    once = iterates(model.learner)
+    fits = Division.of(people_seen_twice(persons, cameras), once=once).fits
+    distances = distances_of(model, features, persons, cameras)
+    with progress("calibration", fits) as advance:
+
+        def counted(learn: Rows, held: Rows) -> Floats:
+            found = distances(learn, held)
+            advance(1)
+            return found
+
+        return calibrate(counted, persons, cameras, once=once)
+
+
+def iterates(learner: MetricLearner) -> bool:
+    """Tell whether a learner takes minutes where others take seconds."""
+    return "max_iter" in learner.get_params()
+
+
+def _refuse_hours(learner: MetricLearner, features: NDArray[Any]) -> None:
+    n, width = features.shape
+    cubic = isinstance(learner, KernelMetricLearner | AutoKXQDA) or (
+        width > n and not isinstance(learner, Euclidean)
+    )
+    if cubic and n > SIGHTINGS_LIMIT:
+        raise InputError(
+            f"{n:,} training sightings are more than the {SIGHTINGS_LIMIT:,} up to which "
+            f"{type(learner).__name__} is calibrated, by fitting it again 20 times or more. For "
+            "probabilities fit on fewer people; models learned through landmarks have none either"
+        )
+
+
+def held_out_rankings(
+    fold_distances: FoldDistances,
+    persons: NDArray[Any],
+    cameras: NDArray[Any],
+    n_folds: int,
+    seed: int = 0,
+    left_out: int = 0,
+) -> Iterator[HeldOut]:
+    """Rank held-out people from each camera to each other, one gallery sighting a person.
+
+    The people of as many further folds as `left_out` are neither learned from nor ranked.
+    """
+    folds = person_folds(persons, cameras, n_folds, seed=seed)
+    for number, (learn, held) in enumerate(folds):
+        others = [folds[(number + 1 + i) % n_folds][1] for i in range(left_out)]
+        distances = fold_distances(np.setdiff1d(learn, np.concatenate([held, *others])), held)
+        order = _drawn(len(held), seed)
+        for a, b in permutations(np.unique(cameras[held]), 2):
+            query = np.flatnonzero(cameras[held] == a)
+            gallery = _one_each(order[cameras[held][order] == b], persons[held])
+            if len(gallery) >= _MIN_GALLERY:
+                same = persons[held][query][:, None] == persons[held][gallery][None, :]
+                yield HeldOut(distances[np.ix_(query, gallery)], same)
+
+
+def people_seen_twice(persons: NDArray[Any], cameras: NDArray[Any]) -> int:
+    """Count the people seen by two cameras or more."""
+    seen = np.unique(np.stack([persons.astype(str), cameras.astype(str)]), axis=1)[0]
+    return int((np.unique(seen, return_counts=True)[1] > 1).sum())
+
+
+def _drawn(n: int, seed: int) -> Rows:
+    """Return an order of n rows that depends on no library's random numbers."""
+    return np.array(sorted(range(n), key=lambda row: digest_of(f"{seed} {row}")), np.intp)
+
+
+def _one_each(rows: Rows, persons: NDArray[Any]) -> Rows:
+    """Keep the first row of every person."""
+    return rows[np.sort(np.unique(persons[rows], return_index=True)[1])]

@@ -1,0 +1,120 @@
+"""Distances between people that a metric was not fitted on, from the cheapest place.
+
+Many fits on parts of the same rows share their inner products where the learner needs nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.kernels import OF_PRODUCTS
+from resight.learners._base import KernelMetricLearner, MetricLearner
+from resight.learners._subspace import PCAMetricLearner
+from resight.learners.euclidean import Euclidean
+from resight.learners.kissme import KISSME
+from resight.learners.nfst import NFST
+from resight.learners.xqda import XQDA
+from resight.tuning.auto import AutoKXQDA
+from resight.tuning.fold_metrics import Fold
+from resight.tuning.gram import GramSpace, between_test_rows
+from resight.tuning.settings import Setting
+
+if TYPE_CHECKING:
+    from resight.models.model import Model
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+FoldDistances = Callable[[Rows, Rows], Floats]
+"""Takes rows to learn from and rows held out; returns distances between the latter."""
+
+_TURNED = (XQDA, KISSME, NFST, PCAMetricLearner)  # turning the coordinates changes nothing there
+
+
+def distances_of(
+    model: Model, features: NDArray[Any], persons: NDArray[Any], cameras: NDArray[Any]
+) -> FoldDistances:
+    """Fit copies of a model's learner, from inner products or from the features themselves."""
+    learner, normalizer = model.learner, model.normalizer
+    if isinstance(learner, AutoKXQDA) and normalizer is None:
+        return _auto_distances(learner, features, persons, cameras)
+    exact = getattr(learner, "landmarks", None) is None
+    kernel = isinstance(learner, KernelMetricLearner) and exact and learner.kernel in OF_PRODUCTS
+    turned = isinstance(learner, _TURNED) and features.shape[1] > len(features)
+    if not kernel and not turned:
+        return _model_distances(model, features, persons, cameras)
+    # Kernels forgive round-off; coordinates in the span of the rows would take it for directions.
+    precision = "float32" if kernel else "float64"
+    blocks = None if normalizer is None else normalizer.blocks
+    space = GramSpace([features], [blocks], precision)
+    rows = np.arange(len(features))
+    return gram_distances(learner, space, rows, persons, cameras, normalizer is not None)
+
+
+def gram_distances(
+    learner: MetricLearner,
+    space: GramSpace,
+    rows: Rows,
+    persons: NDArray[Any],
+    cameras: NDArray[Any],
+    normalize: bool,
+) -> FoldDistances:
+    """Fit copies of a learner in Gram space; `persons` and `cameras` are those of `rows`."""
+    from sklearn.base import clone
+
+    needs_test_self = isinstance(learner, Euclidean)
+
+    def distances(learn: Rows, held: Rows) -> Floats:
+        products = space.products(
+            rows[learn], rows[held], normalize=normalize, between_test=needs_test_self
+        )
+        between = between_test_rows(clone(learner), products, persons[learn], cameras[learn])
+        all_held = np.arange(len(held))
+        return between(all_held, all_held)
+
+    return distances
+
+
+def _auto_distances(
+    learner: AutoKXQDA, features: NDArray[Any], persons: NDArray[Any], cameras: NDArray[Any]
+) -> FoldDistances:
+    """Fit the setting that was chosen; the learner normalises, and so do the products."""
+    setting = Setting.from_dict(learner.setting_)
+    parts = [features[:, a:b] for a, b in pairwise(learner.ends_)]
+    spaces = GramSpace(parts, learner.blocks, "float64").descriptors()
+
+    def distances(learn: Rows, held: Rows) -> Floats:
+        return Fold(spaces, learn, held, persons[learn], cameras[learn]).distances(setting)
+
+    return distances
+
+
+def _model_distances(
+    model: Model, features: NDArray[Any], persons: NDArray[Any], cameras: NDArray[Any]
+) -> FoldDistances:
+    from sklearn.base import clone
+
+    from resight.models.model import Model
+
+    def distances(learn: Rows, held: Rows) -> Floats:
+        part = Model((), unfitted(model.learner), normalize=False)
+        if model.normalizer is not None:
+            part.normalizer = clone(model.normalizer)
+        part.fit(features[learn], persons[learn], cameras[learn])
+        return part.distances(features[held], features[held])
+
+    return distances
+
+
+def unfitted(learner: MetricLearner) -> MetricLearner:
+    """Copy a learner without what it learned; a setting that it chose is kept."""
+    from sklearn.base import clone
+
+    made: MetricLearner = clone(learner)
+    if isinstance(learner, AutoKXQDA):
+        made.set_params(setting=learner.setting_)
+    return made

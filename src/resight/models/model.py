@@ -1,0 +1,146 @@
+"""A model that answers: descriptors, normalisation and learner, fitted and saved as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from resight._files import digest_of
+from resight.descriptors import descriptor
+from resight.errors import InputError
+from resight.learners._base import MetricLearner
+from resight.learners.normalizer import BlockNormalizer
+from resight.saving import SavableMixin
+
+if TYPE_CHECKING:
+    from resight.learners._landmark_fit import LandmarkFit
+
+Floats = NDArray[np.float64]
+
+
+class Model(SavableMixin):
+    """Everything between an image and a distance.
+
+    Parameters
+    ----------
+    descriptors : sequence of str
+        Names whose vectors are put side by side, such as ``("gog", "lomo-dagger")``. Empty for
+        a model of a user's own vectors.
+    learner : MetricLearner
+        Fitted by `fit`.
+    mirror : bool
+        Average each descriptor over the image and its mirror image.
+    normalize : bool
+        Centre and L2-normalise each block of the descriptors before learning.
+    calibration : optional
+        Turns distances into probabilities; see `resight.evaluation.calibration`.
+    """
+
+    def __init__(
+        self,
+        descriptors: Sequence[str],
+        learner: MetricLearner,
+        *,
+        mirror: bool = False,
+        normalize: bool = True,
+        calibration: Any = None,
+    ) -> None:
+        self.descriptors = tuple(descriptors)
+        self.learner = learner
+        self.mirror = mirror
+        self.normalizer = BlockNormalizer(blocks_of(self.descriptors)) if normalize else None
+        self.calibration = calibration
+
+    def fit(self, features: ArrayLike, persons: ArrayLike, cameras: ArrayLike | None) -> Model:
+        """Fit normalisation and learner on labelled training features."""
+        rows = np.asarray(features)
+        if self.normalizer is not None:
+            rows = self.normalizer.fit_transform(rows)
+        self.learner.fit(rows, persons, cameras)
+        return self
+
+    def add_people(
+        self, features: ArrayLike, persons: ArrayLike, cameras: ArrayLike | None
+    ) -> Model:
+        """Add people to those that a landmark model was learned from, without their features.
+
+        Normalisation, landmarks and kernel stay those of `fit`. The calibration is dropped: it
+        tells what distances of the old metric mean.
+
+        Parameters
+        ----------
+        features, persons, cameras : as in `fit`
+            All sightings of each new person; see `KXQDA.add_people`.
+        """
+        self._extensible().add_people(self._normalized(features), persons, cameras)
+        self.calibration = None
+        return self
+
+    def describe(self, images: Sequence[Path | str | NDArray[np.uint8]]) -> NDArray[np.float32]:
+        """Compute the descriptors of images or image files, shape (n, n_features)."""
+        if not self.descriptors:
+            raise InputError(
+                "this model was fitted on vectors given by the user, so it cannot describe an "
+                "image; give it vectors of the same kind"
+            )
+        made = [descriptor(name, mirror=self.mirror) for name in self.descriptors]
+        return np.concatenate([one.transform(images) for one in made], axis=1)
+
+    def embed(self, features: ArrayLike) -> Floats:
+        """Embed features, shape (n, n_components): distances are squared Euclidean there."""
+        return self.learner.transform(self._normalized(features))
+
+    def distances(self, queries: ArrayLike, gallery: ArrayLike) -> Floats:
+        """Return the learned distances between features, (n_queries, n_gallery)."""
+        return self.learner.distances(self._normalized(queries), self._normalized(gallery))
+
+    def probability(self, distances: ArrayLike) -> Floats | None:
+        """Return the probability that two sightings show one person; None if not calibrated."""
+        if self.calibration is None:
+            return None
+        probabilities: Floats = self.calibration.probability(distances)
+        return probabilities
+
+    @property
+    def descriptor_fingerprint(self) -> str:
+        """Tells apart features that must not be mixed."""
+        names = [descriptor(name, mirror=self.mirror).fingerprint for name in self.descriptors]
+        return digest_of(*names)
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells apart embeddings that must not be mixed."""
+        parameters = repr(sorted(self.learner.get_params().items(), key=lambda item: item[0]))
+        return digest_of(
+            self.descriptor_fingerprint,
+            str(self.normalizer is not None),
+            type(self.learner).__name__,
+            parameters,
+            self.learner.training_fingerprint_,
+        )
+
+    def _extensible(self) -> LandmarkFit:
+        """Return the learner if people can be added to it; refuse otherwise."""
+        learner = self.learner
+        if not (hasattr(learner, "add_people") and hasattr(learner, "statistics_")):
+            raise InputError(
+                "people can be added to a fitted kxqda with landmarks, which keeps sums; this "
+                f"model has {learner!r}. Fit again on all people, with landmarks if more "
+                "are to be added later"
+            )
+        return cast("LandmarkFit", learner)
+
+    def _normalized(self, features: ArrayLike) -> NDArray[Any]:
+        rows = np.asarray(features)
+        return rows if self.normalizer is None else self.normalizer.transform(rows)
+
+
+def blocks_of(descriptors: Sequence[str]) -> tuple[int, ...] | None:
+    """Return the blocks of descriptors put side by side; None for a user's own vectors."""
+    if not descriptors:
+        return None
+    return tuple(width for name in descriptors for width in descriptor(name).blocks)

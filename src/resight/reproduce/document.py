@@ -1,0 +1,158 @@
+"""Measured runs as documents: figures of a run, and the rows of a table with comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from resight.experiments.finished_splits import KeptTrial
+from resight.experiments.results import percent_summary
+from resight.experiments.runner import warnings_of
+from resight.learners.registry import AUTO
+from resight.reproduce.paper import Job, PaperRow, PaperTable
+
+
+def run_figures(job: Job, trials: Sequence[KeptTrial], seconds: float) -> dict[str, Any]:
+    """Summarise the trials of a run, in percent."""
+    names = list(trials[0].ranks)
+    summary = {name: percent_summary([trial.ranks[name] for trial in trials]) for name in names}
+    summary["map"] = percent_summary([trial.map for trial in trials])
+    figures = {
+        "dataset": job.dataset,
+        "protocol": job.protocol,
+        "descriptors": list(job.descriptors),
+        "learner": job.plan.learner,
+        "version": job.plan.version,
+        "summary": summary,
+        "trials": [{"rank1": 100.0 * t.ranks["rank1"], "fit_s": t.fit_s} for t in trials],
+        "seconds": seconds,
+        "warnings": warnings_of(trials),
+    }
+    tables = [trial.choice for trial in trials if trial.choice]
+    if tables:
+        figures["chosen"] = [trial.params for trial in trials]
+    if tables and job.plan.learner == AUTO:
+        figures["stages"] = _stages(tables)
+    return figures
+
+
+def _stages(tables: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Tell what each stage of the searches tried, took and reached on training people held out.
+
+    Means over splits: settings tried, and mean average precision in percent after the stage.
+    """
+    names = dict.fromkeys(row["stage"] for table in tables for row in table)
+    scores = [0.0] * len(tables)
+    stages = []
+    for name in names:
+        rows = [[row for row in table if row["stage"] == name] for table in tables]
+        won = [[row["map"] for row in of_split if row["won"]] for of_split in rows]
+        scores = [maps[-1] if maps else old for maps, old in zip(won, scores, strict=True)]
+        stages.append(
+            {
+                "stage": name,
+                "tried": float(np.mean([len(of_split) for of_split in rows])),
+                "taken": sum(bool(maps) for maps in won),
+                "map": 100.0 * float(np.mean(scores)),
+            }
+        )
+    return stages
+
+
+def table_document(table: PaperTable, found: Mapping[Job, dict[str, Any]]) -> dict[str, Any]:
+    """Return a table with everything that was measured for its rows."""
+    rows: list[dict[str, Any]] = []
+    for row in table.rows:
+        figures = [found[job] for job in table.jobs(row) if job in found]
+        base = _printed(row)
+        measured = [{**base, **_measured(one)} for one in figures]
+        for one, its_figures in zip(measured, figures, strict=True):
+            if its_figures["learner"] == AUTO:
+                one |= _compared(its_figures, figures, table.target)
+        rows += measured or [{**base, "version": "missing"}]
+    return {
+        "name": table.name,
+        "title": table.title,
+        "dataset": table.dataset,
+        "protocol": table.protocol,
+        "rows": rows,
+        "reported": table.reported,
+    }
+
+
+def _printed(row: PaperRow) -> dict[str, Any]:
+    return {
+        "learner": row.learner,
+        "title": row.title,
+        "descriptors": list(row.descriptors),
+        "descriptors_inferred": row.inferred,
+        "paper": row.printed,
+    }
+
+
+def _measured(figures: dict[str, Any]) -> dict[str, Any]:
+    summary = figures["summary"]
+    found = {
+        "version": figures["version"],
+        "descriptors": figures["descriptors"],
+        **{name: summary[name]["mean"] for name in summary},
+        "sd": {name: summary[name]["sd"] for name in summary},
+        "seconds": figures["seconds"],
+    }
+    if "stages" in figures:
+        found |= {"chosen_by": _counts_by_name(figures["chosen"]), "stages": figures["stages"]}
+    elif "chosen" in figures:
+        found["chosen"] = _counts([_words(one) for one in figures["chosen"]])
+    return found
+
+
+def _compared(
+    figures: dict[str, Any], others: Sequence[dict[str, Any]], target: float | None
+) -> dict[str, Any]:
+    """Compare `auto` with `cv` split by split, and with the target."""
+    found: dict[str, Any] = {}
+    if target is not None:
+        found["target"] = {
+            "rank1": target,
+            "reached": figures["summary"]["rank1"]["mean"] >= target,
+        }
+    for other in others:
+        if other["version"] == "cv":
+            own, its = (
+                np.array([trial["rank1"] for trial in one["trials"]]) for one in (figures, other)
+            )
+            found["minus_cv"] = {
+                "mean": float((own - its).mean()),
+                "sd": float((own - its).std(ddof=1)) if len(own) > 1 else 0.0,
+                "above": int((own > its).sum()),
+                "splits": len(own),
+            }
+    return found
+
+
+def _words(setting: dict[str, Any]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in setting.items())
+
+
+def _counts(words: Sequence[str]) -> dict[str, int]:
+    """How often each was chosen, most frequent first."""
+    names, counts = np.unique(words, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    return {str(names[i]): int(counts[i]) for i in order}
+
+
+def _counts_by_name(chosen: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
+    """How often each value was chosen, for each part of a setting.
+
+    Settings of ten splits are hardly ever equal as a whole; their parts are.
+    """
+    names = dict.fromkeys(name for one in chosen for name in one)
+    return {name: _counts([_value(one[name]) for one in chosen if name in one]) for name in names}
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return ":".join(f"{number:g}" for number in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)

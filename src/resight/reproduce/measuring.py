@@ -1,0 +1,165 @@
+"""Measure the paper's tables from raw images: each run once, kept on disk, shared by tables."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from resight import datasets
+from resight._files import digest_of, write_json
+from resight.datasets.sightings import Sightings
+from resight.errors import unknown_name
+from resight.experiments.finished_splits import run_kept
+from resight.features.store import Features, FeatureStore
+from resight.learners.registry import AUTO, ITERATIVE
+from resight.protocols import for_dataset
+from resight.reproduce.document import run_figures, table_document
+from resight.reproduce.paper import Job, PaperTable
+from resight.tuning.candidates import AUTO_MIRROR
+from resight.tuning.gram import GramSpace, gram_space
+from resight.workers.executors import Executor
+
+SCHEMA = "resight.reproduce/1"
+Say = Callable[[str], None]
+_SIZES = ("grid", "prid2011", "prid450s", "cuhk01")  # ascending
+
+
+def reproduce(
+    tables: Iterable[PaperTable],
+    data: Path,
+    out: Path,
+    *,
+    slow: bool = False,
+    only: Iterable[str] = (),
+    n_jobs: int = 1,
+    executor: Executor | None = None,
+    say: Say = lambda text: None,
+) -> dict[str, Any]:
+    """Measure all rows of some tables and return the document.
+
+    Rows that take hours (`takes_hours`) are left out, and marked so, unless `slow`. With `only`,
+    no other versions are measured now; those measured before are shown.
+
+    Features are stored in ``out/features``, each finished run in ``out/runs`` and its splits in
+    ``out/splits``: a second or an interrupted and repeated call does only what is missing.
+    """
+    chosen, versions = list(tables), set(only)
+    bench = _Bench(data, out, n_jobs, executor, say)
+    jobs = dict.fromkeys(job for table in chosen for row in table.rows for job in table.jobs(row))
+    for version in versions:
+        known = dict.fromkeys(job.plan.version for job in jobs)
+        if version not in known:
+            raise unknown_name("version", version, known)
+    found = {}
+    for job in sorted(jobs, key=_order):
+        now = (slow or not takes_hours(job)) and (not versions or job.plan.version in versions)
+        figures = bench.measure(job) if now else bench.known(job)
+        if figures is not None:
+            found[job] = figures
+    return {"schema": SCHEMA, "tables": [table_document(table, found) for table in chosen]}
+
+
+def takes_hours(job: Job) -> bool:
+    """Tell rows that take longer than all others together.
+
+    MLAPG on CUHK01 needs some hundred eigendecompositions of 1,940 x 1,940 in each split.
+    """
+    return job.plan.learner == "mlapg" and job.dataset == "cuhk01"
+
+
+def _order(job: Job) -> tuple[int, int, str, tuple[str, ...]]:
+    """Quick before iterative, small before large, and equal Gram matrices together."""
+    learner = job.plan.learner
+    slow = 1 + ITERATIVE.index(learner) if learner in ITERATIVE else 0
+    size = _SIZES.index(job.dataset) if job.dataset in _SIZES else len(_SIZES)
+    return slow, size, job.protocol, job.descriptors
+
+
+class _Bench:
+    """Holds what consecutive jobs share: sightings, features, Gram matrices."""
+
+    def __init__(
+        self, data: Path, out: Path, n_jobs: int, executor: Executor | None, say: Say
+    ) -> None:
+        self.data, self.out, self.n_jobs = data, out, n_jobs
+        self.executor, self.say = executor, say
+        self.store = FeatureStore(out / "features")
+        self._sightings: tuple[str, Sightings] | None = None
+        self._features: dict[tuple[str, str, bool], Features] = {}
+        self._spaces: dict[tuple[str, str, bool], GramSpace] = {}
+
+    def known(self, job: Job) -> dict[str, Any] | None:
+        """Return the figures of a run that was finished before."""
+        file = self._file(job)
+        if not file.is_file():
+            return None
+        found: dict[str, Any] = json.loads(file.read_text("utf-8"))
+        return found
+
+    def measure(self, job: Job) -> dict[str, Any]:
+        """Return the run's figures, from disk if it was finished before."""
+        known = self.known(job)
+        if known is not None:
+            return known
+        file, sightings = self._file(job), self.sightings(job.dataset)
+        start = time.perf_counter()
+        title = f"{job.protocol}, {'+'.join(job.descriptors)}, {job.plan.learner}"
+        trials = run_kept(
+            self.out / "splits" / file.stem,
+            sightings,
+            for_dataset(sightings, job.protocol),
+            self.space(job),
+            job.plan,
+            n_jobs=self.n_jobs,
+            title=title,
+        )
+        figures = run_figures(job, trials, time.perf_counter() - start)
+        write_json(file, figures)
+        rank1 = figures["summary"]["rank1"]
+        self.say(
+            f"{title} ({job.plan.version}): rank 1 {rank1['mean']:.2f} ± {rank1['sd']:.2f}, "
+            f"{figures['seconds']:.0f} s"
+        )
+        for text in figures["warnings"]:
+            self.say(f"  {text}")
+        return figures
+
+    def _file(self, job: Job) -> Path:
+        """Where a run is kept: the name depends on everything that its figures do."""
+        protocol = for_dataset(self.sightings(job.dataset), job.protocol)
+        plan = json.dumps(asdict(job.plan), sort_keys=True)
+        parts = (self.features(job.dataset, *one).fingerprint for one in _inputs(job))
+        name = digest_of(job.dataset, protocol.fingerprint, plan, *parts)
+        return self.out / "runs" / f"{name}.json"
+
+    def sightings(self, dataset: str) -> Sightings:
+        if self._sightings is None or self._sightings[0] != dataset:
+            self._sightings = (dataset, datasets.load(dataset, root=self.data))
+        return self._sightings[1]
+
+    def features(self, dataset: str, descriptor: str, mirror: bool) -> Features:
+        key = (dataset, descriptor, mirror)
+        if key not in self._features:
+            self._features[key] = self.store.ensure(
+                self.sightings(dataset), descriptor, mirror, executor=self.executor
+            )
+        return self._features[key]
+
+    def space(self, job: Job) -> GramSpace:
+        """Gram matrices of a job's descriptors; those of one dataset are kept."""
+        self._spaces = {key: one for key, one in self._spaces.items() if key[0] == job.dataset}
+        wanted = [(job.dataset, *one) for one in _inputs(job)]
+        for key in wanted:
+            if key not in self._spaces:
+                self._spaces[key] = gram_space(self.features(*key))
+        return GramSpace.joined(self._spaces[key] for key in wanted)
+
+
+def _inputs(job: Job) -> list[tuple[str, bool]]:
+    """Descriptors of a job, and whether averaged over mirror images."""
+    mirrors = AUTO_MIRROR if job.plan.learner == AUTO else (False,)
+    return [(name, mirror) for mirror in mirrors for name in job.descriptors]

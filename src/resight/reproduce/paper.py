@@ -1,0 +1,152 @@
+"""The paper's tables: which rows they have, and how each is measured here."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from resight.errors import unknown_name
+from resight.experiments.runner import Plan
+from resight.learners.registry import AUTO, LEARNERS
+from resight.tuning.candidates import AUTO_POOL, CV, CV_FOLDS
+
+_PROTOCOLS = {
+    ("cuhk01", "single-shot"): "cuhk01-single-shot",
+    ("cuhk01", "multi-shot"): "cuhk01-multi-shot",
+    ("prid450s", "single-shot"): "prid450s",
+    ("grid", "single-shot"): "grid",
+    ("prid2011", "single-shot"): "prid2011",
+}
+
+# Rank 1 above every printed row, those of others included: set before the first run of `auto`.
+_TARGETS = {"table3": 40.0, "table4": 70.0, "table5": 80.0, "table6": 75.0, "table7": 31.0}
+
+
+@dataclass(frozen=True)
+class PaperRow:
+    """One printed row: a learner on some descriptors, with the printed figures in percent."""
+
+    learner: str
+    title: str
+    descriptors: tuple[str, ...]
+    printed: dict[str, float]
+    inferred: bool  # the paper does not say which descriptor
+    pool: tuple[str, ...]  # descriptors that `auto` may choose from
+
+    def plans(self) -> list[Plan]:
+        """All versions in which this row is measured; none if the learner is missing.
+
+        Versions of k-XQDA are fixed: `paper` is the authors' kernel and regulariser,
+        `paper-poly` the polynomial the paper names beside it, `cv` is chosen in each split among
+        kernels and regularisers, `auto` among everything that docs/auto.md lists.
+        """
+        if self.learner not in LEARNERS:
+            return []
+        if self.learner == "kxqda":
+            poly = {"kernel": "poly", "degree": 2, "coef0": 1.0}
+            return [
+                Plan("kxqda", "paper"),
+                Plan("kxqda", "paper-poly", poly),
+                Plan("kxqda", "cv", {}, CV, CV_FOLDS),
+                Plan(AUTO, "auto", {"mirrored": True}),
+            ]
+        if self.learner == "xqda":
+            return [Plan("xqda-raw", "raw"), Plan("xqda", "normalized")]
+        if self.learner == "mlapg":
+            return [Plan("mlapg", params={"precision": "float32"})]  # half the time, equal ranks
+        return [Plan(self.learner)]
+
+    def descriptors_of(self, plan: Plan) -> tuple[str, ...]:
+        """Descriptors that a version of this row is measured on."""
+        return self.pool if plan.learner == AUTO else self.descriptors
+
+
+@dataclass(frozen=True)
+class Job:
+    """One measurement that some rows of some tables need."""
+
+    dataset: str
+    protocol: str
+    descriptors: tuple[str, ...]
+    plan: Plan
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """One printed table."""
+
+    name: str
+    title: str
+    dataset: str
+    protocol: str
+    ranks: tuple[int, ...]
+    rows: tuple[PaperRow, ...]
+    reported: dict[str, list[float | None]]  # printed only: figures of others, not measured
+
+    @property
+    def protocol_name(self) -> str:
+        """Name of the protocol in `resight.protocols`."""
+        return _PROTOCOLS[self.dataset, self.protocol]
+
+    def jobs(self, row: PaperRow) -> list[Job]:
+        """Everything that is measured for a row."""
+        return [
+            Job(self.dataset, self.protocol_name, row.descriptors_of(plan), plan)
+            for plan in row.plans()
+        ]
+
+    @property
+    def target(self) -> float | None:
+        """Rank 1 that `auto` aims at, in percent; None where there is no target."""
+        return _TARGETS.get(self.name)
+
+
+@cache
+def paper_tables() -> dict[str, PaperTable]:
+    """Return the tables of the paper by name, table1 to table7."""
+    text = files("resight.reproduce").joinpath("paper_tables.json").read_text("utf-8")
+    return {
+        name: _table(name, content)
+        for name, content in json.loads(text).items()
+        if name.startswith("table")
+    }
+
+
+def select_tables(names: list[str]) -> list[PaperTable]:
+    """Return the named tables; "all" or nothing means all."""
+    known = paper_tables()
+    if not names or names == ["all"]:
+        return list(known.values())
+    for name in names:
+        if name not in known:
+            raise unknown_name("table", name, [*known, "all"])
+    return [known[name] for name in dict.fromkeys(names)]
+
+
+def _table(name: str, content: dict[str, Any]) -> PaperTable:
+    ranks = tuple(content["ranks"])
+    # Tables 1 and 2 compare descriptors and learners: `auto` keeps the descriptor of the row.
+    pooled = name not in ("table1", "table2")
+    rows = tuple(_row(row, ranks, pooled) for row in content["rows"])
+    return PaperTable(
+        name,
+        content["title"],
+        content["dataset"],
+        content["protocol"],
+        ranks,
+        rows,
+        content.get("reported", {}),
+    )
+
+
+def _row(row: dict[str, Any], ranks: tuple[int, ...], pooled: bool) -> PaperRow:
+    learner = row["learner"]
+    title = LEARNERS[learner].title if learner in LEARNERS else learner
+    printed = {f"rank{rank}": value for rank, value in zip(ranks, row["values"], strict=True)}
+    inferred = bool(row.get("descriptors_inferred", False))
+    descriptors = tuple(row["descriptors"])
+    pool = AUTO_POOL if pooled else descriptors
+    return PaperRow(learner, title, descriptors, printed, inferred, pool)

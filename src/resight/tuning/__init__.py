@@ -1,0 +1,1 @@
+"""Choosing a setting from training people: Gram space, folds, candidates, the race."""

@@ -1,0 +1,201 @@
+"""AutoKXQDA: k-XQDA that chooses its own setting from the training people it is given."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from itertools import pairwise
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from resight.errors import InputError
+from resight.kernels import inner_products, row_squares
+from resight.learners._base import Codes, Floats, MetricLearner
+from resight.learners.normalizer import BlockNormalizer
+from resight.tuning.candidates import AUTO_FOLDS, AUTO_REPEATS
+from resight.tuning.fold_metrics import FittedPart, Fold
+from resight.tuning.fused_kernel import FusedKernel, RowProducts
+from resight.tuning.gram import GramSpace
+from resight.tuning.race import Search
+from resight.tuning.settings import Setting
+
+
+class AutoKXQDA(MetricLearner):
+    """k-XQDA that chooses kernel, regulariser, fusion of descriptors and further learners.
+
+    It uses `cameras`. The choice is made by cross-validation over the people it is given, so
+    it needs at least twice as many people seen by two cameras as folds. See docs/auto.md for
+    what is tried, and in which order.
+
+    Parameters
+    ----------
+    blocks : sequence of sequences of int, optional
+        For each descriptor the widths of its blocks, as ``descriptor(name).blocks`` tells; by
+        default all features are one descriptor of one block. Blocks are centred and
+        L2-normalised inside, so give raw descriptors.
+    n_folds, n_repeats : int
+        Person-disjoint folds, and how often they are drawn anew.
+    budget : float, optional
+        Seconds for the choice.
+    seed : int
+        Draws the folds.
+    setting : dict, optional
+        The ``setting_`` of an earlier choice: nothing is chosen, it is fitted as it is.
+
+    Attributes
+    ----------
+    setting_ : dict
+        What was chosen.
+    candidates_ : list of dict
+        Everything that was tried, with mean score (mean average precision on held-out people),
+        its standard error and the number of folds it stayed in the race; empty with `setting`.
+    X_fit_ : array (n_train, n_features)
+        Normalised training rows.
+    n_components_ : int
+
+    Notes
+    -----
+    An embedding has one metric for all cameras, so a metric for each pair of cameras is not tried
+    here; `resight evaluate --learner auto` does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from resight import AutoKXQDA
+    >>> rng = np.random.default_rng(0)
+    >>> persons = np.tile(np.arange(30), 2)
+    >>> X = rng.normal(size=(30, 50))[persons] + 0.5 * rng.normal(size=(60, 50))
+    >>> learner = AutoKXQDA(n_repeats=1).fit(X, persons, np.repeat(["A", "B"], 30))
+    >>> len(learner.candidates_)
+    37
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "blocks": [None, "array-like"],
+        "n_folds": [Interval(Integral, 2, None, closed="left")],
+        "n_repeats": [Interval(Integral, 1, None, closed="left")],
+        "budget": [None, Interval(Real, 0, None, closed="neither")],
+        "seed": [Interval(Integral, 0, None, closed="left")],
+        "setting": [None, dict],
+    }
+
+    def __init__(
+        self,
+        *,
+        blocks: Sequence[Sequence[int]] | None = None,
+        n_folds: int = AUTO_FOLDS,
+        n_repeats: int = AUTO_REPEATS,
+        budget: float | None = None,
+        seed: int = 0,
+        setting: dict[str, Any] | None = None,
+    ) -> None:
+        self.blocks = blocks
+        self.n_folds = n_folds
+        self.n_repeats = n_repeats
+        self.budget = budget
+        self.seed = seed
+        self.setting = setting
+
+    def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
+        descriptors = _descriptors(self.blocks, X.shape[1])
+        flat = tuple(width for widths in descriptors for width in widths)
+        self.normalizer_ = BlockNormalizer(flat).fit(X)
+        self.ends_ = np.cumsum([0, *(sum(widths) for widths in descriptors)]).tolist()
+        space = GramSpace([X[:, a:b] for a, b in pairwise(self.ends_)], descriptors, "float64")
+        setting = self._choose(space, persons, cameras)
+        self.setting_ = setting.as_dict()
+        self.X_fit_ = self.normalizer_.transform(X)
+        whole = Fold(space.descriptors(), np.arange(len(X)), np.arange(0), persons, cameras)
+        self._keep_parts(setting, whole)
+
+    def _choose(self, space: GramSpace, persons: Codes, cameras: Codes | None) -> Setting:
+        self.candidates_: list[dict[str, Any]] = []
+        if self.setting is not None:
+            return _checked(self.setting, len(space.groups))
+        search = Search(
+            space,
+            np.arange(len(space)),
+            persons,
+            cameras,
+            n_folds=self.n_folds,
+            n_repeats=self.n_repeats,
+            budget=self.budget,
+            seed=self.seed,
+            pairs=False,
+        )
+        setting = search.run()
+        if search.stopped is not None:
+            warnings.warn(search.stopped, UserWarning, stacklevel=4)
+        self.candidates_ = [one.as_dict() for one in search.tried]
+        return setting
+
+    def _keep_parts(self, setting: Setting, whole: Fold) -> None:
+        """Fit every part on all rows, scaled so that its distances have its weight."""
+        self.kernels_: list[dict[str, Any]] = []
+        self.coefs_: list[Floats] = []
+        self.offsets_: list[Floats] = []
+        for weight, part in setting.parts():
+            fitted: FittedPart = whole.fit(part)
+            scale = np.sqrt(weight / fitted.unit)
+            own = fitted.kernel
+            self.kernels_.append({"weights": own.weights, "mean": own.mean, "of": own.kernels})
+            self.coefs_.append(scale * fitted.coef)
+            self.offsets_.append(scale * fitted.offset)
+        self.n_components_ = int(sum(coef.shape[1] for coef in self.coefs_))
+
+    def _embed(self, X: Floats) -> Floats:
+        rows = self.normalizer_.transform(X)
+        known: dict[int, RowProducts] = {}
+
+        def products(i: int) -> RowProducts:
+            if i not in known:
+                columns = slice(self.ends_[i], self.ends_[i + 1])
+                new, old = rows[:, columns], self.X_fit_[:, columns]
+                known[i] = RowProducts(inner_products(new, old), row_squares(new), row_squares(old))
+            return known[i]
+
+        parts = [
+            FusedKernel.fitted(**kernel).rows(products) @ coef - offset
+            for kernel, coef, offset in zip(self.kernels_, self.coefs_, self.offsets_, strict=True)
+        ]
+        return np.concatenate(parts, axis=1)
+
+
+def _descriptors(blocks: Sequence[Sequence[int]] | None, n_features: int) -> list[tuple[int, ...]]:
+    """Return the widths of the blocks of each descriptor; they must add up to the features."""
+    if blocks is None:
+        return [(n_features,)]
+    try:
+        descriptors = [tuple(int(width) for width in widths) for widths in blocks]
+    except TypeError:
+        raise InputError(
+            f"blocks={blocks!r}; give the widths of the blocks of each descriptor, such as "
+            f"[({n_features},)] for one descriptor of one block"
+        ) from None
+    total = sum(map(sum, descriptors))
+    if total != n_features:
+        raise InputError(
+            f"blocks add up to {total} features, but X has {n_features}; give the blocks of all "
+            "descriptors, in the order of their columns"
+        )
+    return descriptors
+
+
+def _checked(given: dict[str, Any], n_descriptors: int) -> Setting:
+    """Read a setting and check it against the descriptors."""
+    try:
+        setting = Setting.from_dict(given)
+    except (KeyError, TypeError) as error:
+        raise InputError(
+            f"setting is not one that was chosen before ({error}); give the setting_ of a fitted "
+            "AutoKXQDA, or None to choose"
+        ) from None
+    if setting.per_pair or len(setting.weights) != n_descriptors:
+        raise InputError(
+            f"setting has {len(setting.weights)} descriptors and per_pair={setting.per_pair}; here "
+            f"are {n_descriptors}, and one embedding cannot have a metric for each pair of cameras"
+        )
+    return setting

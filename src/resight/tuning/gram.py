@@ -1,0 +1,272 @@
+"""Gram space: one matrix of inner products per block serves every split, kernel and learner.
+
+Centring by the training mean, L2 normalisation of blocks and the kernels that are functions of
+inner products need only inner products. The Gram matrix of all sightings of a dataset is
+therefore computed once; each split, width, regulariser and learner starts from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.errors import InputError
+from resight.kernels import OF_PRODUCTS, Kernel, inner_products, row_squares
+from resight.learners._base import KernelMetricLearner, MetricLearner, squared_euclidean
+from resight.learners.normalizer import block_slices
+from resight.learners.xqda import span_coordinates
+
+if TYPE_CHECKING:
+    from resight.features.store import Features
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+Between = Callable[[Rows, Rows], Floats]
+"""Takes places of test rows (queries, gallery); returns the distances between them."""
+
+
+@dataclass(frozen=True)
+class Products:
+    """Inner products of one split after normalisation.
+
+    Attributes
+    ----------
+    train : array (N, N)
+        Between training rows.
+    test : array (n, N)
+        Of test rows against training rows.
+    test_squares : array (n,)
+        Squared norms of test rows.
+    test_self : array (n, n) or None
+        Between test rows, where asked for.
+    """
+
+    train: Floats
+    test: Floats
+    test_squares: Floats
+    test_self: Floats | None = None
+
+
+class GramSpace:
+    """Inner products between all sightings, block by block.
+
+    Parameters
+    ----------
+    features : sequence of arrays (n, d_i)
+        Descriptors put side by side.
+    blocks : sequence of int, optional
+        Widths to normalise separately, over all features; by default one block each.
+    precision : "float32" or "float64"
+        Arithmetic of the products.
+    trainable : int array, optional
+        Rows that some split learns from, ascending; products between the others (distractors)
+        are then not formed. By default all rows.
+    """
+
+    def __init__(
+        self,
+        features: Sequence[NDArray[Any]],
+        blocks: Sequence[Sequence[int] | None] | None = None,
+        precision: str = "float32",
+        trainable: Rows | None = None,
+    ) -> None:
+        widths = [None] * len(features) if blocks is None else blocks
+        self.trainable = trainable
+        self.grams: list[Floats] = []  # one (n, n) or (n_trainable, n) for each block
+        self.squares: list[Floats] = []  # squared norms (n,) for each block
+        self.groups: list[int] = []  # how many of them belong to each of `features`
+        for rows, its_blocks in zip(features, widths, strict=True):
+            self.groups.append(len(block_slices(its_blocks, rows.shape[1])))
+            for block in block_slices(its_blocks, rows.shape[1]):
+                self._add(rows[:, block], precision)
+                if not np.isfinite(self.squares[-1]).all():
+                    raise InputError("features hold NaN or infinite values; extract them again")
+
+    def _add(self, part: NDArray[Any], precision: str) -> None:
+        if self.trainable is None or len(self.trainable) == len(part):
+            gram = inner_products(part, part, precision)
+            squares = gram.diagonal().copy()
+        else:
+            learned, n = part[self.trainable], len(part)
+            others = np.setdiff1d(np.arange(n), self.trainable)
+            gram, squares = np.empty((len(learned), n)), np.empty(n)
+            among = inner_products(learned, learned, precision)  # half the work of two matrices
+            gram[:, self.trainable], squares[self.trainable] = among, among.diagonal()
+            gram[:, others] = inner_products(learned, part[others], precision)
+            squares[others] = row_squares(part[others])
+        self.squares.append(squares)
+        self.grams.append(gram)
+
+    def __len__(self) -> int:
+        return len(self.squares[0])
+
+    @classmethod
+    def joined(cls, spaces: Iterable[GramSpace]) -> GramSpace:
+        """Put descriptors side by side: their blocks are listed one after the other."""
+        parts = list(spaces)
+        whole = cls([], trainable=parts[0].trainable)
+        for space in parts:
+            whole.grams += space.grams
+            whole.squares += space.squares
+            whole.groups += space.groups
+        return whole
+
+    def descriptors(self) -> list[GramSpace]:
+        """Return each descriptor as a space of its own, sharing its matrices."""
+        ends = np.cumsum([0, *self.groups]).tolist()
+        spaces = []
+        for start, end in pairwise(ends):
+            one = GramSpace([], trainable=self.trainable)
+            one.grams, one.squares = self.grams[start:end], self.squares[start:end]
+            one.groups = [end - start]
+            spaces.append(one)
+        return spaces
+
+    def products(
+        self,
+        train: Rows,
+        test: Rows,
+        *,
+        normalize: bool = True,
+        weights: Sequence[float] | None = None,
+        between_test: bool = False,
+    ) -> Products:
+        """Return inner products of a split, normalised as `BlockNormalizer` would.
+
+        `weights` multiplies the blocks' products (each by its own non-negative number);
+        `between_test` asks for the products between test rows as well.
+        """
+        wanted = np.concatenate([train, test]) if between_test else train
+        total = np.zeros((len(wanted), len(self)))
+        squares = np.zeros(len(self))
+        for i, gram in enumerate(self.grams):
+            weight = 1.0 if weights is None else float(weights[i])
+            if not weight:
+                continue
+            part, own = gram.take(self._places(wanted), axis=0), self.squares[i]
+            if normalize:
+                own = _normalise(part, own, wanted, train)
+            if weight != 1.0:
+                part *= weight
+            total += part
+            squares += weight * own
+        n = len(train)
+        test_self = total[n:, test] if between_test else None
+        return Products(total[:n, train], total[:n, test].T, squares[test], test_self)
+
+    def _places(self, rows: Rows) -> Rows:
+        """Where the products of these rows with all others are kept."""
+        if self.trainable is None:
+            return rows
+        places: Rows = np.searchsorted(self.trainable, rows)
+        known = np.minimum(places, len(self.trainable) - 1)
+        if not np.array_equal(self.trainable[known], rows):
+            raise ValueError("products with rows outside `trainable` were not formed")
+        return places
+
+
+def _normalise(part: Floats, own: Floats, wanted: Rows, train: Rows) -> Floats:
+    """Centre by the mean of the training rows, divide by norms; return all squared norms (n,).
+
+    `part` holds products of the `wanted` rows, of which `train` are the first, with all rows, and
+    is changed in place; `own` are the squared norms of all rows.
+    """
+    with_mean = part[: len(train)].mean(axis=0)  # x . mean
+    of_mean = with_mean[train].mean()  # mean . mean
+    part -= with_mean
+    part -= (with_mean[wanted] - of_mean)[:, None]
+    own = np.maximum(own - 2.0 * with_mean + of_mean, 0.0)
+    scale = np.zeros_like(own)
+    # Below round-off a row is the mean itself: it stays zero, as in BlockNormalizer.
+    np.divide(1.0, np.sqrt(own), out=scale, where=own > 1e-7 * own[train].max())
+    part *= scale
+    part *= scale[wanted][:, None]
+    normalised: Floats = own * scale**2
+    return normalised
+
+
+def fit_in_gram_space(
+    learner: MetricLearner, products: Products, persons: NDArray[Any], cameras: NDArray[Any] | None
+) -> tuple[MetricLearner, Floats]:
+    """Fit a learner on a split and return it with what `distances` takes for the test rows.
+
+    A kernel learner gets its kernel matrix as "precomputed"; any other gets exact coordinates of
+    the rows in the span of the training rows, in which every inner product with a training row
+    is unchanged.
+    """
+    if isinstance(learner, KernelMetricLearner):
+        return _fit_kernel_learner(learner, products, persons, cameras)
+    coordinates, lift = span_coordinates(products.train)
+    learner.fit(coordinates, persons, cameras)
+    return learner, products.test @ lift
+
+
+def _fit_kernel_learner(
+    learner: KernelMetricLearner,
+    products: Products,
+    persons: NDArray[Any],
+    cameras: NDArray[Any] | None,
+) -> tuple[MetricLearner, Floats]:
+    if learner.kernel not in OF_PRODUCTS:
+        raise InputError(
+            f"kernel {learner.kernel!r} is not a function of inner products, so it cannot be "
+            f"evaluated on stored Gram matrices; use one of {', '.join(OF_PRODUCTS)}"
+        )
+    kernel = Kernel(
+        learner.kernel,
+        gamma=learner.gamma,
+        width=learner.width,
+        degree=learner.degree,
+        coef0=learner.coef0,
+    )
+    train_squares = products.train.diagonal().copy()
+    K = kernel.fit_products(products.train.copy())
+    rows = kernel.of_products(products.test.copy(), products.test_squares, train_squares)
+    learner.set_params(kernel="precomputed")
+    learner.fit(K, persons, cameras)
+    return learner, rows
+
+
+def gram_space(
+    features: Features,
+    usable: np.ndarray[Any, Any] | None = None,
+    trainable: Rows | None = None,
+) -> GramSpace:
+    """Gram matrices of stored features, block by block, optionally of some rows only.
+
+    `trainable` are the rows that some split learns from, as `GramSpace` takes them.
+    """
+    blocks = list(features.blocks)
+    parts, widths = [], []
+    for part in features.parts:
+        own: list[int] = []
+        while sum(own) < part.shape[1]:
+            own.append(blocks.pop(0))
+        parts.append(part if usable is None or usable.all() else part[usable])
+        widths.append(tuple(own))
+    return GramSpace(parts, widths, trainable=trainable)
+
+
+def between_test_rows(
+    learner: MetricLearner, products: Products, persons: NDArray[Any], cameras: NDArray[Any]
+) -> Between:
+    """Fit, and return what gives the distances between test rows of a split."""
+    if products.test_self is not None:
+        squares = products.test_squares
+        return lookup(squares[:, None] + squares[None, :] - 2.0 * products.test_self)
+    fitted, rows = fit_in_gram_space(learner, products, persons, cameras)
+    try:
+        embedding = fitted.transform(rows)
+    except InputError:  # an indefinite metric has distances, but no embedding
+        return lambda a, b: fitted.distances(rows[a], rows[b])
+    return lambda a, b: squared_euclidean(embedding[a], embedding[b])
+
+
+def lookup(distances: Floats) -> Between:
+    """Turn a matrix between all test rows into what `rank_directions` asks."""
+    return lambda a, b: distances[np.ix_(a, b)]

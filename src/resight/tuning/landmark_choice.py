@@ -1,0 +1,94 @@
+"""Choosing the regulariser of landmark k-XQDA over training people, from sums alone.
+
+Sums of different people add up, so the model without some people costs one addition and a pencil
+as small as the number of landmarks; no training sighting is read again.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight._files import digest_of
+from resight.errors import InputError
+from resight.learners._base import squared_euclidean
+from resight.learners._landmark_pencil import LandmarkPencil
+from resight.learners._landmark_sums import LandmarkStatistics, total
+from resight.learners._pencil import direction_weights
+from resight.learners.kxqda import KXQDA
+from resight.tuning.candidates import CV, Candidate
+from resight.tuning.cross_validation import Choice, held_out_map
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+FOLD_PEOPLE = 100  # people held out in a fold: their ranking costs little, the others learn
+_REGULARISERS = tuple(
+    (candidate.reg_form, candidate.reg)
+    for candidate in CV
+    if (candidate.kernel, candidate.width) == ("rbf", 1.0)
+)
+
+
+def regularisers(learner: KXQDA) -> tuple[Candidate, ...]:
+    """Return the regularisers among which the exact model chooses, for this learner's kernel."""
+    kernel = learner.kernel if isinstance(learner.kernel, str) else "callable"
+    return tuple(Candidate(kernel, learner.width, reg_form, reg) for reg_form, reg in _REGULARISERS)
+
+
+def held_out_groups(
+    persons: Rows, cameras: Rows, n_folds: int, most: int = FOLD_PEOPLE
+) -> NDArray[np.intp]:
+    """Divide people into folds to hold out; what is in none of them always learns.
+
+    Returns
+    -------
+    groups : int array (N,)
+        For each row its fold, or `n_folds` for the rows of everybody else. People seen by one
+        camera only are never held out.
+    """
+    pairs = np.unique(np.column_stack([persons, cameras]), axis=0)
+    seen_twice = np.flatnonzero(np.bincount(pairs[:, 0]) > 1)
+    needed = 2 * n_folds
+    if len(seen_twice) < needed:
+        raise InputError(
+            f"{n_folds} folds need at least {needed} people seen by two cameras; there are "
+            f"{len(seen_twice)}. Label more people, or give reg=a number instead of choosing it"
+        )
+    ordered = sorted(seen_twice.tolist(), key=lambda person: digest_of("0", f"{person}"))
+    of_person = np.full(int(persons.max()) + 1, n_folds)
+    for fold in range(n_folds):
+        of_person[ordered[fold::n_folds][:most]] = fold
+    return of_person[persons]
+
+
+def choose_regulariser(
+    parts: Sequence[LandmarkStatistics],
+    held: Sequence[tuple[Floats, Rows, Rows]],
+    centre: Floats,
+    candidates: Sequence[Candidate],
+) -> Choice:
+    """Choose among regularisers by the mean average precision on held-out people.
+
+    Parameters
+    ----------
+    parts : statistics of each fold's people, and of those in no fold
+    held : for each fold the features (n, q), persons and cameras of its rows
+    centre : what was taken off the features
+    """
+    scores = np.empty((len(candidates), len(held)))
+    for fold, (F, persons, cameras) in enumerate(held):
+        others: LandmarkStatistics = total(part for i, part in enumerate(parts) if i != fold)
+        pencil = LandmarkPencil(others, centre)
+        for index, candidate in enumerate(candidates):
+            mu, V = pencil.solve(candidate.reg, candidate.reg_form)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)  # it simply scores low
+                embedding = F @ (V * direction_weights(mu))
+            distances = squared_euclidean(embedding, embedding)
+            scores[index, fold] = held_out_map(distances, persons, cameras)
+    best = int(np.argmax(scores.mean(axis=1)))
+    return Choice(candidates[best], tuple(candidates), scores)

@@ -1,0 +1,277 @@
+"""A Dask cluster as an executor: connecting, checking its workers, surviving a lost scheduler."""
+
+from __future__ import annotations
+
+import logging
+import platform
+import time
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, CancelledError, Future
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+from weakref import WeakSet
+
+from resight._version import __version__
+from resight.errors import InputError, ResightError
+from resight.workers.executors import Executor
+
+Value = TypeVar("Value")
+
+_SEND = (
+    ", or send file contents with `resight extract --send-files`; other commands, without "
+    "--cluster, then find the descriptors in the store"
+)
+
+
+class ClusterError(ResightError):
+    """The cluster cannot do the work: not reachable, no workers, or workers that differ."""
+
+
+class ClusterExecutor(Executor):
+    """Workers of a Dask cluster; see `resight.cluster` for the parameters."""
+
+    def __init__(self, address: str, *, send_files: bool, timeout: float, patience: float) -> None:
+        _check_address(address)
+        self.address = address
+        self.send_files = send_files
+        self.timeout = timeout
+        self.patience = patience
+        self._slots = (0.0, 1)  # when it was asked, how many
+        self._lonely_since: float | None = None
+        self._sent: WeakSet[Future[Any]] = WeakSet()
+        self._client: Any = self._connect(timeout)
+        self._scheduler = self._scheduler_info().get("id")
+        try:
+            self._await_workers(timeout)
+            self._check_versions()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def slots(self) -> int:
+        """Threads of all workers now, asked at most once a second."""
+        asked, count = self._slots
+        if time.monotonic() - asked > 1.0:
+            count = max(1, sum(self._threads().values()))
+            self._slots = (time.monotonic(), count)
+        return count
+
+    def submit(self, function: Callable[..., Value], *arguments: Any) -> Future[Value]:
+        """Send one call to the scheduler."""
+        try:
+            sent = self._client.submit(function, *arguments, pure=False)
+        except Exception as error:
+            if self._client.status == "running":
+                raise
+            raise BrokenExecutor(f"lost the scheduler at {self.address}") from error
+        future: Future[Value] = Future()
+        future.add_done_callback(partial(_cancel_with, sent))
+        self._client.loop.add_callback(_pass_on, sent, future)
+        self._sent.add(future)
+        return future
+
+    def worker_died(self, error: BaseException) -> bool:
+        """Dask gives a task up after it lost several workers in a row."""
+        from distributed import KilledWorker
+
+        return isinstance(error, (KilledWorker, BrokenExecutor))
+
+    def recover(self) -> None:
+        """Connect anew if the scheduler went away, and look at the workers it has now."""
+        if self._client.status != "running":
+            self._close_client()
+            self._client = self._connect(self.patience)
+        self._scheduler = self._scheduler_info().get("id")
+        self._await_workers(self.patience)
+        self._check_versions()
+
+    def watch(self) -> None:
+        """Take back tasks of a restarted scheduler; give up when no worker takes any for long.
+
+        Dask's client connects to a scheduler that was restarted by itself, but the new one knows
+        nothing of the old one's tasks: without this they would be waited for forever.
+        """
+        found = self._scheduler_info() if self._client.status == "running" else {}
+        if found.get("id", self._scheduler) != self._scheduler:
+            for future in list(self._sent):
+                future.cancel()
+            return
+        workers = found.get("workers", {}).values()
+        if not found or any(worker["status"] == "running" for worker in workers):
+            self._lonely_since = None
+            return
+        now = time.monotonic()
+        self._lonely_since = self._lonely_since or now
+        if now - self._lonely_since > self.patience:
+            message = self._all_paused if workers else self._no_workers
+            raise ClusterError(message(self.patience))
+
+    def check_shared(self, folder: Path, file: Path | None) -> None:
+        """Refuse to start when some worker cannot write to `folder` or read `file`.
+
+        With a file, descriptors are extracted: that can be done by sending contents instead.
+        """
+        if self.send_files:
+            return
+        shared, image = str(folder), "" if file is None else str(file)
+
+        def unseen() -> str:  # local, so that it travels by value
+            import os
+
+            if not (os.path.isdir(shared) and os.access(shared, os.W_OK)):
+                return f"write to {shared}"
+            return f"read {image}" if image and not os.access(image, os.R_OK) else ""
+
+        for worker, what in self._ask_workers(unseen).items():
+            if what:
+                raise ClusterError(
+                    f"worker {worker} cannot {what}. Mount that folder there under the same path"
+                    + (_SEND if file is not None else "")
+                )
+
+    def close(self) -> None:
+        """Close our connection; the cluster itself is not ours and stays."""
+        self._close_client()
+
+    def _connect(self, seconds: float) -> Any:
+        from distributed import Client
+
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # we report it ourselves
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                return Client(
+                    self.address,
+                    timeout=max(0.5, min(self.timeout, deadline - time.monotonic())),
+                    set_as_default=False,
+                    name="resight",
+                )
+            except (OSError, TimeoutError, CancelledError, ValueError) as error:
+                if time.monotonic() >= deadline:
+                    raise ClusterError(
+                        f"no Dask scheduler answers at {self.address} within {seconds:g} s. Check "
+                        "the address, or start one with `dask scheduler` and workers with `dask "
+                        "worker ADDRESS`. What is finished is kept; the same command goes on"
+                    ) from error
+                time.sleep(0.2)
+
+    def _await_workers(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while not self._threads():
+            if time.monotonic() > deadline:
+                raise ClusterError(self._no_workers(seconds))
+            time.sleep(0.1)
+
+    def _check_versions(self) -> None:
+        def version() -> str | None:  # local, so that it travels by value
+            try:
+                import resight
+            except ImportError:
+                return None
+            return resight.__version__
+
+        for worker, theirs in self._ask_workers(version).items():
+            refuse_other_version(theirs, worker)
+
+    def _ask_workers(self, question: Callable[[], Value]) -> dict[str, Value]:
+        """Answers of all workers; one that dies just now has none."""
+        answers: dict[str, Value] = self._client.run(question, on_error="ignore")
+        return answers
+
+    def _scheduler_info(self) -> dict[str, Any]:
+        try:
+            return dict(self._client.scheduler_info())
+        except Exception:  # a connection that breaks right now is noticed by the tasks' futures
+            return {}
+
+    def _threads(self) -> dict[str, int]:
+        try:
+            threads: dict[str, int] = self._client.nthreads()
+        except Exception:  # a connection that breaks right now is noticed by the tasks' futures
+            return {}
+        return threads
+
+    def _no_workers(self, seconds: float) -> str:
+        return (
+            f"the scheduler at {self.address} has had no worker for {seconds:g} s. Start some with "
+            f"`dask worker {self.address}`. What is finished is kept; the same command goes on"
+        )
+
+    def _all_paused(self, seconds: float) -> str:
+        return (
+            f"all workers of the scheduler at {self.address} have been paused for {seconds:g} s: "
+            "they are near their limit of memory. Start them with more (`dask worker "
+            "--memory-limit`), or fewer on a machine. What is finished is kept; the same command "
+            "goes on"
+        )
+
+    def _close_client(self) -> None:
+        try:
+            self._client.close(timeout=2)
+        except Exception:  # a connection that is gone cannot be closed better
+            logging.getLogger(__name__).debug("closing the client failed", exc_info=True)
+
+
+def _cancel_with(sent: Any, future: Future[Any]) -> None:
+    if future.cancelled() and not sent.cancelled():
+        sent.cancel()
+
+
+async def _pass_on(sent: Any, future: Future[Any]) -> None:
+    """Wait for a future of Dask and end ours in the same way.
+
+    Dask's own bridge (`Client.get_executor`) leaves a future pending for ever when the worker dies
+    between finishing a task and handing its result over, and the task cannot be done again.
+    """
+    value = error = None
+    try:
+        value = await sent.client.gather(sent, asynchronous=True)
+    except Exception as failure:
+        error = failure
+    if sent.cancelled():
+        future.cancel()
+    if not future.set_running_or_notify_cancel():
+        return
+    if error is None:
+        future.set_result(value)
+    else:
+        future.set_exception(error)
+
+
+def refuse_other_version(theirs: str | None, worker: str, ours: str = __version__) -> None:
+    """Raise when a worker runs another resight, or none: its features could differ from ours."""
+    if theirs == ours:
+        return
+    found = f"resight {theirs}" if theirs else "no resight"
+    raise ClusterError(
+        f"worker {worker} has {found}, this is resight {ours}. Install resight {ours} on every "
+        "worker and restart it"
+    )
+
+
+def refuse_other_code(version: str, computed: str, wanted: str) -> None:
+    """Raise, in a worker, when it runs another resight or computes other descriptors than asked."""
+    refuse_other_version(__version__, platform.node(), version)
+    if computed != wanted:
+        raise ClusterError(
+            f"worker {platform.node()} computes descriptors {computed}, asked for are {wanted}. "
+            "Install the same resight everywhere"
+        )
+
+
+def _check_address(address: str) -> None:
+    scheme, separator, rest = address.partition("://")
+    host, colon, port = rest.rpartition(":")
+    if not (scheme and separator and host and colon and port.isdigit()):
+        raise InputError(
+            f"{address!r} is not the address of a Dask scheduler; expected tcp://HOST:PORT "
+            "(tls:// and ws:// work too), as `dask scheduler` prints it"
+        )
+    try:
+        import distributed  # noqa: F401
+    except ImportError as error:
+        raise InputError(
+            "a cluster needs Dask.distributed; install it with: pip install 'resight[cluster]'"
+        ) from error

@@ -1,0 +1,203 @@
+"""Where work is done: this process, local processes or a Dask cluster, by one code path.
+
+An executor hands one task to one worker and returns a future. Everything else is done by `run`, in
+the same way for all of them: it keeps every worker busy, tries a failing task again, finds the task
+that kills its worker, and goes on with the rest.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, Future
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from resight.errors import InputError
+from resight.workers.scheduling import POLL_SECONDS, RETRIES, Outcome, run
+
+if TYPE_CHECKING:
+    from resight.workers.dask_cluster import ClusterExecutor
+
+_SINGLE_THREAD = {
+    name: "1"
+    for name in (
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "VECLIB_MAXIMUM_THREADS",
+        "NUMBA_NUM_THREADS",
+    )
+}
+
+__all__ = [
+    "RETRIES",
+    "Executor",
+    "InProcess",
+    "LocalProcesses",
+    "Outcome",
+    "cluster",
+    "local",
+    "run",
+]
+
+Value = TypeVar("Value")
+
+
+class Executor(ABC):
+    """What `run` needs to know about a place where work is done."""
+
+    send_files: bool = False
+    """Whether workers see other paths than we do, so that contents travel with the task."""
+
+    @property
+    @abstractmethod
+    def slots(self) -> int:
+        """How many tasks run at the same time (at least 1); may change while running."""
+
+    @abstractmethod
+    def submit(self, function: Callable[..., Value], *arguments: Any) -> Future[Value]:
+        """Start one call on some worker."""
+
+    def worker_died(self, error: BaseException) -> bool:
+        """Tell whether a task failed because its worker did."""
+        return isinstance(error, BrokenExecutor)
+
+    def recover(self) -> None:  # noqa: B027
+        """Make the executor usable again after workers or the connection were lost."""
+
+    def check_shared(self, folder: Path, file: Path | None) -> None:  # noqa: B027
+        """Refuse to start when workers cannot write to `folder` or read `file`."""
+
+    def watch(self) -> None:  # noqa: B027
+        """Look after the workers while nothing finishes; called about once a second."""
+
+    def close(self) -> None:  # noqa: B027
+        """Stop the workers we started; tasks that still run are abandoned."""
+
+    def __enter__(self) -> Executor:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class InProcess(Executor):
+    """Every task runs at once in this process: no start-up cost, one core."""
+
+    slots = 1
+
+    def submit(self, function: Callable[..., Value], *arguments: Any) -> Future[Value]:
+        """Run the call and return its finished future."""
+        future: Future[Value] = Future()
+        try:
+            future.set_result(function(*arguments))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+class LocalProcesses(Executor):
+    """Worker processes on this machine (loky), each with single-threaded BLAS.
+
+    Parameters
+    ----------
+    jobs : int
+        Number of processes.
+    """
+
+    slots = 1
+
+    def __init__(self, jobs: int) -> None:
+        self.slots = jobs
+        self._pool: Any = None
+
+    def submit(self, function: Callable[..., Value], *arguments: Any) -> Future[Value]:
+        """Start one call in a process of the pool, which is made on first use."""
+        if self._pool is None:
+            from joblib.externals.loky import ProcessPoolExecutor
+
+            self._pool = ProcessPoolExecutor(
+                self.slots, initializer=_prepare_worker, env=_SINGLE_THREAD
+            )
+        future: Future[Value] = self._pool.submit(function, *arguments)
+        return future
+
+    def recover(self) -> None:
+        """Give up the broken pool; the next task gets a new one."""
+        self.close()
+
+    def close(self) -> None:
+        """End the processes without waiting for what they are doing."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(wait=True, kill_workers=True)
+
+
+def local(jobs: int | None = None) -> Executor:
+    """Work on this machine with `jobs` processes (None: one per core we may use).
+
+    >>> local(1).slots
+    1
+    """
+    if jobs is not None and jobs < 1:
+        raise InputError(f"jobs={jobs}: give at least 1, or nothing for one process per core")
+    if jobs is None:
+        from joblib import cpu_count  # knows affinity masks and limits of containers
+
+        jobs = cpu_count()
+    return InProcess() if jobs == 1 else LocalProcesses(jobs)
+
+
+def cluster(
+    address: str, *, send_files: bool = False, timeout: float = 10.0, patience: float = 60.0
+) -> ClusterExecutor:
+    """Work on the Dask cluster whose scheduler listens at `address`.
+
+    Parameters
+    ----------
+    address : str
+        Such as ``tcp://host:8786``.
+    send_files : bool
+        Send file contents to the workers and results back, for workers that do not share our
+        file system. By default both travel by shared path.
+    timeout : float
+        Seconds to wait for the scheduler and its first worker.
+    patience : float
+        Seconds to wait for a scheduler, or for any worker, that was lost while working.
+
+    Returns
+    -------
+    executor, also a context manager that closes the connection
+
+    Examples
+    --------
+    >>> with resight.cluster("tcp://10.0.0.7:8786") as workers:  # doctest: +SKIP
+    ...     FeatureStore("features").ensure(sightings, "gog", executor=workers)
+    """
+    from resight.workers.dask_cluster import ClusterExecutor
+
+    return ClusterExecutor(address, send_files=send_files, timeout=timeout, patience=patience)
+
+
+def _prepare_worker() -> None:
+    # Ctrl-C reaches the whole process group; the parent ends us after keeping what is finished.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
+
+
+def _end_with_parent(parent: int) -> None:
+    # A killed parent cannot stop its workers, which would wait for tasks for ever.
+    while os.getppid() == parent:
+        time.sleep(POLL_SECONDS)
+    os._exit(1)

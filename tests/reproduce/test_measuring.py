@@ -1,0 +1,98 @@
+"""Drawn cameras in place of a dataset: the same path from images to the page."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from resight.datasets.synthetic import draw_cameras
+from resight.errors import InputError
+from resight.reproduce.measuring import reproduce
+from resight.reproduce.page import page_of
+from resight.reproduce.paper import PaperRow, PaperTable
+
+
+class DrawnTable(PaperTable):
+    """A table of a folder of drawn cameras."""
+
+    protocol_name = "half-half"
+    target = 5.0
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("drawn")
+    draw_cameras(folder, n_people=14, size=(64, 32), seed=1)
+    descriptors = ("whos-star",)
+    row = PaperRow("kxqda", "k-XQDA", descriptors, {"rank1": 50.0}, False, descriptors)
+    return DrawnTable("table3", "drawn", str(folder), "single-shot", (1,), (row,), {})
+
+
+@pytest.fixture(scope="module")
+def measured(table, tmp_path_factory):
+    out = tmp_path_factory.mktemp("out")
+    said = []
+    return out, said, reproduce([table], out, out, say=said.append)
+
+
+def test_every_version_is_measured_and_auto_compared_with_cv(measured):
+    _, said, document = measured
+    rows = {row["version"]: row for row in document["tables"][0]["rows"]}
+    assert list(rows) == ["paper", "paper-poly", "cv", "auto"]
+    auto, cv = rows["auto"], rows["cv"]
+    assert auto["minus_cv"]["mean"] == pytest.approx(auto["rank1"] - cv["rank1"])
+    assert auto["minus_cv"]["splits"] == 10
+    assert auto["target"] == {"rank1": 5.0, "reached": auto["rank1"] >= 5.0}
+    for counts in auto["chosen_by"].values():
+        assert sum(counts.values()) <= 10
+    assert sum(auto["chosen_by"]["variant"].values()) == 10
+    stages = [stage["stage"] for stage in auto["stages"]]
+    assert stages == ["kernel", "mirror", "members"]
+    assert sum(stage["tried"] for stage in auto["stages"]) >= 30
+    assert len(said) == 4
+
+
+def test_the_page_tells_gain_target_and_choice(measured):
+    page = page_of(measured[2])
+    assert "against `cv` in the same splits (above in" in page
+    assert "target of 5 reached" in page
+    assert "chosen in the splits: " in page
+    assert "mAP after each stage: kernel " in page
+    assert "38 settings tried in a split" in page
+
+
+def test_a_second_call_measures_nothing(table, measured):
+    out, _, document = measured
+    said = []
+    assert reproduce([table], out, out, say=said.append) == document
+    assert said == []
+
+
+def test_an_interrupted_run_measures_the_missing_splits_only(table, measured):
+    out, _, document = measured
+    auto = next(
+        file
+        for file in (out / "runs").glob("*.json")
+        if json.loads(file.read_text())["version"] == "auto"
+    )
+    kept = json.loads(auto.read_text())
+    auto.unlink()
+    splits = out / "splits" / auto.stem
+    before = {file.name: file.stat().st_mtime_ns for file in splits.iterdir()}
+    (splits / "3.json").unlink()
+    again = reproduce([table], out, out)
+    after = {file.name: file.stat().st_mtime_ns for file in splits.iterdir()}
+    assert [name for name in before if before[name] != after[name]] == ["3.json"]
+    assert json.loads(auto.read_text())["chosen"] == kept["chosen"]
+    first, second = document["tables"][0]["rows"][-1], again["tables"][0]["rows"][-1]
+    assert first["rank1"] == second["rank1"]
+
+
+def test_one_version_can_be_measured_alone(table, measured, tmp_path):
+    out, _, _ = measured
+    (tmp_path / "features").symlink_to(out / "features")
+    document = reproduce([table], out, tmp_path, only=["paper"], n_jobs=2)
+    assert [row["version"] for row in document["tables"][0]["rows"]] == ["paper"]
+    with pytest.raises(InputError, match="paper-poly"):
+        reproduce([table], out, tmp_path, only=["papers"])

@@ -1,0 +1,261 @@
+"""Model files: equal bits across processes, no damage unnoticed, no half-written model."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import resight
+from resight import KXQDA, XQDA
+from resight.errors import InputError, StoreError
+from resight.kernels import Kernel
+from resight.saving import MANIFEST, SCHEMA, SavableMixin, _decode, _encode, _manifest_digest
+
+
+def sightings():
+    rng = np.random.default_rng(0)
+    persons = np.tile(np.arange(12), 2)
+    X = rng.normal(size=(12, 30))[persons] + 0.3 * rng.normal(size=(24, 30))
+    return X, np.array([f"pérson {code}" for code in persons]), np.repeat(["yard", "door"], 12)
+
+
+@pytest.fixture
+def learner():
+    return KXQDA().fit(*sightings())
+
+
+@pytest.fixture
+def folder(learner, tmp_path):
+    learner.save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+IN_ANOTHER_PROCESS = """
+import sys, numpy as np, resight
+X = np.load(sys.argv[2])
+sys.stdout.buffer.write(resight.load(sys.argv[1]).distances(X[:12], X[12:]).tobytes())
+"""
+
+
+@pytest.mark.parametrize("made", [KXQDA(), KXQDA(kernel="linear", n_components=4), XQDA()])
+def test_another_process_computes_the_same_bytes(made, tmp_path):
+    X, persons, cameras = sightings()
+    made.fit(X, persons, cameras).save(tmp_path / "model")
+    np.save(tmp_path / "X.npy", X)
+    arguments = [sys.executable, "-c", IN_ANOTHER_PROCESS, tmp_path / "model", tmp_path / "X.npy"]
+    done = subprocess.run(arguments, capture_output=True, check=True, timeout=120)
+    assert done.stdout == made.distances(X[:12], X[12:]).tobytes()
+
+
+def test_everything_comes_back(learner, folder):
+    loaded = resight.load(folder)
+    assert type(loaded) is KXQDA
+    assert loaded.get_params() == learner.get_params()
+    assert vars(loaded).keys() == vars(learner).keys()
+    np.testing.assert_array_equal(loaded.persons_, learner.persons_)
+    assert loaded.kernel_.gamma_ == learner.kernel_.gamma_
+    assert loaded.training_fingerprint_ == learner.training_fingerprint_
+
+
+def test_the_manifest_tells_what_it_is(learner, folder):
+    manifest = json.loads((folder / MANIFEST).read_text())
+    assert manifest["schema"] == SCHEMA
+    assert manifest["state"]["class"] == "KXQDA"
+    assert manifest["versions"]["resight"] == resight.__version__
+    state = manifest["state"]["state"]
+    assert state["solver"] == "auto"
+    assert state["training_fingerprint_"] == learner.training_fingerprint_
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        3,
+        0.1,
+        float("inf"),
+        "text",
+        (1, (2.5, None)),
+        [[1], []],
+        {"a": {"b": 1.5}},
+        np.arange(6).reshape(2, 3),
+        np.array(["é", "b"]),
+        np.array([1, "b"], dtype=object),
+        np.float32([[1.5]]),
+        np.array([True]),
+    ],
+)
+def test_values_are_encoded_without_loss(value):
+    tensors: dict[str, np.ndarray] = {}
+    text = json.dumps(_encode(value, "", tensors))
+    back = _decode(json.loads(text), tensors, Path())
+    if isinstance(value, np.ndarray):
+        assert back.dtype == value.dtype
+        np.testing.assert_array_equal(back, value)
+    else:
+        assert back == value
+        assert type(back) is type(value)
+
+
+# Damage
+
+
+def test_a_flipped_byte_anywhere_is_refused(folder):
+    for file in folder.iterdir():
+        data = file.read_bytes()
+        step = max(1, len(data) // 100)
+        for place in [*range(0, len(data), step), len(data) - 1]:
+            for mask in (0x01, 0x20):
+                flipped = bytearray(data)
+                flipped[place] ^= mask
+                file.write_bytes(flipped)
+                with pytest.raises(StoreError):
+                    resight.load(folder)
+        file.write_bytes(data)
+    resight.load(folder)
+
+
+@pytest.mark.parametrize("keep", [0, 1, 100])
+def test_a_cut_file_is_refused(folder, keep):
+    for file in folder.iterdir():
+        data = file.read_bytes()
+        file.write_bytes(data[:keep])
+        with pytest.raises(StoreError):
+            resight.load(folder)
+        file.write_bytes(data)
+
+
+def test_missing_files_are_refused(folder):
+    (tensors,) = folder.glob("*.safetensors")
+    tensors.rename(folder / "elsewhere")
+    with pytest.raises(StoreError, match="cannot be read"):
+        resight.load(folder)
+    (folder / MANIFEST).unlink()
+    with pytest.raises(StoreError, match=r"not a model folder.*manifest.json"):
+        resight.load(folder)
+    with pytest.raises(StoreError, match="not a model folder"):
+        resight.load(folder / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("manifest", "message"),
+    [
+        ({"schema": "resight.model/2"}, r"'resight.model/2', not 'resight.model/1'.*newer.*update"),
+        ({"name": "another program"}, "not a model that resight"),
+        ([1, 2], "not a model that resight"),
+    ],
+)
+def test_newer_and_foreign_manifests_are_refused(folder, manifest, message):
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(StoreError, match=message):
+        resight.load(folder)
+
+
+def test_loading_runs_no_code_of_the_file(folder):
+    """Even a manifest with right digests can only name classes from the list."""
+    manifest = json.loads((folder / MANIFEST).read_text())
+    manifest["state"] = {"class": "Popen", "state": {}}
+    manifest["digest"] = _manifest_digest(manifest)
+    text = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
+    (folder / MANIFEST).write_text(text)
+    with pytest.raises(StoreError, match="'Popen', which this resight does not know"):
+        resight.load(folder)
+
+
+# Saving
+
+
+def test_saving_again_replaces_and_leaves_no_scraps(learner, folder):
+    X, persons, cameras = sightings()
+    other = XQDA().fit(X, persons, cameras).save(folder)
+    assert len(list(folder.iterdir())) == 2
+    np.testing.assert_array_equal(resight.load(folder).distances(X, X), other.distances(X, X))
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+def test_a_folder_of_something_else_is_not_touched(learner, tmp_path):
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "a.png").write_bytes(b"photo")
+    with pytest.raises(InputError, match=r"not a model folder.*another path"):
+        learner.save(tmp_path / "photos")
+    assert os.listdir(tmp_path / "photos") == ["a.png"]
+
+
+class Code(SavableMixin):
+    """Not in the list of classes."""
+
+
+@pytest.mark.parametrize("value", [lambda A, B: A @ B.T, Code(), {1: "number as key"}, {"a", "b"}])
+def test_code_is_not_saved(value, tmp_path):
+    kernel = Kernel("linear")
+    kernel.coef0 = value
+    learner = KXQDA()
+    learner.kernel_ = kernel
+    with pytest.raises(InputError, match=r"cannot save kernel_\.coef0"):
+        learner.save(tmp_path / "model")
+    assert os.listdir(tmp_path) == []
+
+
+SAVING_FOREVER = """
+import sys, itertools, numpy as np
+from resight.learners.euclidean import Euclidean
+X = np.random.default_rng(0).normal(size=(20, 5))
+made = [Euclidean().fit(X, np.arange(20) % 4) for _ in range(2)]
+for learner, size in zip(made, (300_000, 100)):
+    learner.mark_ = np.full(size, size)
+print("ready", flush=True)
+for learner in itertools.cycle(made):
+    learner.save(sys.argv[1])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+def test_a_killed_save_leaves_a_whole_model(tmp_path):
+    path = tmp_path / "model"
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        arguments = [sys.executable, "-c", SAVING_FOREVER, path]
+        with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            while not path.exists():
+                time.sleep(0.01)
+            time.sleep(rng.uniform(0.02, 0.2))
+            process.send_signal(signal.SIGKILL)
+        mark = resight.load(path).mark_
+        assert len(mark) in (300_000, 100)
+        assert (mark == len(mark)).all()
+
+
+SAVING_TOO_MUCH = """
+import resource, signal, sys, numpy as np, resight
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+learner = resight.load(sys.argv[1])
+learner.mark_ = np.ones(100_000)
+try:
+    learner.save(sys.argv[2])
+except OSError:
+    print("disk full")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs resource limits")
+@pytest.mark.parametrize("target", ["model", "new"])
+def test_a_full_disk_leaves_the_old_model(learner, folder, target):
+    arguments = [sys.executable, "-c", SAVING_TOO_MUCH, folder, folder.parent / target]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout == "disk full\n"
+    assert os.listdir(folder.parent) == ["model"]
+    assert len(os.listdir(folder)) == 2
+    X = sightings()[0]
+    np.testing.assert_array_equal(resight.load(folder).distances(X, X), learner.distances(X, X))
