@@ -21,7 +21,8 @@ demo: env
 
 test: env lint
 	$(BIN)/python scripts/system_packages.py
-	$(SINGLE) $(BIN)/pytest
+	$(BIN)/resight doctor --warm-up
+	$(SINGLE) $(BIN)/pytest -n 2 --dist loadfile
 
 lint: env
 	$(BIN)/ruff check .

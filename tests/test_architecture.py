@@ -19,7 +19,7 @@ NAME = re.compile(r"(?:resight\.)?([a-z_]\w*(?:\.[a-z_]\w*)*)(?::\w+)?")
 
 def allowed_imports() -> dict[str, set[str]]:
     """Room -> rooms it may import, from the table on the page; each row adds to those above."""
-    rows = re.findall(r"^\| `([\w./]+)` \|.*\| ([^|]*) \|$", PAGE.read_text("utf-8"), re.M)
+    rows = re.findall(r"^\| `([\w./]+)` \|.*\|([^|]*)\|$", PAGE.read_text("utf-8"), re.M)
     table = {name.removesuffix("/").removesuffix(".py"): cells for name, cells in rows}
     return {room: set(re.findall(r"`(\w+)`", cells)) for room, cells in table.items()}
 
