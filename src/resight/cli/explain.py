@@ -52,8 +52,8 @@ def _explainer(place: str) -> Explainer:
     from resight.saving import MANIFEST
 
     if "://" in place or not (Path(place) / MANIFEST).is_file():
-        from resight.explanation.references import gallery_explainer
         from resight.gallery import Gallery
+        from resight.gallery.references import gallery_explainer
 
         gallery = Gallery.open(place)
         try:

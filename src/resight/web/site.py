@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from resight.explanation import Explainer
-from resight.explanation.references import gallery_explainer
 from resight.gallery import Described, Gallery
 from resight.gallery.crops import check, decode, keep
 from resight.gallery.forgetting import expire
+from resight.gallery.references import gallery_explainer
 from resight.web.refitting import RefitJob
 from resight.web.security import Guard
 
