@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.features._extraction import CHUNK
+from resight.features.describing import CHUNK
 
 Floats = NDArray[np.float64]
 _STEP = 10.0  # seconds of the simulated clock

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from benchmarks._dask import DaskProcesses
 from resight.datasets.synthetic import draw_cameras
 from resight.descriptors import descriptor
-from resight.features._extraction import CHUNK
+from resight.features.describing import CHUNK
 from resight.features.store import FeatureStore
 from resight.workers.executors import cluster, local
 

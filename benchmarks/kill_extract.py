@@ -52,7 +52,7 @@ def run() -> str:
 
 
 def _start(folder: Path, store: str) -> subprocess.Popen[str]:
-    words = ["extract", str(folder / "images"), "--out", str(folder / store), "--json"]
+    words = ["extract", str(folder / "images"), "--store", str(folder / store), "--json"]
     return subprocess.Popen(
         [sys.executable, "-m", "resight", *words, "--descriptor", DESCRIPTOR, "--jobs", "2"],
         stdout=subprocess.PIPE,

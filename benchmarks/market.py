@@ -35,7 +35,7 @@ def run() -> str:
         count = draw_market(folder / "market1501")
         drawing = time.perf_counter() - start
         words = ["market1501", "--root", ".", "--descriptor", DESCRIPTOR, "--jobs", "2"]
-        extracted = watch_resight(["extract", *words, "--out", "store"], folder)
+        extracted = watch_resight(["extract", *words, "--store", "store"], folder)
         words += ["--store", "store"]
         stages = {
             f"extract, {DESCRIPTOR}": extracted,

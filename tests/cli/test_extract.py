@@ -31,7 +31,7 @@ def images(tmp_path: Path) -> Path:
 
 def extract(images: Path, *options: str) -> int:
     out = str(images.parent / "store")
-    words = [str(images), "--out", out, "--descriptor", "whos-star", "--jobs", "1"]
+    words = [str(images), "--store", out, "--descriptor", "whos-star", "--jobs", "1"]
     return main(["extract", *words, *options])
 
 
@@ -46,6 +46,20 @@ def test_extracts_then_finds_everything_there(
     assert document["computed"] == 0
     assert document["descriptors"] == [{"name": "whos-star", "n_features": 2960}]
     assert document["dataset"]["sightings"] == 6
+
+
+def test_the_old_name_of_the_store_works_and_is_hidden(
+    images: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    extract(images)
+    old = ["extract", str(images), "--out", str(images.parent / "store"), "--json"]
+    assert main([*old, "--descriptor", "whos-star", "--jobs", "1"]) == 0
+    out = capsys.readouterr().out
+    assert json.loads(out[out.index("{") :])["computed"] == 0
+    assert main(["extract", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "--store" in shown
+    assert "--out" not in shown
 
 
 def test_mirror_is_another_vector(images: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,7 +125,7 @@ def test_a_cluster_that_is_none(
 ) -> None:
     pytest.importorskip("distributed")
     out = str(images.parent / "store")
-    assert main(["extract", str(images), "--out", out, "--cluster", cluster]) == 1
+    assert main(["extract", str(images), "--store", out, "--cluster", cluster]) == 1
     assert text in capsys.readouterr().err
 
 
@@ -128,7 +142,7 @@ def test_interrupt_says_that_nothing_is_lost(images: Path) -> None:
         pixels = np.full((128, 64, 3), person, np.uint8)
         Image.fromarray(pixels).save(target / "0.png")
     store = images.parent / "store"
-    command = [sys.executable, "-m", "resight", "extract", images, "--out", store]
+    command = [sys.executable, "-m", "resight", "extract", images, "--store", store]
     run = subprocess.Popen(
         [*command, "--descriptor", "whos-star"],
         stderr=subprocess.PIPE,

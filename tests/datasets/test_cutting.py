@@ -63,7 +63,7 @@ def test_failures_are_listed_and_the_rest_goes_on(
     document = json.loads(printed.out)
     assert document["crops"] == len(load(out)) == 2
     assert [failure["row"] for failure in document["failures"]] == [3, 4]
-    assert "outside of its 60 x 40 pixels" in document["failures"][0]["reason"]
+    assert "outside the image of 60 x 40 pixels" in document["failures"][0]["reason"]
     assert "does not exist" in printed.err
 
 

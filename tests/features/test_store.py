@@ -21,7 +21,7 @@ from resight.datasets.sightings import Sightings
 from resight.descriptors import descriptor
 from resight.errors import InputError, StoreError
 from resight.features._chunks import chunk_keys
-from resight.features._extraction import CHUNK
+from resight.features.describing import CHUNK
 from resight.features.store import FeatureStore
 from resight.workers.executors import local
 

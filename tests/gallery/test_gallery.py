@@ -191,15 +191,15 @@ def test_unreadable_files_are_reported_and_the_rest_is_added(
     mixed = Sightings(paths, np.full(4, ""), np.full(4, "door"))
     result = Gallery.create(uri, model()).add(mixed)
     assert len(result.added) == 1
-    assert [Path(path).name for path, _ in result.failures] == [
+    assert [Path(failure.path).name for failure in result.failures] == [
         "text.jpg",
         "half.png",
         "missing.png",
     ]
-    for (_, reason), words in zip(
+    for failure, words in zip(
         result.failures, ("not an image", "damaged", "cannot read"), strict=True
     ):
-        assert words in reason
+        assert words in failure.reason
 
 
 def test_boxes_are_cut_out(uri: str, people: Sightings, model: Callable[..., Any]) -> None:
@@ -207,9 +207,9 @@ def test_boxes_are_cut_out(uri: str, people: Sightings, model: Callable[..., Any
     one = replace(people.select([0]), boxes=box)
     gallery = Gallery.create(uri, model())
     [sighting] = gallery.add(one).added
-    from resight.gallery.crops import decode
+    from resight.images import read
 
-    assert np.array_equal(decode(gallery.image(sighting)), _picture(people, 0)[20:80, 10:40])
+    assert np.array_equal(read(gallery.image(sighting)), _picture(people, 0)[20:80, 10:40])
 
 
 def test_descriptors_of_another_model_are_refused(gallery: Gallery, people: Sightings) -> None:
@@ -345,9 +345,9 @@ def test_info_is_plain_data(gallery: Gallery) -> None:
 
 
 def _picture(people: Sightings, row: int) -> np.ndarray:
-    from resight.gallery.crops import decode
+    from resight.images import read
 
-    return decode(people.files()[row].read_bytes())
+    return read(people.files()[row].read_bytes())
 
 
 def _id_of(gallery: Gallery, camera: str, time: float) -> str:

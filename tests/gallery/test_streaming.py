@@ -17,9 +17,9 @@ from PIL import Image
 import resight
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
+from resight.features.store import FeatureStore
 from resight.gallery import Gallery
 from resight.gallery.checking import check
-from resight.gallery.describing import describer
 from resight.workers.executors import RETRIES, local
 
 BATCH = 6
@@ -178,8 +178,8 @@ def test_a_batch_that_kills_workers_is_reported_and_the_rest_is_added(
     gallery = Gallery.create(tmp_path / "gallery", counted())
     with local(2) as executor:
         result = gallery.add(replace(many, paths=paths), batch_size=BATCH, executor=executor)
-    assert [path for path, _ in result.failures] == paths[BATCH : 2 * BATCH].tolist()
-    assert f"failed {1 + RETRIES} times: its worker died" in result.failures[0][1]
+    assert [failure.path for failure in result.failures] == paths[BATCH : 2 * BATCH].tolist()
+    assert f"failed {1 + RETRIES} times: its worker died" in result.failures[0].reason
     assert len(gallery) == len(result.added) == len(many) - BATCH
 
 
@@ -188,16 +188,17 @@ def test_an_image_that_cannot_be_described_is_reported_alone(
 ) -> None:
     gallery = Gallery.create(uri, model())
     refused = Image.open(people.files()[4]).convert("RGB").tobytes()
-    describe = type(model()).describe
+    descriptor = type(model().descriptor)
+    describe = descriptor.describe
 
-    def picky(self: Any, images: list[np.ndarray]) -> np.ndarray:
-        if any(image.tobytes() == refused for image in images):
+    def picky(self: Any, image: np.ndarray) -> np.ndarray:
+        if image.tobytes() == refused:
             raise InputError("nothing to see")
-        return describe(self, images)
+        return describe(self, image)
 
-    monkeypatch.setattr(type(model()), "describe", picky)
+    monkeypatch.setattr(descriptor, "describe", picky)
     result = gallery.add(people)
-    assert result.failures == [(str(people.paths[4]), "nothing to see")]
+    assert result.failures == [(4, str(people.paths[4]), "nothing to see")]
     assert len(gallery) == len(people) - 1
 
 
@@ -214,21 +215,68 @@ def test_the_model_replaced_while_adding(
 
 
 def test_workers_get_no_learner() -> None:
+    import pickle
+
     from resight import KXQDA
     from resight.models.model import Model
 
-    model = Model(("whos-star",), KXQDA(), mirror=True)
-    light = describer(model)
-    assert light.descriptor_fingerprint == model.descriptor_fingerprint
+    model = Model(("whos-star", "whos-dagger"), KXQDA(), mirror=True)
+    sent = pickle.dumps(model.descriptor)
+    assert b"KXQDA" not in sent
+    light = pickle.loads(sent)
+    assert light.fingerprint == model.descriptor_fingerprint
     picture = np.random.default_rng(0).integers(0, 255, (128, 48, 3), dtype=np.uint8)
-    assert np.array_equal(light.describe([picture]), model.describe([picture]))
+    vector = np.asarray(light.describe(picture), np.float32)
+    assert np.array_equal(vector, model.describe([picture])[0])
+
+
+@pytest.mark.parametrize("boxes", [False, True])
+def test_vectors_of_a_feature_store_are_not_described_again(
+    uri: str, tmp_path: Path, people: Sightings, counted: Callable[..., Any], boxes: bool
+) -> None:
+    if boxes:
+        people = replace(people, boxes=np.tile([-3, 10, 40, 60], (len(people), 1)))
+    model = counted()
+    alone = Gallery.create(tmp_path / "alone", model)
+    alone.add(people)
+    store = FeatureStore(tmp_path / "store")
+    store.ensure(people.select(np.arange(20)), model.descriptor, executor=local(1))
+    already = model.count("d")
+    gallery = Gallery.create(uri, model)
+    made = model.count("d")
+    first = gallery.add(people.select(np.arange(20)), store=store, batch_size=BATCH)
+    assert (len(first.added), first.described, model.count("d")) == (20, 0, made)
+    assert made - already <= 1  # creating a gallery describes one image for its width
+    rest = gallery.add(people, store=store, batch_size=7)  # a batch has images of both kinds
+    assert (len(rest.added), rest.described) == (16, 16)
+    assert model.count("d") - made == 16
+    assert contents(gallery) == contents(alone)
+
+
+def test_stored_vectors_of_real_descriptors(tmp_path: Path, people: Sightings) -> None:
+    from resight.learners.euclidean import Euclidean
+    from resight.models.model import Model
+
+    few = people.select(np.arange(4))
+    store = FeatureStore(tmp_path / "store")
+    features = store.ensure(few, "whos-star+whos-dagger", mirror=True, executor=local(1)).features
+    model = Model(("whos-star", "whos-dagger"), Euclidean(), mirror=True, normalize=False)
+    model.fit(features, few.persons, few.cameras)
+    gallery, alone = (Gallery.create(tmp_path / name, model) for name in ("gallery", "alone"))
+    assert gallery.add(few, store=store).described == 0
+    assert alone.add(few).described == 4
+    assert contents(gallery) == contents(alone)
+    plain = Model(("whos-star", "whos-dagger"), Euclidean(), normalize=False)  # not mirrored
+    plain.fit(features, few.persons, few.cameras)
+    assert Gallery.create(tmp_path / "plain", plain).add(few, store=store).described == 4
 
 
 def test_workers_with_other_code_are_refused(model: Callable[..., Any]) -> None:
-    from resight.gallery.describing import describe_batch
+    from resight.features.describing import Task, describe_crops
     from resight.workers.dask_cluster import ClusterError
 
+    nothing, stripes = Task([], {}, None), model().descriptor
     with pytest.raises(ClusterError, match=r"computes descriptors stripes-1, asked for are x"):
-        describe_batch(model(), "x", resight.__version__, [])
+        describe_crops(nothing, stripes, "x", resight.__version__)
     with pytest.raises(ClusterError, match=r"this is resight 0\.0"):
-        describe_batch(model(), "stripes-1", "0.0", [])
+        describe_crops(nothing, stripes, "stripes-1", "0.0")

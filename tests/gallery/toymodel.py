@@ -15,24 +15,37 @@ from resight.saving import SavableMixin
 saving._CLASSES["StripeModel"] = __name__
 
 
-class StripeModel(SavableMixin):
-    """Mean colour of 16 stripes, multiplied by a seeded matrix (48, width)."""
+class Stripes:
+    """Mean colour of 16 stripes."""
 
-    descriptor_fingerprint = "stripes-1"
+    name = "stripes"
+    n_features = 48
+    fingerprint = "stripes-1"
+
+    def describe(self, image: np.ndarray) -> np.ndarray:
+        stripes = np.array_split(image.astype(float) / 255, 16)
+        return np.concatenate([stripe.mean(axis=(0, 1)) for stripe in stripes])
+
+
+class StripeModel(SavableMixin):
+    """Stripes multiplied by a seeded matrix (48, width)."""
+
+    descriptor_fingerprint = Stripes.fingerprint
 
     def __init__(self, seed: int = 0, width: int = 8) -> None:
         self.seed = seed
         self.matrix = np.random.default_rng(seed).normal(size=(48, width))
 
     @property
+    def descriptor(self) -> Stripes:
+        return Stripes()
+
+    @property
     def fingerprint(self) -> str:
         return f"stripe-model-{self.seed}-{self.matrix.shape[1]}"
 
     def describe(self, images: Sequence[np.ndarray]) -> np.ndarray:
-        rows = []
-        for image in images:
-            stripes = np.array_split(image.astype(float) / 255, 16)
-            rows.append(np.concatenate([stripe.mean(axis=(0, 1)) for stripe in stripes]))
+        rows = [self.descriptor.describe(image) for image in images]
         return np.array(rows, np.float32).reshape(-1, 48)
 
     def embed(self, features: np.ndarray) -> np.ndarray:
@@ -45,31 +58,37 @@ class StripeModel(SavableMixin):
 saving._CLASSES["CountedModel"] = __name__
 
 
+class CountedStripes(Stripes):
+    """Takes its time and writes down what it describes, one letter for each image."""
+
+    def __init__(self, log: str, seconds: float) -> None:
+        self.log = log
+        self.seconds = seconds
+
+    def describe(self, image: np.ndarray) -> np.ndarray:
+        time.sleep(self.seconds)
+        if not image.any() and image.shape != (128, 64, 3):
+            os.kill(os.getpid(), signal.SIGKILL)  # a black crop of odd size is deadly
+        note(self.log, "d")
+        return super().describe(image)
+
+
 class CountedModel(StripeModel):
-    """Takes its time and writes down what it describes and embeds, one letter for each row."""
+    """Writes down what it describes and embeds, one letter for each row."""
 
     def __init__(self, log: str, seconds: float = 0.0, seed: int = 0, width: int = 8) -> None:
         super().__init__(seed, width)
         self.log = log
         self.seconds = seconds
 
-    def describe(self, images: Sequence[np.ndarray]) -> np.ndarray:
-        for image in images:
-            time.sleep(self.seconds)
-            if not image.any() and image.shape != (128, 64, 3):
-                os.kill(os.getpid(), signal.SIGKILL)  # a black crop of odd size is deadly
-        self._note("d" * len(images))
-        return super().describe(images)
+    @property
+    def descriptor(self) -> CountedStripes:
+        return CountedStripes(self.log, self.seconds)
 
     def embed(self, features: np.ndarray) -> np.ndarray:
         time.sleep(self.seconds * len(features))
-        self._note("e" * len(features))
+        note(self.log, "e" * len(features))
         return super().embed(features)
-
-    def _note(self, letters: str) -> None:
-        handle = os.open(self.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        os.write(handle, letters.encode())
-        os.close(handle)
 
     def count(self, letter: str) -> int:
         try:
@@ -77,3 +96,9 @@ class CountedModel(StripeModel):
                 return stream.read().count(letter)
         except FileNotFoundError:
             return 0
+
+
+def note(log: str, letters: str) -> None:
+    handle = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(handle, letters.encode())
+    os.close(handle)

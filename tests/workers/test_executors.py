@@ -18,7 +18,7 @@ from PIL import Image
 
 import resight
 from resight.errors import InputError, StoreError
-from resight.features._extraction import CHUNK
+from resight.features.describing import CHUNK
 from resight.features.store import FeatureStore
 from resight.workers.dask_cluster import ClusterError, refuse_other_version
 from resight.workers.executors import RETRIES, Executor, Outcome, local, run

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from resight.cli._common import print_json, say, verb
+from resight.cli._common import STORE, print_json, say, verb
 
 if TYPE_CHECKING:
     from resight.datasets.sightings import Sightings
@@ -25,7 +25,8 @@ def extract(
     data: Annotated[
         str, typer.Argument(help="a dataset's name, a folder of images or a CSV of sightings")
     ],
-    out: Annotated[Path, typer.Option(help="folder of the feature store")],
+    store: Annotated[Path, typer.Option(help="feature store")] = STORE,
+    out: Annotated[Path | None, typer.Option(help="old name of --store", hidden=True)] = None,
     root: Annotated[Path | None, typer.Option(help="where the named dataset lies")] = None,
     descriptor: Annotated[
         str, typer.Option(help="lomo, lomo-dagger, gog, whos-star, whos-dagger; several with +")
@@ -57,7 +58,7 @@ def extract(
     if jobs is not None and cluster is not None:
         raise typer.BadParameter("give --jobs (this machine) or --cluster, not both")
     sightings = datasets.load(data, root=root)
-    store = FeatureStore(out)
+    store = out or store
     start = time.perf_counter()
     workers = (
         executors.local(jobs)
@@ -65,16 +66,16 @@ def extract(
         else executors.cluster(cluster, send_files=send_files)
     )
     with workers:
-        features = store.ensure(
+        features = FeatureStore(store).ensure(
             sightings, descriptor, mirror=mirror, executor=workers, on_error="collect"
         )
-    _report(sightings, features, out, time.perf_counter() - start, json)
+    _report(sightings, features, store, time.perf_counter() - start, json)
     if features.failures:
         raise typer.Exit(1)
 
 
 def _report(
-    sightings: Sightings, features: Features, out: Path, seconds: float, as_json: bool
+    sightings: Sightings, features: Features, store: Path, seconds: float, as_json: bool
 ) -> None:
     for failure in features.failures[:_SHOWN]:
         say(f"cannot be used: {failure.path}: {failure.reason}")
@@ -84,22 +85,22 @@ def _report(
         shown = ", ".join(features.changed[:_SHOWN])
         say(f"changed since they were stored, computed anew: {len(features.changed)}: {shown}")
     if as_json:
-        print_json(_document(sightings, features, out, seconds))
+        print_json(_document(sightings, features, store, seconds))
         return
     usable = int(features.usable.sum())
     print(
-        f"{usable} of {len(sightings)} sightings have {'+'.join(features.descriptors)} in {out}: "
+        f"{usable} of {len(sightings)} sightings have {'+'.join(features.descriptors)} in {store}: "
         f"{features.computed} vectors computed in {seconds:.1f} s, the others were there"
     )
 
 
 def _document(
-    sightings: Sightings, features: Features, out: Path, seconds: float
+    sightings: Sightings, features: Features, store: Path, seconds: float
 ) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "dataset": {"name": sightings.name, "sightings": len(sightings)},
-        "store": str(out),
+        "store": str(store),
         "fingerprint": features.fingerprint,
         "descriptors": [
             {"name": name, "n_features": part.shape[1]}

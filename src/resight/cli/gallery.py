@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from resight.cli._common import print_json, say, verb
+from resight.cli._common import STORE, print_json, say, verb
 
 if TYPE_CHECKING:
     from resight.datasets.sightings import Sightings
@@ -59,6 +59,15 @@ def add(
     root: _Root = None,
     camera: _Camera = None,
     unlabelled: _Unlabelled = False,
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            file_okay=False,
+            help="feature store: images described there before are not described again; by "
+            "default the folder `features`, if there is one",
+        ),
+    ] = None,
     jobs: Annotated[
         int | None,
         typer.Option(min=1, help="local processes that describe images; one per core if not given"),
@@ -71,18 +80,24 @@ def add(
 ) -> None:
     """Add sightings; what is there already is passed over, so a stopped command goes on."""
     from resight._progress import progress
+    from resight.features.store import FeatureStore
     from resight.gallery import Gallery
     from resight.workers import executors
 
     if jobs is not None and cluster is not None:
         raise typer.BadParameter("give --jobs (this machine) or --cluster, not both")
     sightings = _sightings(data, root, camera, unlabelled)
+    if store is None and STORE.is_dir():
+        store = STORE
+    vectors = None if store is None else FeatureStore(store)
     gallery = Gallery.open(place)
     workers = executors.local(jobs) if cluster is None else executors.cluster(cluster)
     with workers, progress("adding", len(sightings)) as advance:
-        result = gallery.add(sightings, on_batch=lambda ids: advance(len(ids)), executor=workers)
-    for path, reason in result.failures[:_SHOWN]:
-        say(f"not added: {path}: {reason}")
+        result = gallery.add(
+            sightings, store=vectors, on_batch=lambda ids: advance(len(ids)), executor=workers
+        )
+    for failure in result.failures[:_SHOWN]:
+        say(f"not added: {failure.path}: {failure.reason}")
     if len(result.failures) > _SHOWN:
         say(f"and {len(result.failures) - _SHOWN} more (all of them with --json)")
     _print_added(place, result, len(gallery), json)
@@ -92,8 +107,9 @@ def add(
 
 def _print_added(place: str, result: Added, total: int, as_json: bool) -> None:
     if as_json:
-        failures = [{"path": path, "reason": reason} for path, reason in result.failures]
         counts = {"added": len(result.added), "already": len(result.already), "sightings": total}
+        counts["described"] = result.described
+        failures = [failure._asdict() for failure in result.failures]
         print_json({"schema": "resight.gallery-add/1", **counts, "failures": failures})
     else:
         print(

@@ -74,22 +74,18 @@ def _names(sightings: Sightings) -> list[str]:
 def _cut_picture(
     picture: Path, boxes: dict[int, list[int]], targets: dict[int, Path]
 ) -> dict[int, str]:
-    from resight.images import read
+    from resight.images import cut, read
 
     try:
         pixels = read(picture)
     except InputError as error:
         return dict.fromkeys(boxes, str(error))
     failures = {}
-    for row, (x, y, w, h) in boxes.items():
-        crop = pixels[max(y, 0) : max(y + h, 0), max(x, 0) : max(x + w, 0)]
-        if crop.size:
-            _write(targets[row], crop)
-        else:
-            height, width = pixels.shape[:2]
-            failures[row] = (
-                f"{picture}: the box {x}, {y}, {w}, {h} is outside of its {width} x {height} pixels"
-            )
+    for row, box in boxes.items():
+        try:
+            _write(targets[row], cut(pixels, box))
+        except InputError as error:
+            failures[row] = f"{picture}: {error}"
     return failures
 
 
@@ -97,4 +93,4 @@ def _write(file: Path, crop: NDArray[np.uint8]) -> None:
     from PIL import Image
 
     file.parent.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(np.ascontiguousarray(crop)).save(file)
+    Image.fromarray(crop).save(file)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,10 +14,9 @@ from sklearn.utils import Tags
 
 from resight import images
 from resight._files import digest_of
-from resight._progress import progress
 from resight.descriptors._parts import FeatureParts
-from resight.descriptors._stream import Chunk, Extraction, gather, stream
-from resight.errors import InputError
+from resight.descriptors.describing import Chunk
+from resight.descriptors.streaming import Extraction, extract, stream
 from resight.images.colour import Floats, Image
 
 
@@ -111,10 +108,8 @@ class Descriptor(TransformerMixin, BaseEstimator, ABC):
         Extraction
             `features` float32, `failures`, and `kept`: which image each row belongs to.
         """
-        sources = _as_sequence(sources)
-        with progress(f"describing with {self.name}", len(sources)) as advance:
-            chunks = self._counted(self.stream(sources, on_error, n_jobs), advance)
-            return gather(chunks, len(sources), self.n_features)
+        self._validate_params()
+        return extract(self, sources, on_error, n_jobs)
 
     def stream(
         self,
@@ -127,8 +122,7 @@ class Descriptor(TransformerMixin, BaseEstimator, ABC):
         For features that are written somewhere as they come; parameters as in `extract`.
         """
         self._validate_params()
-        describe = partial(_describe_source, self)
-        return stream(describe, _as_sequence(sources), self.n_features, on_error, n_jobs)
+        return stream(self, sources, on_error, n_jobs)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Name the columns that `transform` gives: channel, strip and bin."""
@@ -143,24 +137,3 @@ class Descriptor(TransformerMixin, BaseEstimator, ABC):
         tags.input_tags.two_d_array = False
         tags.input_tags.three_d_array = True
         return tags
-
-    @staticmethod
-    def _counted(chunks: Iterator[Chunk], advance: Any) -> Iterator[Chunk]:
-        for chunk in chunks:
-            advance(len(chunk.kept) + len(chunk.failures))
-            yield chunk
-
-
-def _describe_source(descriptor: Descriptor, source: Any) -> Floats:
-    is_array = isinstance(source, np.ndarray)
-    return descriptor.describe(images.as_rgb(source) if is_array else images.read(source))
-
-
-def _as_sequence(sources: Any) -> Sequence[Any]:
-    if isinstance(sources, (str, bytes, os.PathLike)):
-        raise InputError(f"give a list of images or paths, not one path: [{str(sources)!r}]")
-    if isinstance(sources, np.ndarray) and sources.ndim == 3:
-        raise InputError("give a list of images, not one image: [image]")
-    if hasattr(sources, "__iter__"):
-        return list(sources)
-    raise InputError(f"give a list of images or paths, not {type(sources).__name__}")

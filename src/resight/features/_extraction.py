@@ -3,43 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from itertools import chain
 from pathlib import Path
 from secrets import randbelow
-from typing import Any, NamedTuple
+from typing import Any
 
-from resight._files import digest_of, digest_of_file
 from resight._progress import progress
-from resight._version import __version__
 from resight.datasets.sightings import Sightings
+from resight.descriptors.describing import Chunk, Describes, Failure
 from resight.errors import InputError, StoreError
-from resight.features._chunks import (
-    FAILED,
-    Crop,
-    Describes,
-    Report,
-    Rows,
-    compute,
-    write_chunk,
-)
+from resight.features._chunks import FAILED, Rows, write_chunk
 from resight.features._growing_table import GrowingTable
-from resight.features._store_files import Bank
-from resight.workers.executors import Executor, InProcess, LocalProcesses, Outcome, run
+from resight.features._tables import DescriptorTables
+from resight.features.describing import CHUNK, Crop, Task, describe_by
+from resight.workers.executors import Executor, Outcome
 
-CHUNK = 64  # images a task: starting it and flushing its file cost little beside describing them
-_READERS = 8  # threads that read files for their digests: they wait for the disk, not for a core
 _ROUNDS = 10  # how often another process may take chunks away under us before we give up
 _SHOWN = 10  # failures spelt out in an error
-
-
-class Failure(NamedTuple):
-    """A sighting without features: which row, which file, why."""
-
-    row: int
-    path: str
-    reason: str
 
 
 class Job:
@@ -57,7 +37,7 @@ class Job:
         self.crops = crops
         self.descriptor = descriptor
         self.blocks: tuple[int, ...] = getattr(descriptor, "blocks", (descriptor.n_features,))
-        self.bank = Bank(store, descriptor)
+        self.tables = DescriptorTables(store, descriptor)
         self.failures: set[Failure] = set(unreadable)
         self.changed: set[str] = set()
         self.computed = 0
@@ -72,14 +52,14 @@ class Job:
 
     def finish(self, executor: Executor, on_error: str) -> Rows:
         """Compute what is missing and return the table of all rows, or raise if some failed."""
-        done = self.bank.table(self.keys)
+        done = self.tables.table(self.keys)
         if done is not None:
             return done
-        self.bank.create()
+        self.tables.create()
         readable = next((Path(crop.path) for crop in self.crops if crop is not None), None)
-        executor.check_shared(self.bank.chunks, readable)
+        executor.check_shared(self.tables.chunks, readable)
         self._notice_changes()
-        with self.bank.growing(self.keys) as table:
+        with self.tables.growing(self.keys) as table:
             for _ in range(_ROUNDS):
                 chunks = self._missing()
                 self._work(chunks, executor, table)
@@ -87,14 +67,14 @@ class Job:
                 if self.failures and on_error == "raise":
                     raise cannot_use(sorted(self.failures))
                 self.computed = self.computed or sum(map(len, chunks)) - len(self._reasons)
-                rows = self.bank.finish(
+                rows = self.tables.finish(
                     table, self.keys, self.sightings.name, self.sightings.paths.tolist()
                 )
                 if rows is not None:
-                    self.bank.sweep()
+                    self.tables.sweep()
                     return rows
         raise StoreError(
-            f"files of {self.bank.folder} keep disappearing while they are used. Let one process "
+            f"files of {self.tables.folder} keep disappearing while they are used. Let one process "
             "at a time clean that folder, then run the same command again"
         )
 
@@ -105,7 +85,7 @@ class Job:
         processes that start at different times still agree on most of them.
         """
         unique = {crop.key: crop for crop in self.crops if crop is not None}
-        have = self.bank.places()
+        have = self.tables.places()
         every = list(unique.values())
         cuts = (every[start : start + CHUNK] for start in range(0, len(every), CHUNK))
         chunks = ([crop for crop in cut if self._wanted(crop, have)] for cut in cuts)
@@ -119,41 +99,33 @@ class Job:
         # of them share the work without talking to each other.
         start = randbelow(len(chunks)) if chunks else 0
         todo = chunks[start:] + chunks[:start]
-        if len(todo) == 1 and isinstance(executor, LocalProcesses):
-            executor = InProcess()  # starting processes would take longer than the work
 
-        def prepare(chunk: list[Crop]) -> tuple[Any, ...] | None:
-            target = self.bank.chunk_path([crop.key for crop in chunk])
+        def prepare(chunk: list[Crop]) -> Task | None:
+            target = self.tables.chunk_path([crop.key for crop in chunk])
             if target.exists():
                 return None
-            contents = None
             if executor.send_files:
-                contents = _contents({crop.path for crop in chunk})
-            where = None if executor.send_files else target
-            one = self.descriptor
-            return where, chunk, one, one.fingerprint, __version__, contents
+                return Task(chunk, _contents({crop.path for crop in chunk}), None)
+            return Task(chunk, None, target)
 
         title = f"extracting {self.descriptor.name}"
         with progress(title, sum(map(len, todo))) as advance:
-            for outcome in run(executor, compute, todo, prepare):
-                self._take(outcome, executor)
-                self.bank.place_chunk([crop.key for crop in outcome.item], table)
+            for outcome in describe_by(executor, self.descriptor, todo, prepare):
+                self._take(outcome)
+                self.tables.place_chunk([crop.key for crop in outcome.item], table)
                 advance(len(outcome.item))
 
-    def _take(self, outcome: Outcome[list[Crop], Report], executor: Executor) -> None:
+    def _take(self, outcome: Outcome[list[Crop], Chunk]) -> None:
+        crops, chunk = outcome.item, outcome.value
         if outcome.error is not None:
-            reason = str(outcome.error) or type(outcome.error).__name__
-            if executor.worker_died(outcome.error):
-                reason = "its worker died (killed, or out of memory)"
-            text = f"chunk of {len(outcome.item)} images failed {outcome.attempts} times: {reason}"
-            self._reasons.update((crop.key, text) for crop in outcome.item)
-        if outcome.value is None:
+            text = f"chunk of {len(crops)} images {outcome.reason}"
+            self._reasons.update((crop.key, text) for crop in crops)
+        if chunk is None:
             return
-        report = outcome.value
-        self._reasons.update(report.failures)
-        if report.rows is not None and report.keys:
-            target = self.bank.chunk_path([crop.key for crop in outcome.item])
-            write_chunk(target, report.keys, report.rows)
+        self._reasons.update((crops[row].key, reason) for row, _, reason in chunk.failures)
+        if len(chunk.features):  # sent back, so it is written here
+            target = self.tables.chunk_path([crop.key for crop in crops])
+            write_chunk(target, [crops[row].key for row in chunk.kept], chunk.features)
 
     def _note_failures(self) -> None:
         paths = self.sightings.paths.tolist()
@@ -162,43 +134,10 @@ class Job:
                 self.failures.add(Failure(row, paths[row], self._reasons[crop.key]))
 
     def _notice_changes(self) -> None:
-        known = self.bank.known_keys(self.sightings.name)
+        known = self.tables.known_keys(self.sightings.name)
         for path, crop in zip(self.sightings.paths.tolist(), self.crops, strict=True):
             if crop is not None and crop.key not in known.get(path, {crop.key}):
                 self.changed.add(path)
-
-
-def identify(sightings: Sightings) -> tuple[list[Crop | None], list[Failure]]:
-    """Read every file once and name each row by what is in it: contents, not name or date."""
-    files = [str(path.absolute()) for path in sightings.pictures()]
-    unique = list(dict.fromkeys(files))
-    with ThreadPoolExecutor(_READERS) as readers:
-        batches = [unique[start : start + CHUNK] for start in range(0, len(unique), CHUNK)]
-        digests = dict(chain.from_iterable(readers.map(_digests, batches)))
-    boxes = None if sightings.boxes is None else sightings.boxes.tolist()
-    crops: list[Crop | None] = []
-    failures = []
-    for row, path in enumerate(files):
-        digest = digests[path]
-        if isinstance(digest, OSError):
-            failures.append(Failure(row, str(sightings.paths[row]), digest.strerror or str(digest)))
-            crops.append(None)
-            continue
-        box = None if boxes is None else tuple(boxes[row])
-        crops.append(Crop(digest_of(digest, repr(box)), path, digest, box))
-    return crops, failures
-
-
-def _digests(paths: Sequence[str]) -> list[tuple[str, str | OSError]]:
-    """Digest of each file; many in one task, since handing it to a thread costs more than one."""
-    return [(path, _digest(path)) for path in paths]
-
-
-def _digest(path: str) -> str | OSError:
-    try:
-        return digest_of_file(path)
-    except OSError as error:
-        return error
 
 
 def _contents(paths: set[str]) -> dict[str, bytes]:

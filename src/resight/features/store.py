@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,9 +13,12 @@ import numpy as np
 
 from resight._files import digest_of
 from resight.datasets.sightings import Sightings
+from resight.descriptors.describing import Describes, Failure
 from resight.errors import InputError
-from resight.features._chunks import Describes, Rows
-from resight.features._extraction import Failure, Job, cannot_use, identify
+from resight.features._chunks import Rows
+from resight.features._extraction import Job, cannot_use
+from resight.features._tables import DescriptorTables
+from resight.features.describing import identify
 from resight.workers.executors import Executor, local
 
 __all__ = ["Failure", "FeatureStore", "Features"]
@@ -126,15 +130,34 @@ class FeatureStore:
             failures=tuple(sorted(set().union(*(job.failures for job in jobs)))),
             changed=tuple(sorted(set().union(*(job.changed for job in jobs)))),
             computed=sum(job.computed for job in jobs),
-            fingerprint=digest_of(*(part for job in jobs for part in (job.bank.id, *job.keys))),
+            fingerprint=digest_of(*(part for job in jobs for part in (job.tables.id, *job.keys))),
         )
 
+    def lookup(self, descriptor: Describes) -> Callable[[Sequence[str]], Rows]:
+        """Return a function that reads vectors which are stored now, by the keys of crops.
 
-def _descriptors(given: str | Describes, mirror: bool) -> list[Describes]:
+        It gives an array (n, n_features), with NaN where the store has no vector or not all of it.
+        """
+        tables = [DescriptorTables(self.folder, part) for part in _parts(descriptor)]
+        places = [table.places() for table in tables]
+
+        def rows(keys: Sequence[str]) -> Rows:
+            parts = zip(tables, places, strict=True)
+            return np.concatenate([table.rows(keys, known) for table, known in parts], axis=1)
+
+        return rows
+
+
+def _parts(descriptor: Describes) -> Sequence[Describes]:
+    """Descriptors that were joined; they are stored apart."""
+    return getattr(descriptor, "parts", (descriptor,))
+
+
+def _descriptors(given: str | Describes, mirror: bool) -> Sequence[Describes]:
     if not isinstance(given, str):
         if mirror:
             raise InputError("mirror=True goes with a descriptor's name; an object decides itself")
-        return [given]
+        return _parts(given)
     from resight.descriptors import descriptor
 
     return [descriptor(name.strip(), mirror=mirror) for name in given.split("+")]

@@ -11,9 +11,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from resight import images
 from resight._files import digest_of
 from resight.datasets.sightings import Sightings
+from resight.descriptors.describing import Failure
 from resight.errors import InputError
+from resight.features.describing import box_of, crop_key
 from resight.gallery import crops
 from resight.gallery.engines.base import Floats32, Table
 
@@ -27,25 +30,40 @@ class Described(NamedTuple):
 
 @dataclass
 class Added:
-    """What became of the sightings given to `Gallery.add`."""
+    """What became of the sightings given to `Gallery.add`.
+
+    Attributes
+    ----------
+    added, already : list of str
+        Ids of those that are new, and of those that were there.
+    failures : list of Failure
+    described : int
+        Images that had to be described: their vectors were not given or in a feature store.
+    """
 
     added: list[str] = field(default_factory=list)
     already: list[str] = field(default_factory=list)
-    failures: list[tuple[str, str]] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    described: int = 0
 
 
 class Batch(NamedTuple):
-    """New sightings whose images were read: `rows` are their rows in the sightings given."""
+    """New sightings whose images were read.
+
+    `rows` are their rows in the sightings given, `keys` those of their vectors in a feature store.
+    """
 
     table: Table
     rows: NDArray[np.intp]
+    keys: list[str]
     images: list[bytes]
 
     def select(self, places: Sequence[int]) -> Batch:
         """Return some of them."""
         chosen = np.array(places, np.intp)
+        keys = [self.keys[place] for place in places]
         images = [self.images[place] for place in places]
-        return Batch(self.table.select(chosen), self.rows[chosen], images)
+        return Batch(self.table.select(chosen), self.rows[chosen], keys, images)
 
 
 def read_batch(
@@ -55,32 +73,33 @@ def read_batch(
 
     What cannot be read, and what is there already, is entered in `result`.
     """
-    images: dict[str, tuple[int, bytes]] = {}
+    found: dict[str, tuple[int, str, bytes]] = {}
     for row in rows.tolist():
         try:
-            content = _read(sightings, row)
+            key, content = _read(sightings, row)
         except InputError as error:
-            result.failures.append((str(sightings.paths[row]), str(error)))
+            result.failures.append(Failure(row, str(sightings.paths[row]), str(error)))
             continue
         sighting = _identity(content, sightings, row)
-        if sighting in known or sighting in images:
+        if sighting in known or sighting in found:
             result.already.append(sighting)
         else:
-            images[sighting] = (row, content)
-    if not images:
+            found[sighting] = (row, key, content)
+    if not found:
         return None
-    rows = np.array([row for row, _ in images.values()], np.intp)
-    contents = [content for _, content in images.values()]
-    return Batch(_table(sightings, rows, list(images)), rows, contents)
+    rows = np.array([row for row, _, _ in found.values()], np.intp)
+    keys = [key for _, key, _ in found.values()]
+    contents = [content for _, _, content in found.values()]
+    return Batch(_table(sightings, rows, list(found)), rows, keys, contents)
 
 
-def _read(sightings: Sightings, row: int) -> bytes:
-    """Read an image and return what is stored of it; what is no image is refused here."""
+def _read(sightings: Sightings, row: int) -> tuple[str, bytes]:
+    """Read an image; return its key in a feature store and what a gallery stores of it."""
     path = sightings.root / str(sightings.paths[row])
     content = crops.read(path)
-    picture = crops.decode(content, str(path))
-    box = None if sightings.boxes is None else sightings.boxes[row]
-    return crops.keep(content, picture, box)[0]
+    picture = images.read(content, str(path))
+    box = box_of(sightings, row)
+    return crop_key(digest_of(content), box), crops.keep(content, picture, box)[0]
 
 
 def _identity(content: bytes, sightings: Sightings, row: int) -> str:

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError, StoreError
-from resight.gallery import crops
 from resight.gallery.engines.base import Engine, Table
 from resight.gallery.filters import Filter
 from resight.gallery.gallery import Gallery
 from resight.gallery.manifest import Manifest, load_model
 from resight.gallery.view import read_journal
+from resight.images import read
 
 _BATCH = 256
 _QUERIES = 50
@@ -96,7 +96,7 @@ def _row_problems(engine: Engine, manifest: Manifest, table: Table) -> Iterator[
         images, features = engine.fetch(ids, "image"), engine.fetch(ids, "feature")
         for sighting in ids:
             try:
-                crops.decode(images[sighting], f"sighting {sighting}: its image")
+                read(images[sighting], f"sighting {sighting}: its image")
             except InputError as error:
                 yield str(error)
             values = np.frombuffer(features[sighting], "<f4")

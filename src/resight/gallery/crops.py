@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,11 @@ from PIL import Image
 
 from resight import images
 from resight.errors import InputError
+from resight.images.boxes import MIN_HEIGHT, MIN_WIDTH
 
 Picture = NDArray[np.uint8]
 
 MAX_BYTES = 20 * 2**20
-MIN_HEIGHT, MIN_WIDTH = 32, 12
 _KEPT_AS_THEY_ARE = {"JPEG": "image/jpeg", "PNG": "image/png"}
 _PLAIN = 2.0  # a standard deviation of grey below this is a wall, not a person
 
@@ -32,13 +33,6 @@ def read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
-
-
-def decode(content: bytes, name: str = "the image") -> Picture:
-    """Turn the bytes of an image file into RGB; the size is checked before pixels are unpacked."""
-    stream = io.BytesIO(content)
-    stream.name = name
-    return images.read(stream)
 
 
 def check(picture: Picture, name: str = "the image") -> None:
@@ -59,10 +53,10 @@ def check(picture: Picture, name: str = "the image") -> None:
         )
 
 
-def keep(content: bytes, picture: Picture, box: NDArray[np.int64] | None) -> tuple[bytes, Picture]:
+def keep(content: bytes, picture: Picture, box: Sequence[int] | None) -> tuple[bytes, Picture]:
     """Choose what to store: a JPEG or PNG as it is, anything else (or a box) as lossless PNG."""
     if box is not None:
-        picture = _cut(picture, box)
+        picture = images.cut(picture, box)
     elif image_type(content) is not None:
         return content, picture
     buffer = io.BytesIO()
@@ -77,14 +71,3 @@ def image_type(content: bytes) -> str | None:
     if content.startswith(b"\xff\xd8\xff"):
         return _KEPT_AS_THEY_ARE["JPEG"]
     return None
-
-
-def _cut(picture: Picture, box: NDArray[np.int64]) -> Picture:
-    x, y, w, h = (int(v) for v in box)
-    height, width = picture.shape[:2]
-    left, top, right, bottom = max(x, 0), max(y, 0), min(x + w, width), min(y + h, height)
-    if right <= left or bottom <= top:
-        raise InputError(
-            f"box x={x} y={y} w={w} h={h} lies outside the image of {width} x {height} pixels"
-        )
-    return picture[top:bottom, left:right]

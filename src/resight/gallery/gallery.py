@@ -28,6 +28,7 @@ from resight.gallery.summary import summary
 from resight.gallery.view import View, current_view, features_of
 
 if TYPE_CHECKING:
+    from resight.features.store import FeatureStore
     from resight.workers.executors import Executor
 
 MEMORY_LIMIT = 4 * 2**30  # bytes of embeddings up to which search is exact and in memory
@@ -119,6 +120,7 @@ class Gallery:
         sightings: Sightings,
         *,
         described: Described | None = None,
+        store: FeatureStore | None = None,
         batch_size: int = 32,
         on_batch: Callable[[list[str]], None] | None = None,
         executor: Executor | None = None,
@@ -130,6 +132,8 @@ class Gallery:
         sightings : Sightings
         described : Described, optional
             Descriptors computed before, one row for each sighting.
+        store : FeatureStore, optional
+            Images whose descriptors are in this store are not described again.
         on_batch : callable, optional
             Called with the ids of each batch once it is stored for good.
         executor : Executor, optional
@@ -139,14 +143,13 @@ class Gallery:
         Returns
         -------
         Added
-            Ids added, ids that were there already, and files that could not be used, with reasons.
         """
         from resight.gallery.streaming import Stream
         from resight.workers.executors import InProcess
 
         if described is not None:
             check_described(self.view.manifest, described, len(sightings))
-        stream = Stream(self.engine, self.view, sightings, described)
+        stream = Stream(self.engine, self.view, sightings, described or store)
         result = stream.run(executor or InProcess(), batch_size, on_batch)
         self._index_if_large()
         return result

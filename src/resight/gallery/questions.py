@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from resight import images
 from resight.errors import InputError
 from resight.gallery import crops
 from resight.gallery.adding import Described
@@ -20,7 +21,7 @@ def picture_of(query: Query) -> NDArray[np.uint8]:
     name = "the query"
     if isinstance(query, (str, Path)):
         name = str(query)
-        query = crops.decode(crops.read(Path(query)), name)
+        query = images.read(crops.read(Path(query)), name)
     crops.check(query, name)
     return query
 

@@ -6,22 +6,33 @@ dies takes nothing with it, and embeddings always belong to the model in use whe
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from resight._version import __version__
+from resight._files import digest_of
 from resight.datasets.sightings import Sightings
+from resight.descriptors.describing import Chunk, Failure
 from resight.errors import StoreError
+from resight.features.describing import Crop, Task, describe_by
+from resight.features.store import FeatureStore
 from resight.gallery.adding import Added, Batch, Described, read_batch
-from resight.gallery.describing import Description, describe_batch, describer, take_given
 from resight.gallery.engines.base import Engine, Floats32, Rows
 from resight.gallery.manifest import Manifest, load_model
 from resight.gallery.view import View
-from resight.workers.executors import Executor, InProcess, LocalProcesses, Outcome, run
+from resight.workers.executors import Executor, Outcome
 
 _TRIES = 3  # how often the model may be replaced between embedding a batch and storing it
+
+
+class _Begun(NamedTuple):
+    """A batch that was read, its vectors as far as they are known, and the places still missing."""
+
+    batch: Batch
+    features: Floats32
+    missing: NDArray[np.intp]
 
 
 class Stream:
@@ -33,22 +44,29 @@ class Stream:
     view : View
         The gallery as it is at the start.
     sightings : Sightings
-    described : Described or None
-        Descriptors computed before.
+    given : Described, FeatureStore or None
+        Where vectors are that were computed before: one for each sighting, or some of them.
     """
 
     def __init__(
-        self, engine: Engine, view: View, sightings: Sightings, described: Described | None
+        self,
+        engine: Engine,
+        view: View,
+        sightings: Sightings,
+        given: Described | FeatureStore | None,
     ) -> None:
         self.result = Added()
         self._engine = engine
         self._model, self._generation = view.model, view.manifest.current.number
-        self._descriptor = view.manifest.descriptor
-        self._worker_model = describer(view.model)
+        self._width = view.manifest.width
+        self._descriptor = view.model.descriptor
         self._sightings = sightings
-        self._described = described
+        self._given = given
+        self._lookup: Callable[[Sequence[str]], Floats32] | None = None
+        if isinstance(given, FeatureStore):
+            self._lookup = given.lookup(self._descriptor)
         self._known = set(view.rows)
-        self._begun: dict[range, Batch] = {}  # read, perhaps described, not stored yet
+        self._begun: dict[range, _Begun] = {}  # read, perhaps described, not stored yet
 
     def run(
         self,
@@ -59,47 +77,53 @@ class Stream:
         """Add everything that is new; each batch is stored as a whole once it is described."""
         n = len(self._sightings)
         batches = [range(i, min(i + batch_size, n)) for i in range(0, n, batch_size)]
-        function: Callable[..., Description] = describe_batch
-        if self._described is not None:
-            function = take_given
-        if self._described is not None or (
-            len(batches) == 1 and isinstance(executor, LocalProcesses)
-        ):
-            executor = InProcess()  # starting processes would take longer than the work
-        for outcome in run(executor, function, batches, self._prepare):
-            ids = self._take(outcome, executor)
+        for outcome in describe_by(executor, self._descriptor, batches, self._prepare):
+            ids = self._take(outcome)
             if ids and on_batch is not None:
                 on_batch(ids)
         return self.result
 
-    def _prepare(self, rows: range) -> tuple[Any, ...] | None:
-        """Read a batch just before it is described; None if all of it is there already."""
+    def _prepare(self, rows: range) -> Task | None:
+        """Read a batch just before it is described; None if there is nothing to describe."""
         if rows not in self._begun:
             found = read_batch(self._sightings, np.asarray(rows, np.intp), self._known, self.result)
             if found is None:
                 return None
             self._known.update(found.table.ids.tolist())
-            self._begun[rows] = found
-        batch = self._begun[rows]
-        if self._described is not None:
-            return (np.asarray(self._described.features[batch.rows], np.float32),)
-        return self._worker_model, self._descriptor, __version__, batch.images
+            features = self._features(found)
+            missing = np.flatnonzero(np.isnan(features).any(axis=1))
+            self._begun[rows] = _Begun(found, features, missing)
+        batch, _, missing = self._begun[rows]
+        if len(missing) == 0:
+            return None
+        contents = {str(batch.table.ids[place]): batch.images[place] for place in missing}
+        crops = [Crop(name, name, digest_of(image), None) for name, image in contents.items()]
+        return Task(crops, contents, None)
 
-    def _take(self, outcome: Outcome[range, Description], executor: Executor) -> list[str]:
+    def _features(self, batch: Batch) -> Floats32:
+        """Vectors that were computed before; NaN for the others."""
+        if isinstance(self._given, Described):
+            return np.array(self._given.features[batch.rows], np.float32)
+        if self._lookup is not None:
+            return self._lookup(batch.keys)
+        return np.full((len(batch.rows), self._width), np.nan, np.float32)
+
+    def _take(self, outcome: Outcome[range, Chunk]) -> list[str]:
         """Store what a worker described; return the ids that are there for good now."""
-        batch = self._begun.pop(outcome.item, None)
-        if batch is None:
+        begun = self._begun.pop(outcome.item, None)
+        if begun is None:
             return []
-        if outcome.value is None:
-            reason = str(outcome.error) or type(outcome.error).__name__
-            if outcome.error is not None and executor.worker_died(outcome.error):
-                reason = "its worker died (killed, or out of memory)"
-            text = f"batch of {len(batch.rows)} failed {outcome.attempts} times: {reason}"
-            self._fail(batch, dict.fromkeys(range(len(batch.rows)), text))
-            return []
-        features, failures = outcome.value
-        self._fail(batch, failures)
-        good = [place for place in range(len(batch.rows)) if place not in failures]
+        batch, features, missing = begun
+        reasons: dict[int, str] = {}
+        if outcome.error is not None:
+            text = f"batch of {len(missing)} {outcome.reason}"
+            reasons = dict.fromkeys(missing.tolist(), text)
+        elif outcome.value is not None:
+            features[missing[outcome.value.kept]] = outcome.value.features
+            self.result.described += len(outcome.value.kept)
+            reasons = {int(missing[row]): reason for row, _, reason in outcome.value.failures}
+        self._fail(batch, reasons)
+        good = [place for place in range(len(batch.rows)) if place not in reasons]
         if not good:
             return []
         kept = batch.select(good)
@@ -110,8 +134,8 @@ class Stream:
 
     def _fail(self, batch: Batch, reasons: dict[int, str]) -> None:
         for place, reason in reasons.items():
-            path = str(self._sightings.paths[batch.rows[place]])
-            self.result.failures.append((path, reason))
+            row = int(batch.rows[place])
+            self.result.failures.append(Failure(row, str(self._sightings.paths[row]), reason))
             self._known.discard(str(batch.table.ids[place]))
 
     def _store(self, batch: Batch, features: Floats32) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 from PIL import Image as Pillow
 from PIL import ImageOps
 
 from resight.errors import InputError, ResightError
+from resight.images.check import as_rgb
 from resight.images.colour import Image
 
 # A crop of a person has a few thousand pixels; a photograph of 64 megapixels still passes.
@@ -18,12 +20,17 @@ MAX_PIXELS = 64_000_000
 _DEEP = ("I", "F")  # Pillow's modes of more than 8 bits begin with these letters
 
 
-def read(source: str | os.PathLike[str] | IO[bytes]) -> Image:
-    """Read one image file as RGB.
+Source = str | os.PathLike[str] | IO[bytes] | bytes | Image
+
+
+def read(source: Source, name: str | None = None) -> Image:
+    """Read one image as RGB.
 
     Parameters
     ----------
-    source : path or binary stream
+    source : path, binary stream, bytes of an image file, or RGB array, which is only checked
+    name : str, optional
+        What errors call it; by default its path.
 
     Returns
     -------
@@ -38,8 +45,14 @@ def read(source: str | os.PathLike[str] | IO[bytes]) -> Image:
         truncated, is animated, holds 16 or more bits per channel, or declares more than
         `MAX_PIXELS` pixels; the last is found before anything is decoded.
     """
-    name = _name(source)
-    if not hasattr(source, "read"):
+    if isinstance(source, np.ndarray):
+        return as_rgb(source)
+    name = name or _name(source)
+    if isinstance(source, bytes):
+        if not source:
+            raise InputError(f"{name} is empty (0 bytes); copy or export it again")
+        source = io.BytesIO(source)
+    elif isinstance(source, (str, os.PathLike)):
         _check_file(Path(source), name)
     try:
         with Pillow.open(source) as picture:
@@ -60,14 +73,14 @@ def read(source: str | os.PathLike[str] | IO[bytes]) -> Image:
         ) from error
 
 
-def _name(source: str | os.PathLike[str] | IO[bytes]) -> str:
+def _name(source: Any) -> str:
     if isinstance(source, (str, os.PathLike)):
         return str(source)
-    if hasattr(source, "read"):
+    if isinstance(source, bytes) or hasattr(source, "read"):
         return str(getattr(source, "name", "the image"))
     raise InputError(
-        f"an image file must be given by its path or as a binary stream, not as "
-        f"{type(source).__name__}"
+        "an image must be given by its path, as a binary stream, as bytes or as an RGB array, "
+        f"not as {type(source).__name__}"
     )
 
 

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from resight._files import digest_of
 from resight.descriptors import descriptor
+from resight.descriptors.describing import Joined
+from resight.descriptors.streaming import extract
 from resight.errors import InputError
 from resight.learners._base import MetricLearner
 from resight.learners.normalizer import BlockNormalizer
@@ -87,8 +89,7 @@ class Model(SavableMixin):
                 "this model was fitted on vectors given by the user, so it cannot describe an "
                 "image; give it vectors of the same kind"
             )
-        made = [descriptor(name, mirror=self.mirror) for name in self.descriptors]
-        return np.concatenate([one.transform(images) for one in made], axis=1)
+        return extract(self.descriptor, images).features
 
     def embed(self, features: ArrayLike) -> Floats:
         """Embed features, shape (n, n_components): distances are squared Euclidean there."""
@@ -106,10 +107,14 @@ class Model(SavableMixin):
         return probabilities
 
     @property
+    def descriptor(self) -> Joined:
+        """Its descriptors as one: what a worker needs, without a learner of many megabytes."""
+        return Joined(tuple(descriptor(name, mirror=self.mirror) for name in self.descriptors))
+
+    @property
     def descriptor_fingerprint(self) -> str:
         """Tells apart features that must not be mixed."""
-        names = [descriptor(name, mirror=self.mirror).fingerprint for name in self.descriptors]
-        return digest_of(*names)
+        return self.descriptor.fingerprint
 
     @property
     def fingerprint(self) -> str:

@@ -51,10 +51,9 @@ def _drawn(match: dict[str, Any], sightings: Sightings) -> DrawnMatch | None:
 
 
 def _picture(side: dict[str, Any], sightings: Sightings) -> Picture:
-    from resight.images import read
+    from resight.images import cut, read
 
     image = read(sightings.root / side["path"])
     if side["box"] is not None:  # the sighting is a part of a larger picture
-        x, y, w, h = side["box"]
-        image = image[max(y, 0) : y + h, max(x, 0) : x + w]
+        image = cut(image, side["box"])
     return picture(image, f"{side['person'] or 'unknown'}, {side['camera']}")

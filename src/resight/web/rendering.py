@@ -12,7 +12,8 @@ from urllib.parse import urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from resight.gallery import Hits
-from resight.gallery.crops import decode, image_type, keep
+from resight.gallery.crops import image_type, keep
+from resight.images import read
 from resight.times import show
 
 _HERE = Path(__file__).parent
@@ -54,7 +55,7 @@ def render_results(
     shown = [
         {
             "name": name,
-            "image": data_uri(keep(content, decode(content, name), None)[0]),
+            "image": data_uri(keep(content, read(content, name), None)[0]),
             "presence": hits.presence,
             "hits": [(hit, data_uri(image(hit.id))) for hit in hits],
         }

@@ -12,9 +12,10 @@ from typing import Any
 
 from resight.explanation import Explainer
 from resight.gallery import Described, Gallery
-from resight.gallery.crops import check, decode, keep
+from resight.gallery.crops import check, keep
 from resight.gallery.forgetting import expire
 from resight.gallery.references import gallery_explainer
+from resight.images import read
 from resight.web.refitting import RefitJob
 from resight.web.security import Guard
 
@@ -48,7 +49,7 @@ class Site:
 
     def keep_upload(self, name: str, content: bytes) -> str:
         """Check and describe an uploaded image; return the key under which it can be searched."""
-        picture = decode(content, name)
+        picture = read(content, name)
         check(picture, name)
         stored, picture = keep(content, picture, None)
         upload = Upload(name, stored, self.gallery.describe([picture]))

@@ -32,6 +32,7 @@ _SINGLE_THREAD = {
         "MKL_NUM_THREADS",
         "VECLIB_MAXIMUM_THREADS",
         "NUMBA_NUM_THREADS",
+        "OPENCV_FOR_THREADS_NUM",
     )
 }
 

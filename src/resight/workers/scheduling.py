@@ -29,6 +29,15 @@ class Outcome(Generic[Item, Value]):
     value: Value | None = None
     error: BaseException | None = None
     attempts: int = 1
+    worker_died: bool = False
+
+    @property
+    def reason(self) -> str:
+        """How it failed, in words."""
+        why = str(self.error) or type(self.error).__name__
+        if self.worker_died:
+            why = "its worker died (killed, or out of memory)"
+        return f"failed {self.attempts} times: {why}"
 
 
 def run(
@@ -148,9 +157,10 @@ class _Run(Generic[Item, Value]):
     def _again(
         self, item: Item, attempt: int, error: BaseException
     ) -> Iterator[Outcome[Item, Value]]:
+        died = self.executor.worker_died(error)
         if attempt > self.retries:
-            yield Outcome(item, error=error, attempts=attempt)
-        elif self.executor.worker_died(error):
+            yield Outcome(item, error=error, attempts=attempt, worker_died=died)
+        elif died:
             self.suspects.append((item, attempt + 1))
         else:
             self.waiting.append((item, attempt + 1))

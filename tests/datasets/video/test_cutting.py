@@ -13,7 +13,7 @@ from resight.datasets.video.boxes import Box, read_boxes
 from resight.datasets.video.detectors import detector
 from resight.datasets.video.frames import frames
 from resight.errors import InputError
-from resight.gallery.crops import decode
+from resight.images import read
 
 RATE = 10.0
 
@@ -98,7 +98,7 @@ def test_boxes_are_cut_exactly_and_cameras_share_a_folder(tmp_path: Path) -> Non
     assert set(sightings.sequences.tolist()) == {"frames-7"}
     assert sorted(set(sightings.times.tolist())) == [0.0, 0.5, 1.0]
     image, box = scene(1, 3)
-    crop = decode((tmp_path / "out/south/frames-000002-00.png").read_bytes())
+    crop = read((tmp_path / "out/south/frames-000002-00.png").read_bytes())
     assert np.array_equal(crop, image[box.y : box.y + box.h, box.x : box.x + box.w])
 
 

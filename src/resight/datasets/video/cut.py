@@ -17,7 +17,7 @@ from resight.datasets.video.boxes import Box, read_boxes
 from resight.datasets.video.detectors import Detector, detector
 from resight.datasets.video.frames import Frame, Picture, frames
 from resight.errors import InputError
-from resight.gallery.crops import MIN_HEIGHT, MIN_WIDTH
+from resight.images.boxes import MIN_HEIGHT, MIN_WIDTH, inside
 
 TABLE = "sightings.csv"
 
@@ -72,8 +72,8 @@ def cut(
     for frame in frames(source, every, fps):
         seen += 1
         for number, box in enumerate(boxes_at(frame)):
-            picture = _piece(frame.image, box)
-            if picture is None:
+            picture = inside(frame.image, box[:4])
+            if picture.shape[0] < MIN_HEIGHT or picture.shape[1] < MIN_WIDTH:
                 left_out += 1
                 continue
             name = f"{camera}/{_stem(source)}-{frame.number:06d}-{number:02d}.png"
@@ -92,16 +92,6 @@ def _boxes_at(boxes: Path | None, find: str, min_height: int) -> Callable[[Frame
         return lambda frame: given.get(frame.number, [])
     found: Detector = detector(find, min_height)
     return lambda frame: found(frame.image)
-
-
-def _piece(image: Picture, box: Box) -> Picture | None:
-    """Cut a box out; None if what lies inside the frame is too small to show a person."""
-    height, width = image.shape[:2]
-    left, top = max(box.x, 0), max(box.y, 0)
-    right, bottom = min(box.x + box.w, width), min(box.y + box.h, height)
-    if right - left < MIN_WIDTH or bottom - top < MIN_HEIGHT:
-        return None
-    return image[top:bottom, left:right]
 
 
 def _write(path: Path, picture: Picture) -> None:

@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse
 
 from resight.errors import InputError
 from resight.explanation.drawing import Picture, draw
-from resight.gallery.crops import decode
+from resight.images import read
 from resight.web.answers import Explained, Sighting, sighting
 from resight.web.security import RefusedError
 from resight.web.visiting import Visit, Visitor
@@ -83,5 +83,5 @@ def _picture(visit: Visit, one: Sighting | None, upload: str) -> Picture:
         content, source, caption = kept.image, f"/upload/{upload}", kept.name
     else:
         content, source, caption = visit.site.gallery.image(one.id), one.image, one.camera
-    height, width = decode(content, caption).shape[:2]
+    height, width = read(content, caption).shape[:2]
     return Picture(source, width, height, caption)

@@ -13,7 +13,7 @@ same work write the same bytes to the same names, whoever comes last.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,10 +22,10 @@ import numpy as np
 
 from resight._files import digest_of, write_json
 from resight._version import __version__
+from resight.descriptors.describing import Describes
 from resight.errors import StoreError
 from resight.features._chunks import (
     FAILED,
-    Describes,
     Rows,
     chunk_keys,
     chunk_rows,
@@ -44,8 +44,8 @@ class Place(NamedTuple):
     row: int
 
 
-class Bank:
-    """Rows of one descriptor, on disk.
+class DescriptorTables:
+    """Vectors of one descriptor, on disk.
 
     Parameters
     ----------
@@ -83,6 +83,15 @@ class Bank:
     def places(self) -> dict[str, Place]:
         """Find every finished row, in tables first (chunks may be removed at any time)."""
         return _places(self._files())
+
+    def rows(self, keys: Sequence[str], places: Mapping[str, Place]) -> Rows:
+        """Read rows by what `places` gave, (n, n_features); NaN for those that are not there."""
+        rows = np.full((len(keys), self.n_features), np.nan, np.float32)
+        for row, key in enumerate(keys):
+            if key in places:
+                with suppress(FileNotFoundError):  # a chunk that is in another process's table now
+                    rows[row] = self._read(places[key].file)[places[key].row]
+        return rows
 
     def known_keys(self, dataset: str) -> dict[str, set[str]]:
         """Keys under which each file of a dataset was stored so far, to notice changed files."""
@@ -203,7 +212,7 @@ class Bank:
             if document.get("schema") != SCHEMA:
                 raise StoreError(
                     f"{path} has schema {document.get('schema')!r}, this resight reads {SCHEMA!r}. "
-                    "Use the resight that wrote it, or another --out folder"
+                    "Use the resight that wrote it, or another --store folder"
                 )
             if path.with_suffix(".npy").exists():
                 yield path.with_suffix(".npy"), document

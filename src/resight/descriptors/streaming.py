@@ -1,0 +1,151 @@
+"""Many images at once in this process: in threads, in order, in bounded memory."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight._progress import progress
+from resight.descriptors.describing import (
+    Chunk,
+    Describes,
+    Failure,
+    Features,
+    describe_images,
+    one_thread,
+)
+from resight.errors import InputError, unknown_name
+
+BATCH = 4  # images per task: enough to hide the cost of handing a task over
+IN_MEMORY = 256 * 2**20  # bytes of features above which they go to a temporary file
+ON_ERROR = ("collect", "raise")
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """What became of many images.
+
+    Attributes
+    ----------
+    features : float32 array of shape (n_kept, n_features)
+        One row per described image, in the order given; memory-mapped from a temporary file
+        if they would take much memory.
+    failures : list of Failure
+    kept : int array of shape (n_kept,)
+        Which of the images given the rows belong to; all of them if nothing failed.
+    """
+
+    features: Features
+    failures: list[Failure]
+    kept: NDArray[np.intp]
+
+
+def stream(
+    descriptor: Describes,
+    sources: Sequence[Any] | NDArray[np.uint8],
+    on_error: str = "raise",
+    n_jobs: int | None = None,
+) -> Iterator[Chunk]:
+    """Describe images in threads and yield the results in order.
+
+    Only a few batches are in flight at any time, so memory does not grow with the number of
+    images; the kernels release the GIL, so threads use all cores.
+    """
+    if on_error not in ON_ERROR:
+        raise unknown_name("way to handle errors", str(on_error), ON_ERROR)
+    jobs, given = _count_jobs(n_jobs), _as_sequence(sources)
+    raises = (Exception,) if on_error == "raise" else ()
+
+    def work(start: int) -> Chunk:
+        return describe_images(descriptor, given[start : start + BATCH], start, raises=raises)
+
+    return _in_order(work, iter(range(0, len(given), BATCH)), jobs)
+
+
+def extract(
+    descriptor: Describes,
+    sources: Sequence[Any] | NDArray[np.uint8],
+    on_error: str = "raise",
+    n_jobs: int | None = None,
+) -> Extraction:
+    """Describe images in threads, into one array: in memory, or in a file if it is large."""
+    given = _as_sequence(sources)
+    kept: list[NDArray[np.intp]] = [np.empty(0, np.intp)]
+    failures: list[Failure] = []
+
+    def rows() -> Iterator[Features]:
+        for chunk in stream(descriptor, given, on_error, n_jobs):
+            kept.append(chunk.kept)
+            failures.extend(chunk.failures)
+            advance(len(chunk.kept) + len(chunk.failures))
+            yield chunk.features
+
+    width = descriptor.n_features
+    collect = _rows_in_memory if 4 * len(given) * width <= IN_MEMORY else _rows_in_file
+    with progress(f"describing with {descriptor.name}", len(given)) as advance:
+        features = collect(rows(), len(given), width)
+    return Extraction(features, failures, np.concatenate(kept))
+
+
+def _in_order(work: Callable[[int], Chunk], starts: Iterator[int], jobs: int) -> Iterator[Chunk]:
+    with one_thread(), ThreadPoolExecutor(jobs) as pool:
+        waiting: deque[Future[Chunk]] = deque(
+            pool.submit(work, start) for start in islice(starts, 2 * jobs)
+        )
+        try:
+            while waiting:
+                chunk = waiting.popleft().result()
+                waiting.extend(pool.submit(work, start) for start in islice(starts, 1))
+                yield chunk
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def _rows_in_memory(rows: Iterator[Features], n_images: int, n_features: int) -> Features:
+    features = np.empty((n_images, n_features), np.float32)
+    filled = 0
+    for part in rows:
+        features[filled : filled + len(part)] = part
+        filled += len(part)
+    return features[:filled]
+
+
+def _rows_in_file(rows: Iterator[Features], n_images: int, n_features: int) -> Features:
+    with tempfile.TemporaryFile(prefix="resight-features-") as file:
+        filled = 0
+        for part in rows:
+            file.write(part.tobytes())
+            filled += len(part)
+        file.flush()
+        if filled == 0:
+            return np.empty((0, n_features), np.float32)
+        return np.memmap(file, np.float32, "r+", shape=(filled, n_features))
+
+
+def _as_sequence(sources: Any) -> Sequence[Any]:
+    if isinstance(sources, (str, bytes, os.PathLike)):
+        raise InputError(f"give a list of images or paths, not one path: [{str(sources)!r}]")
+    if isinstance(sources, np.ndarray) and sources.ndim == 3:
+        raise InputError("give a list of images, not one image: [image]")
+    if hasattr(sources, "__iter__"):
+        return list(sources)
+    raise InputError(f"give a list of images or paths, not {type(sources).__name__}")
+
+
+def _count_jobs(n_jobs: int | None) -> int:
+    if n_jobs is None or n_jobs == -1:
+        able = getattr(os, "sched_getaffinity", None)
+        return len(able(0)) if able else os.cpu_count() or 1
+    if n_jobs < 1:
+        raise InputError(f"n_jobs must be at least 1, or None for all cores, not {n_jobs}")
+    return n_jobs
