@@ -25,6 +25,7 @@ SECTIONS = (
     "learners",
     "iterative",
     "descriptors",
+    "describing",
     "extraction",
     "kill_extract",
     "kill_cluster",

@@ -93,6 +93,24 @@ def test_add_by_processes_and_by_nobody(made: Path, tmp_path: Path, run: Any) ->
     assert (code, json.loads(out)["added"]) == (0, 16)
 
 
+def test_add_takes_the_vectors_of_a_feature_store(
+    made: Path, tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in "abc":
+        run("gallery", "create", name, "--model", made / "model")
+    words = (made / "cameras", "--jobs", "1", "--json")
+    assert json.loads(run("gallery", "add", "a", *words)[1])["described"] == 16
+    extract = ("extract", made / "cameras", "--descriptor", "whos-star", "--jobs", "1")
+    assert run(*extract, "--store", "elsewhere")[0] == 0
+    found = json.loads(run("gallery", "add", "b", *words, "--store", "elsewhere")[1])
+    assert (found["added"], found["described"]) == (16, 0)
+    assert run(*extract)[0] == 0  # into the folder `features`, which is then used unasked
+    assert json.loads(run("gallery", "add", "c", *words)[1])["described"] == 0
+    code, _, err = run("gallery", "add", "c", *words, "--store", "nowhere")
+    assert (code, "nowhere" in err) == (2, True)
+
+
 def test_add_without_a_scheduler(
     made: Path, tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
