@@ -14,12 +14,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from resight.descriptors import _gog_fast as fast
-from resight.descriptors._gog_definition import gog_definition
 from resight.descriptors._gog_pixels import COLOURS
 from resight.descriptors.gog import HEIGHT, WIDTH, gog
 
 ROUNDS = 40
-SLOW_ROUNDS = 5  # of the definition, which takes some hundred milliseconds
 
 
 def run() -> str:
@@ -31,11 +29,10 @@ def run() -> str:
     calls["all of it"] = lambda: gog(image)
     with threadpool_limits(1):
         best = _fastest(calls, ROUNDS)
-        slow = _fastest({"NumPy definition": lambda: gog_definition(image)}, SLOW_ROUNDS)
     product = best.pop("product")
     rows = [
         f"| {name} | {1e3 * seconds:.2f} | {seconds / product:.4f} |"
-        for name, seconds in (best | slow).items()
+        for name, seconds in best.items()
     ]
     return "\n".join(
         [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,13 +17,14 @@ from matplotlib.colors import hsv_to_rgb
 from matplotlib.patches import Rectangle
 
 from resight.datasets.synthetic import draw_person
-from resight.descriptors import _gog_definition as gog
-from resight.descriptors import _lomo_definition as lomo
-from resight.descriptors import _whos_definition as whos
 from resight.descriptors._gog_pixels import shared_features
 from resight.images import colour
 from resight.images.resize import resize
 from resight.images.retinex import retinex
+
+# The definitions in plain NumPy, stage by stage, are what the compiled code is tested against.
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
+from definitions import gog, lomo, whos
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "images"
 PERSON, CAMERA = 11, 1

@@ -19,8 +19,8 @@ DIGITS = 150  # the linear system below is that ill-conditioned
 TABLES = (("PATCH", 20, 10**7), ("REGION", 24, 10**9))
 HEADER = '''"""Poles of the rational logarithm of GOG; written by ``scripts/log_poles.py``.
 
-On 1/sqrt(c) <= x <= sqrt(c), with c the CONDITION, log x = C - sum_k WEIGHTS[k] / (x + POLES[k])
-up to an error that the comment beside each table tells. The constant C is not kept: the matrices
+On 1/sqrt(c) <= x <= sqrt(c), log x = C - sum_k WEIGHTS[k] / (x + POLES[k]) up to an error that the
+comment beside each table tells, with its c. The constant C is not kept: the matrices
 of GOG have determinant 1, so their logarithms are known to have trace 0.
 """
 
@@ -100,7 +100,9 @@ def _value(coefficients: list[Any], x: Any) -> Any:
 def _table(name: str, n: int, condition: int) -> str:
     poles, weights, constant = poles_and_weights(n, condition)
     error = largest_error(poles, weights, constant, condition)
-    lines = [f"# {n} poles, largest error {error:.1e}", f"{name}_CONDITION = {float(condition)!r}"]
+    lines = [f"# {n} poles, c = {condition:.0e}, largest error {error:.1e}"]
+    if name == "REGION":  # the other is never asked for more than it can
+        lines.append(f"{name}_CONDITION = {float(condition)!r}")
     for kind, values in (("POLES", poles), ("WEIGHTS", weights)):
         lines += [f"{name}_{kind} = (", *(f"    {float(value)!r}," for value in values), ")"]
     return "\n".join(lines) + "\n"

@@ -8,13 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image as Pillow
 
-from resight.descriptors._gog_definition import (
-    describe_in_space,
-    embed,
-    gog_definition,
-    half_vector,
-    logarithm,
-)
+from definitions.gog import describe_in_space, embed, gog_definition, half_vector, logarithm
 from resight.descriptors.gog import GOG_BLOCKS, feature_names, feature_parts, gog
 from resight.errors import InputError
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resight.descriptors import _gog_definition as definition
+from definitions import gog as definition
 from resight.descriptors import _gog_fast as fast
 from resight.descriptors._gog_moments import framed_planes, patch_sums
-from resight.descriptors._gog_pixels import COLOURS, orientation_votes, pixel_features
+from resight.descriptors._gog_pixels import COLOURS, orientation_votes
 from resight.descriptors._gog_poles import REGION_CONDITION
 
 SETTINGS = settings(max_examples=20, deadline=None)
@@ -52,7 +52,7 @@ def test_pixel_features_stay_in_the_range_that_bounds_the_condition(space):
     # All 8-bit corners and a sample of colours beside each other: |mean|^2 must stay below 8.
     rng = np.random.default_rng(1)
     corners = 255 * rng.integers(0, 2, (64, 64, 3), np.uint8)
-    features = pixel_features(corners, space)
+    features = definition.pixel_features(corners, space)
     largest = np.abs(features[..., 5:]).reshape(-1, features.shape[-1] - 5)
     votes = features[..., 1:5]
     assert 1 + (largest**2).sum(axis=1).max() + (votes**2).sum(axis=-1).max() < 8
@@ -79,7 +79,7 @@ def test_patch_logarithms_equal_those_from_eigenvectors(space, size):
     image = np.random.default_rng(2).integers(0, 256, (*size, 3)).astype(np.uint8)
     image[: size[0] // 2] = 90  # flat patches too
     sums = fast.patch_moments(fast.pixel_groups(image))
-    gaussians = definition.patch_gaussians(pixel_features(image, space))
+    gaussians = definition.patch_gaussians(definition.pixel_features(image, space))
     expected = definition.half_vector(definition.logarithm(definition.embed(*gaussians)))
     ours = fast.patch_half_vectors(sums, space)
     np.testing.assert_allclose(ours, expected.reshape(-1, len(ours)).T, atol=3e-8)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from resight.descriptors import _lomo_definition as definition
+from definitions import lomo as definition
+from definitions.lomo import lomo_definition
 from resight.descriptors import _lomo_kernels as compiled
 from resight.descriptors import lomo
-from resight.descriptors._lomo_definition import lomo_definition
 from resight.descriptors.lomo import feature_names, feature_parts, scale_sizes
 from resight.errors import InputError
 from resight.images import colour

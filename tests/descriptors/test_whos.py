@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from resight.descriptors import _whos_definition as definition
+from definitions import whos as definition
+from definitions.whos import lbp_table, whos_definition
 from resight.descriptors import whos
-from resight.descriptors._whos_definition import lbp_table, whos_definition
 from resight.descriptors.whos import feature_names, feature_parts
 from resight.errors import InputError
 

@@ -1,4 +1,4 @@
-"""What workers do for the feature store and for galleries: one thread, memory kept, no surprises."""
+"""What workers do for the feature store and for galleries: one thread, memory kept."""
 
 from __future__ import annotations
 

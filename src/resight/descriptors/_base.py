@@ -15,8 +15,8 @@ from sklearn.utils import Tags
 from resight import images
 from resight._files import digest_of
 from resight.descriptors._parts import FeatureParts
-from resight.descriptors.describing import Chunk
-from resight.descriptors.streaming import Extraction, extract, stream
+from resight.descriptors.describing import Extraction
+from resight.descriptors.streaming import extract, stream
 from resight.images.colour import Floats, Image
 
 
@@ -116,7 +116,7 @@ class Descriptor(TransformerMixin, BaseEstimator, ABC):
         sources: Sequence[Any] | NDArray[np.uint8],
         on_error: str = "raise",
         n_jobs: int | None = None,
-    ) -> Iterator[Chunk]:
+    ) -> Iterator[Extraction]:
         """Describe images one chunk after the other, in order, in memory that does not grow.
 
         For features that are written somewhere as they come; parameters as in `extract`.

@@ -1,4 +1,4 @@
-"""The stages of GOG over compiled kernels; `_gog_definition` says the same in plain NumPy."""
+"""The stages of GOG over compiled kernels; `tests/definitions` says the same in plain NumPy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.descriptors import _gog_poles as tables
-from resight.descriptors._gog_definition import (
+from resight.descriptors._gog_constants import (
     EPSILON,
     LEAST_TRACE,
     OFF_DIAGONAL,

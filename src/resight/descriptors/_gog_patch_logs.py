@@ -61,7 +61,7 @@ def patch_logarithms(
         decoupled from all others, so leaving it out gives the logarithm of the smaller matrix.
     poles, weights : float64 arrays of shape (n_poles,), n_poles even
     epsilon, least_trace, off_diagonal : float
-        As in `_gog_definition`.
+        As in `_gog_constants`.
 
     Returns
     -------

@@ -18,11 +18,6 @@ COLOURS = {
 }
 
 
-def pixel_features(image: Image, space: str) -> Floats:
-    """Measure every pixel in one colour space: [y, M0, M1, M2, M3, colour], (h, w, 8 or 7)."""
-    return np.concatenate([shared_features(image), colour_features(image, space)], axis=-1)
-
-
 def shared_features(image: Image) -> Floats:
     """Measure what does not depend on the colour space, [y, M0, M1, M2, M3], (h, w, 5)."""
     height, width = image.shape[:2]

@@ -1,14 +1,13 @@
 """Poles of the rational logarithm of GOG; written by ``scripts/log_poles.py``.
 
-On 1/sqrt(c) <= x <= sqrt(c), with c the CONDITION, log x = C - sum_k WEIGHTS[k] / (x + POLES[k])
-up to an error that the comment beside each table tells. The constant C is not kept: the matrices
+On 1/sqrt(c) <= x <= sqrt(c), log x = C - sum_k WEIGHTS[k] / (x + POLES[k]) up to an error that the
+comment beside each table tells, with its c. The constant C is not kept: the matrices
 of GOG have determinant 1, so their logarithms are known to have trace 0.
 """
 
 from __future__ import annotations
 
-# 20 poles, largest error 6.2e-09
-PATCH_CONDITION = 10000000.0
+# 20 poles, c = 1e+07, largest error 6.2e-09
 PATCH_POLES = (
     4.095690370089227e-05,
     0.0002564305704714998,
@@ -54,7 +53,7 @@ PATCH_WEIGHTS = (
     65234.488393672815,
 )
 
-# 24 poles, largest error 1.4e-08
+# 24 poles, c = 1e+09, largest error 1.4e-08
 REGION_CONDITION = 1000000000.0
 REGION_POLES = (
     4.450814969960967e-06,

@@ -1,4 +1,4 @@
-"""Compiled loops of LOMO; `_lomo_definition` says the same in NumPy and is the test oracle.
+"""Compiled loops of LOMO; `tests/definitions` says the same in NumPy.
 
 Nothing here is approximate: integers are counted, and floating-point values that are quantised
 or compared go through the same operations in the same order as in the definition.

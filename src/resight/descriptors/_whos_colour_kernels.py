@@ -1,4 +1,4 @@
-"""Compiled colour histograms of WHOS; `_whos_definition` says the same in NumPy.
+"""Compiled colour histograms of WHOS; `tests/definitions` says the same in NumPy.
 
 Stripes are 16 rows high and start every 8 rows, so every pixel lies in two of them: weights are
 summed over bands of 8 rows, and a stripe is the sum of two bands.

@@ -1,4 +1,4 @@
-"""Compiled HOG votes and LBP counts of WHOS; `_whos_definition` says the same in NumPy."""
+"""Compiled HOG votes and LBP counts of WHOS; `tests/definitions` says the same in NumPy."""
 
 from __future__ import annotations
 

@@ -81,12 +81,22 @@ class Failure(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Chunk:
-    """Consecutive images: features of those that could be described, failures of the others."""
+class Extraction:
+    """What became of some images.
 
-    kept: NDArray[np.intp]  # (k,): their rows in what was given
-    features: Features  # (k, n_features)
+    Attributes
+    ----------
+    features : float32 array of shape (n_kept, n_features)
+        One row per described image, in the order given; memory-mapped from a temporary file where
+        they would take much memory.
+    failures : list of Failure
+    kept : int array of shape (n_kept,)
+        Which of the images given the rows belong to; all of them if nothing failed.
+    """
+
+    features: Features
     failures: list[Failure]
+    kept: NDArray[np.intp]
 
 
 def describe_images(
@@ -95,7 +105,7 @@ def describe_images(
     first: int = 0,
     read: Read = images.read,
     raises: Errors = (),
-) -> Chunk:
+) -> Extraction:
     """Read and describe images one after the other; what fails is reported, the rest goes on.
 
     Parameters
@@ -119,7 +129,7 @@ def describe_images(
             raise _with_place(error, row, source) from error
         except Exception as error:
             failures.append(Failure(row, _name(source, row), _reason(error)))
-    return Chunk(np.array(kept, np.intp), features[: len(kept)], failures)
+    return Extraction(features[: len(kept)], failures, np.array(kept, np.intp))
 
 
 def _vector(descriptor: Describes, image: Image) -> Features:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from resight.descriptors._gog_definition import N_STRIPS
+from resight.descriptors._gog_constants import N_STRIPS
 from resight.descriptors._gog_pixels import COLOURS, SHARED
 from resight.descriptors._parts import FeatureParts
 from resight.errors import InputError

@@ -7,7 +7,6 @@ import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -16,8 +15,8 @@ from numpy.typing import NDArray
 
 from resight._progress import progress
 from resight.descriptors.describing import (
-    Chunk,
     Describes,
+    Extraction,
     Failure,
     Features,
     describe_images,
@@ -30,31 +29,12 @@ IN_MEMORY = 256 * 2**20  # bytes of features above which they go to a temporary 
 ON_ERROR = ("collect", "raise")
 
 
-@dataclass(frozen=True)
-class Extraction:
-    """What became of many images.
-
-    Attributes
-    ----------
-    features : float32 array of shape (n_kept, n_features)
-        One row per described image, in the order given; memory-mapped from a temporary file
-        if they would take much memory.
-    failures : list of Failure
-    kept : int array of shape (n_kept,)
-        Which of the images given the rows belong to; all of them if nothing failed.
-    """
-
-    features: Features
-    failures: list[Failure]
-    kept: NDArray[np.intp]
-
-
 def stream(
     descriptor: Describes,
     sources: Sequence[Any] | NDArray[np.uint8],
     on_error: str = "raise",
     n_jobs: int | None = None,
-) -> Iterator[Chunk]:
+) -> Iterator[Extraction]:
     """Describe images in threads and yield the results in order.
 
     Only a few batches are in flight at any time, so memory does not grow with the number of
@@ -65,7 +45,7 @@ def stream(
     jobs, given = _count_jobs(n_jobs), _as_sequence(sources)
     raises = (Exception,) if on_error == "raise" else ()
 
-    def work(start: int) -> Chunk:
+    def work(start: int) -> Extraction:
         return describe_images(descriptor, given[start : start + BATCH], start, raises=raises)
 
     return _in_order(work, iter(range(0, len(given), BATCH)), jobs)
@@ -96,9 +76,11 @@ def extract(
     return Extraction(features, failures, np.concatenate(kept))
 
 
-def _in_order(work: Callable[[int], Chunk], starts: Iterator[int], jobs: int) -> Iterator[Chunk]:
+def _in_order(
+    work: Callable[[int], Extraction], starts: Iterator[int], jobs: int
+) -> Iterator[Extraction]:
     with one_thread(), ThreadPoolExecutor(jobs) as pool:
-        waiting: deque[Future[Chunk]] = deque(
+        waiting: deque[Future[Extraction]] = deque(
             pool.submit(work, start) for start in islice(starts, 2 * jobs)
         )
         try:

@@ -6,9 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from resight.descriptors import _whos_definition as definition
 from resight.descriptors._parts import FeatureParts
-from resight.descriptors._whos_definition import (
+from resight.descriptors._whos_constants import (
     BLOCK,
     HEIGHT,
     HOG_BINS,
@@ -19,6 +18,9 @@ from resight.descriptors._whos_definition import (
     STRIPE_STEP,
     WIDTH,
     WINDOW,
+    epanechnikov_mask,
+    gaussian_mask,
+    lbp_table,
 )
 from resight.errors import InputError, unknown_name
 from resight.images.check import as_rgb
@@ -103,8 +105,8 @@ def _describe(image: Image, variant: str) -> Floats:
 @lru_cache(maxsize=2)
 def _tables(variant: str) -> tuple[Floats, np.ndarray]:
     """Mask of the variant, (128, 64), and the 58 codes of the 256 neighbour patterns."""
-    make = definition.gaussian_mask if variant == "dagger" else definition.epanechnikov_mask
-    return make(), definition.lbp_table()
+    make = gaussian_mask if variant == "dagger" else epanechnikov_mask
+    return make(), lbp_table()
 
 
 def feature_names(variant: str = "dagger") -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -13,6 +14,11 @@ from numpy.typing import NDArray
 
 from resight._files import atomic_write
 from resight.errors import StoreError
+
+try:
+    import fcntl
+except ImportError:  # Windows refuses to delete open files, which is protection enough
+    fcntl = None  # type: ignore[assignment]
 
 Rows = NDArray[np.float32]
 FAILED = ""  # key of a row that could not be computed; it holds NaN
@@ -47,46 +53,33 @@ def chunk_rows(path: Path) -> Rows:
             raise _damaged(path, error) from error
 
 
-class refusing_full_disk:  # noqa: N801
-    """Context that turns 'no space left' into an error that says what is safe and what to do."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError) and error.errno in _NO_SPACE:
-            raise StoreError(
-                f"no space left to write {self._path.name} in {self._path.parent} "
-                f"({error.strerror}). Everything finished is kept: free some space and run the "
-                "same command again"
-            ) from error
+@contextmanager
+def refusing_full_disk(path: Path) -> Iterator[None]:
+    """Turn 'no space left' into an error that says what is safe and what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _NO_SPACE:
+            raise
+        raise StoreError(
+            f"no space left to write {path.name} in {path.parent} ({error.strerror}). Everything "
+            "finished is kept: free some space and run the same command again"
+        ) from error
 
 
 def lock(stream: IO[Any]) -> None:
     """Mark a file that is being written, so that nobody takes it for left over by a killed run."""
-    try:
-        import fcntl
-    except ImportError:  # Windows refuses to delete open files, which is protection enough
-        return
-    fcntl.flock(stream, fcntl.LOCK_EX)
+    if fcntl is not None:
+        fcntl.flock(stream, fcntl.LOCK_EX)
 
 
 def remove_if_abandoned(path: Path) -> None:
     """Remove a temporary file unless a living process is writing it."""
-    try:
+    with suppress(OSError):  # in use, or gone already
         with path.open("rb") as stream:
-            try:
-                import fcntl
-
+            if fcntl is not None:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except ImportError:
-                pass
         path.unlink()
-    except OSError:  # in use, or gone already
-        return
 
 
 def _load(stream: IO[bytes], path: Path) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 from resight._progress import progress
 from resight.datasets.sightings import Sightings
-from resight.descriptors.describing import Chunk, Describes, Failure
+from resight.descriptors.describing import Describes, Extraction, Failure
 from resight.errors import InputError, StoreError
 from resight.features._chunks import FAILED, Rows, write_chunk
 from resight.features._growing_table import GrowingTable
@@ -115,17 +115,17 @@ class Job:
                 self.tables.place_chunk([crop.key for crop in outcome.item], table)
                 advance(len(outcome.item))
 
-    def _take(self, outcome: Outcome[list[Crop], Chunk]) -> None:
-        crops, chunk = outcome.item, outcome.value
+    def _take(self, outcome: Outcome[list[Crop], Extraction]) -> None:
+        crops, done = outcome.item, outcome.value
         if outcome.error is not None:
             text = f"chunk of {len(crops)} images {outcome.reason}"
             self._reasons.update((crop.key, text) for crop in crops)
-        if chunk is None:
+        if done is None:
             return
-        self._reasons.update((crops[row].key, reason) for row, _, reason in chunk.failures)
-        if len(chunk.features):  # sent back, so it is written here
+        self._reasons.update((crops[row].key, reason) for row, _, reason in done.failures)
+        if len(done.features):  # sent back, so it is written here
             target = self.tables.chunk_path([crop.key for crop in crops])
-            write_chunk(target, [crops[row].key for row in chunk.kept], chunk.features)
+            write_chunk(target, [crops[row].key for row in done.kept], done.features)
 
     def _note_failures(self) -> None:
         paths = self.sightings.paths.tolist()

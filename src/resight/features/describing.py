@@ -21,8 +21,8 @@ from resight._files import digest_of, digest_of_file
 from resight._version import __version__
 from resight.datasets.sightings import Sightings
 from resight.descriptors.describing import (
-    Chunk,
     Describes,
+    Extraction,
     Failure,
     describe_images,
     one_thread,
@@ -96,11 +96,11 @@ def describe_by(
     descriptor: Describes,
     items: Sequence[Item],
     prepare: Callable[[Item], Task | None],
-) -> Iterator[Outcome[Item, Chunk]]:
+) -> Iterator[Outcome[Item, Extraction]]:
     """Let workers describe what `prepare` makes of each item, and yield outcomes as they come.
 
-    Rows of the chunks are places among the crops of a task. Where `prepare` returns None there is
-    nothing to describe, and the outcome has no value.
+    Rows of what was described are places among the crops of a task. Where `prepare` returns None
+    there is nothing to describe, and the outcome has no value.
     """
     if len(items) == 1 and isinstance(executor, LocalProcesses):
         executor = InProcess()  # starting processes would take longer than the work
@@ -113,7 +113,7 @@ def describe_by(
     return run(executor, describe_crops, items, arguments)
 
 
-def describe_crops(task: Task, descriptor: Describes, fingerprint: str, version: str) -> Chunk:
+def describe_crops(task: Task, descriptor: Describes, fingerprint: str, version: str) -> Extraction:
     """Describe the crops of a task (runs in a worker).
 
     Parameters
@@ -130,7 +130,7 @@ def describe_crops(task: Task, descriptor: Describes, fingerprint: str, version:
 
     refuse_other_code(version, descriptor.fingerprint, fingerprint)
     if task.target is not None and task.target.exists():
-        return Chunk(np.empty(0, np.intp), np.empty((0, 0), np.float32), [])
+        return Extraction(np.empty((0, 0), np.float32), [], np.empty(0, np.intp))
 
     def read(crop: Crop) -> Image:
         content = _content(crop.path, task.contents)
@@ -140,12 +140,12 @@ def describe_crops(task: Task, descriptor: Describes, fingerprint: str, version:
         return image if crop.box is None else images.cut(image, crop.box)
 
     with one_thread():
-        chunk = describe_images(descriptor, task.crops, read=read, raises=_MAY_PASS)
+        done = describe_images(descriptor, task.crops, read=read, raises=_MAY_PASS)
     if task.target is None:
-        return chunk
-    if len(chunk.kept):
-        write_chunk(task.target, [task.crops[row].key for row in chunk.kept], chunk.features)
-    return replace(chunk, features=chunk.features[:0])
+        return done
+    if len(done.kept):
+        write_chunk(task.target, [task.crops[row].key for row in done.kept], done.features)
+    return replace(done, features=done.features[:0])
 
 
 def _content(path: str, contents: Mapping[str, bytes] | None) -> bytes:

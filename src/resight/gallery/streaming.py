@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from resight._files import digest_of
 from resight.datasets.sightings import Sightings
-from resight.descriptors.describing import Chunk, Failure
+from resight.descriptors.describing import Extraction, Failure
 from resight.errors import StoreError
 from resight.features.describing import Crop, Task, describe_by
 from resight.features.store import FeatureStore
@@ -108,7 +108,7 @@ class Stream:
             return self._lookup(batch.keys)
         return np.full((len(batch.rows), self._width), np.nan, np.float32)
 
-    def _take(self, outcome: Outcome[range, Chunk]) -> list[str]:
+    def _take(self, outcome: Outcome[range, Extraction]) -> list[str]:
         """Store what a worker described; return the ids that are there for good now."""
         begun = self._begun.pop(outcome.item, None)
         if begun is None:

@@ -10,14 +10,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from resight.descriptors._gog_pixels import COLOURS, pixel_features
+from resight.descriptors._gog_constants import (
+    EPSILON,
+    LEAST_TRACE,
+    N_STRIPS,
+    column_weights,
+    half_vector,
+    logarithm,
+)
+from resight.descriptors._gog_pixels import COLOURS, colour_features, shared_features
 from resight.images.colour import Floats, Image
 
-EPSILON = 1e-3  # regularisation of both covariances, relative to their trace
-LEAST_TRACE = 0.01  # of a patch: a floor under its trace, so that flat patches are regular
 RADIUS, STEP = 2, 2  # patches of 5 x 5 pixels, centred on every second pixel
-N_STRIPS = 7
-OFF_DIAGONAL = 1.4142  # the published program has this literal, not the square root of 2
 
 
 def gog_definition(image: Image) -> Floats:
@@ -31,6 +35,11 @@ def describe_in_space(image: Image, space: str) -> Floats:
     patches = half_vector(logarithm(embed(*patch_gaussians(pixels))))  # (h/2, w/2, m)
     strips = half_vector(logarithm(embed(*strip_gaussians(patches))))  # (7, (m+1)(m+2)/2)
     return strips.T.ravel()
+
+
+def pixel_features(image: Image, space: str) -> Floats:
+    """Measure every pixel in one colour space: [y, M0, M1, M2, M3, colour], (h, w, 8 or 7)."""
+    return np.concatenate([shared_features(image), colour_features(image, space)], axis=-1)
 
 
 def patch_gaussians(pixels: Floats) -> tuple[Floats, Floats]:
@@ -69,16 +78,6 @@ def strip_gaussians(patches: Floats) -> tuple[Floats, Floats]:
     return means, covariances
 
 
-def column_weights(columns: int) -> Floats:
-    """Weight of each column of patches: a person stands in the middle.
-
-    Columns are counted from 1, as in the published program, so that the peak lies on column
-    ``columns / 2`` and the weights are not symmetric.
-    """
-    x = np.arange(1, columns + 1)
-    return np.exp(-((x - columns / 2) ** 2) / (2 * (columns / 4) ** 2))
-
-
 def embed(mean: Floats, covariance: Floats) -> Floats:
     """Write Gaussians N(mu, S) as det(S)^(-1/(d+1)) [[S + mu mu^T, mu], [mu^T, 1]]."""
     d = mean.shape[-1]
@@ -87,15 +86,3 @@ def embed(mean: Floats, covariance: Floats) -> Floats:
     matrix[..., :d, d] = matrix[..., d, :d] = mean
     log_determinant = np.linalg.slogdet(covariance)[1]
     return np.exp(-log_determinant / (d + 1))[..., None, None] * matrix
-
-
-def logarithm(matrices: Floats) -> Floats:
-    """Logarithm of symmetric positive definite matrices, from their eigenvectors."""
-    values, vectors = np.linalg.eigh(matrices)
-    return (vectors * np.log(values)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
-
-
-def half_vector(matrices: Floats) -> Floats:
-    """Upper triangles row by row, (..., n, n) to (..., n (n + 1) / 2); off-diagonals weighted."""
-    row, column = np.triu_indices(matrices.shape[-1])
-    return matrices[..., row, column] * np.where(row == column, 1.0, OFF_DIAGONAL)

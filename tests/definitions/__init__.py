@@ -1,0 +1,1 @@
+"""Descriptors in plain NumPy, which the compiled ones are tested against."""
