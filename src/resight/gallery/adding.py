@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from resight import images
 from resight._files import digest_of
 from resight.datasets.sightings import Sightings
-from resight.descriptors.describing import Failure
 from resight.errors import InputError
-from resight.features.describing import box_of, crop_key
+from resight.features.describing import Failure, box_of, crop_key
 from resight.gallery import crops
 from resight.gallery.engines.base import Floats32, Table
 

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from resight._files import digest_of
 from resight.datasets.sightings import Sightings
-from resight.descriptors.describing import Extraction, Failure
 from resight.errors import StoreError
-from resight.features.describing import Crop, Task, describe_by
+from resight.features.describing import Crop, Extraction, Failure, Task, describe_by
 from resight.features.store import FeatureStore
 from resight.gallery.adding import Added, Batch, Described, read_batch
 from resight.gallery.engines.base import Engine, Floats32, Rows
