@@ -37,6 +37,8 @@ def test_streams_and_text_paths_are_read(tmp_path: Path, pixels: np.ndarray) -> 
     path = _save(tmp_path / "a.png", pixels)
     np.testing.assert_array_equal(read(str(path)), pixels)
     np.testing.assert_array_equal(read(BytesIO(path.read_bytes())), pixels)
+    np.testing.assert_array_equal(read(path.read_bytes()), pixels)
+    assert read(pixels) is pixels  # checked only
 
 
 @pytest.mark.parametrize(("orientation", "turn"), [(3, 2), (6, 3), (8, 1)])
@@ -162,3 +164,11 @@ def test_other_things_than_images_are_refused(tmp_path: Path) -> None:
             read(tmp_path / name)
     with pytest.raises(InputError, match="not as int"):
         read(7)  # type: ignore[arg-type]
+
+
+def test_bytes_are_called_by_the_name_given() -> None:
+    for content, words in ((b"", "door.png is empty"), (b"text", "door.png is not an image")):
+        with pytest.raises(InputError, match=words):
+            read(content, "door.png")
+    with pytest.raises(InputError, match="not as int"):
+        read(3)  # type: ignore[arg-type]
