@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -47,7 +48,7 @@ def counted(tmp_path: Path) -> Callable[..., Any]:
 
 @pytest.fixture
 def dask(dask: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))  # for the model
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)  # the model
     return dask
 
 
