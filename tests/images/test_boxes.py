@@ -36,6 +36,6 @@ def test_what_lies_inside_is_cut_out(
 def test_boxes_outside_are_refused(box: tuple[int, int, int, int]) -> None:
     assert inside(IMAGE, box).size == 0
     x, y, w, h = box
-    words = f"box x={x} y={y} w={w} h={h} lies outside the image of 6 x 4 pixels"
+    words = f"box x={x} y={y} w={w} h={h} is outside the image of 6 x 4 pixels"
     with pytest.raises(InputError, match=words):
         cut(IMAGE, box)

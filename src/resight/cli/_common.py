@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import typer
-
-STORE = Path("features")  # the feature store where no --store is given
 
 
 def verb(help: str) -> typer.Typer:

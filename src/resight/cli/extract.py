@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from resight.cli._common import STORE, print_json, say, verb
+from resight.cli._common import print_json, say, verb
 
 if TYPE_CHECKING:
     from resight.datasets.sightings import Sightings
@@ -25,7 +25,7 @@ def extract(
     data: Annotated[
         str, typer.Argument(help="a dataset's name, a folder of images or a CSV of sightings")
     ],
-    store: Annotated[Path, typer.Option(help="feature store")] = STORE,
+    store: Annotated[Path, typer.Option(help="feature store")] = Path("features"),
     out: Annotated[Path | None, typer.Option(help="old name of --store", hidden=True)] = None,
     root: Annotated[Path | None, typer.Option(help="where the named dataset lies")] = None,
     descriptor: Annotated[

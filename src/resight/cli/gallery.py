@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from resight.cli._common import STORE, print_json, say, verb
+from resight.cli._common import print_json, say, verb
 
 if TYPE_CHECKING:
     from resight.datasets.sightings import Sightings
@@ -87,8 +87,8 @@ def add(
     if jobs is not None and cluster is not None:
         raise typer.BadParameter("give --jobs (this machine) or --cluster, not both")
     sightings = _sightings(data, root, camera, unlabelled)
-    if store is None and STORE.is_dir():
-        store = STORE
+    if store is None and Path("features").is_dir():
+        store = Path("features")
     vectors = None if store is None else FeatureStore(store)
     gallery = Gallery.open(place)
     workers = executors.local(jobs) if cluster is None else executors.cluster(cluster)

@@ -24,7 +24,7 @@ def cut(image: Image, box: Sequence[int]) -> Image:
     if crop.size == 0:
         x, y, width, height = (int(value) for value in box)
         raise InputError(
-            f"box x={x} y={y} w={width} h={height} lies outside the image of "
+            f"box x={x} y={y} w={width} h={height} is outside the image of "
             f"{image.shape[1]} x {image.shape[0]} pixels"
         )
     return np.ascontiguousarray(crop)
