@@ -17,11 +17,11 @@ from resight import KXQDA
 from resight.datasets.synthetic import draw_cameras
 from resight.descriptors import descriptor
 from resight.gallery.index import ExactIndex
+from resight.learners._kernel_pencil import KernelPencil
 from resight.learners._landmark_pencil import LandmarkPencil
 from resight.learners._landmark_sums import ChunkSums, pair_weights
 from resight.learners._landmarks import OVERSAMPLING
 from resight.learners._laplacian import CrossCameraPairs
-from resight.learners.kxqda import KernelPencil
 
 DESCRIPTORS = ("gog", "lomo-dagger")
 LANDMARKS = 1024
@@ -120,17 +120,19 @@ def _landmarks() -> tuple[float, float, float]:
     X = rng.normal(size=(ROWS // 16, FEATURES))[persons] + rng.normal(size=(ROWS, FEATURES))
     learner = KXQDA(landmarks=LANDMARKS)
     rows = np.arange(SIGHTINGS)
-    learner._place(X[rows], rows, LANDMARKS)
+    learner.place_landmarks(X[rows], rows, LANDMARKS)
     kernel = _best(lambda: learner._rows(X)) / (ROWS * SIGHTINGS * FEATURES)
     values = learner._rows(X)
     weights = pair_weights(persons, cameras)
 
     def sums() -> ChunkSums:
-        F = values @ learner.lift_ - learner.centre_
+        F = learner.nystrom_.features(values)
         return ChunkSums.of_rows(F, persons, cameras, weights)
 
     statistics = sums().finish(np.arange(6))
-    pencil = _best(lambda: LandmarkPencil(statistics, learner.centre_).solve(1e-2, "relative"))
+    pencil = _best(
+        lambda: LandmarkPencil(statistics, learner.nystrom_.centre).solve(1e-2, "relative")
+    )
     return kernel, _best(sums) / ROWS, pencil
 
 

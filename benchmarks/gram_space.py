@@ -23,8 +23,9 @@ from resight.experiments.runner import Plan, rank_directions
 from resight.experiments.tables import markdown_table
 from resight.kernels import Kernel
 from resight.learners._base import squared_euclidean
+from resight.learners._kernel_pencil import KernelPencil
 from resight.learners._laplacian import CrossCameraPairs
-from resight.learners.kxqda import KXQDA, KernelPencil
+from resight.learners.kxqda import KXQDA
 from resight.learners.normalizer import BlockNormalizer
 from resight.protocols import Protocol, Split
 from resight.tuning.gram import GramSpace

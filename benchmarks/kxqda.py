@@ -12,8 +12,8 @@ from benchmarks.machine import best_cpu_seconds, peak_doubles, product_of
 from benchmarks.plain import algorithm_1
 from resight import KXQDA
 from resight.kernels import Kernel
+from resight.learners._kernel_pencil import KernelPencil
 from resight.learners._laplacian import CrossCameraPairs
-from resight.learners.kxqda import KernelPencil
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]

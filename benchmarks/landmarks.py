@@ -101,7 +101,7 @@ def _choose_landmarks(data: Data) -> Choice:
     for group in np.unique(job.groups):
         of = np.flatnonzero(job.groups == group)
         labels = job.persons[of], job.cameras[of], job.weights[of]
-        F = learner._features(data.X[of])
+        F = learner.landmark_features(data.X[of])
         parts.append(ChunkSums.of_rows(F, *labels).finish(job.camera_names))
     choice = job.finish(parts)
     if choice is None:
@@ -116,8 +116,8 @@ def _additions(data: Data) -> dict[str, float]:
     rows = landmark_rows(data.persons[early], data.cameras[early], LANDMARKS, 0)
     learner.fit(data.X[early], data.persons[early], data.cameras[early])
     whole = KXQDA(landmarks=LANDMARKS, reg=1e-3, reg_form="relative")
-    whole._place(data.X[early][rows], rows, LANDMARKS)
-    F = whole._features(data.X)
+    whole.place_landmarks(data.X[early][rows], rows, LANDMARKS)
+    F = whole.landmark_features(data.X)
     weights = pair_weights(data.persons, data.cameras)
     names = np.arange(CAMERAS)
     cuts = np.array_split(np.random.default_rng(0).permutation(len(F)), 4)
@@ -127,7 +127,7 @@ def _additions(data: Data) -> dict[str, float]:
     chunks = max(
         _gap(getattr(four, name), getattr(one, name)) for name in ("similar", "moments", "sums")
     )
-    whole._learn(one)
+    whole.learn_from(one)
     learner.add_people(data.X[~early], data.persons[~early], data.cameras[~early])
     whole.n_features_in_ = data.X.shape[1]
     D, expected = (m._distances(data.queries, data.gallery) for m in (learner, whole))

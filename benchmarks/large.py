@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from benchmarks.kxqda import draw_scene
 from benchmarks.machine import best_cpu_seconds, in_fresh_process, peak_gigabytes
+from resight.learners._kernel_pencil import KernelPencil
 from resight.learners._laplacian import CrossCameraPairs
-from resight.learners.kxqda import KernelPencil
 
 # 751 x 17 + 169 seen once = 12,936
 N_PERSONS, EACH, N_ONCE = 751, (9, 8), 169

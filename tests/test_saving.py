@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +16,8 @@ import resight
 from resight import KXQDA, XQDA
 from resight.errors import InputError, StoreError
 from resight.kernels import Kernel
-from resight.saving import MANIFEST, SCHEMA, SavableMixin, _decode, _encode, _manifest_digest
+from resight.models import files
+from resight.saving import MANIFEST, SCHEMA, SavableMixin, _manifest_digest, decode, encode
 
 
 def sightings():
@@ -95,9 +95,12 @@ def test_the_manifest_tells_what_it_is(learner, folder):
     ],
 )
 def test_values_are_encoded_without_loss(value):
+    def no_class(*_):
+        raise AssertionError
+
     tensors: dict[str, np.ndarray] = {}
-    text = json.dumps(_encode(value, "", tensors))
-    back = _decode(json.loads(text), tensors, Path())
+    text = json.dumps(encode(value, "", tensors))
+    back = decode(json.loads(text), tensors, no_class)
     if isinstance(value, np.ndarray):
         assert back.dtype == value.dtype
         np.testing.assert_array_equal(back, value)
@@ -149,7 +152,7 @@ def test_missing_files_are_refused(folder):
 @pytest.mark.parametrize(
     ("manifest", "message"),
     [
-        ({"schema": "resight.model/2"}, r"'resight.model/2', not 'resight.model/1'.*newer.*update"),
+        ({"schema": "resight.model/3"}, r"'resight.model/3', not 'resight.model/2'.*newer.*update"),
         ({"name": "another program"}, "not a model that resight"),
         ([1, 2], "not a model that resight"),
     ],
@@ -169,6 +172,81 @@ def test_loading_runs_no_code_of_the_file(folder):
     (folder / MANIFEST).write_text(text)
     with pytest.raises(StoreError, match="'Popen', which this resight does not know"):
         resight.load(folder)
+
+
+# Versions
+
+
+class Watch(SavableMixin):
+    """As an older resight had it."""
+
+    state_version = 1
+    learned = "rate_"
+
+    def __init__(self, maker="nobody"):
+        self.maker = maker
+
+
+class NewWatch(SavableMixin):
+    """The same class with an attribute renamed and a parameter more."""
+
+    state_version = 2
+    learned = "pace_"
+
+    def __init__(self, maker="nobody", jewels=17):
+        self.maker, self.jewels = maker, jewels
+
+    @classmethod
+    def migrate(cls, state, version):
+        return {"maker": state["maker"], "pace_": state["rate_"]} if version < 2 else state
+
+
+NewWatch.__name__ = "Watch"
+
+
+@pytest.fixture
+def watch(tmp_path, monkeypatch):
+    monkeypatch.setitem(files.CLASSES, "Watch", __name__)
+    old = Watch("Breguet")
+    old.rate_ = np.arange(3.0)
+    return old.save(tmp_path / "watch")
+
+
+def test_an_attribute_that_was_renamed_is_migrated(watch, tmp_path, monkeypatch):
+    assert resight.load(tmp_path / "watch").rate_.tolist() == [0.0, 1.0, 2.0]
+    monkeypatch.setattr(sys.modules[__name__], "Watch", NewWatch)
+    opened = resight.load(tmp_path / "watch")
+    assert type(opened) is NewWatch
+    assert (opened.maker, opened.jewels, opened.pace_.tolist()) == ("Breguet", 17, [0.0, 1.0, 2.0])
+    assert not hasattr(opened, "rate_")
+    opened.save(tmp_path / "watch")
+    manifest = json.loads((tmp_path / "watch" / MANIFEST).read_text())
+    assert (manifest["state"]["class"], manifest["state"]["version"]) == ("Watch", 2)
+    assert resight.load(tmp_path / "watch").pace_.tolist() == [0.0, 1.0, 2.0]
+
+
+def test_a_class_of_a_newer_version_is_refused(watch, tmp_path):
+    NewWatch().save(tmp_path / "watch")
+    with pytest.raises(StoreError, match=r"Watch of version 2.*up to 1\. Update resight, or fit"):
+        resight.load(tmp_path / "watch")
+
+
+def test_a_class_speaks_for_itself_not_for_those_made_of_it(tmp_path):
+    class Own(KXQDA):
+        """Adds what nobody declared."""
+
+    with pytest.raises(InputError, match="cannot save Own"):
+        Own().save(tmp_path / "model")
+
+
+def test_names_of_columns_come_back(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    X, persons, cameras = sightings()
+    frame = pandas.DataFrame(X, columns=[f"column {i}" for i in range(X.shape[1])])
+    learner = KXQDA().fit(frame, persons, cameras).save(tmp_path / "model")
+    loaded = resight.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.feature_names_in_, learner.feature_names_in_)
+    np.testing.assert_allclose(loaded.transform(frame), learner.transform(frame))
 
 
 # Saving
@@ -191,7 +269,7 @@ def test_a_folder_of_something_else_is_not_touched(learner, tmp_path):
 
 
 class Code(SavableMixin):
-    """Not in the list of classes."""
+    """Does not say what of it is saved."""
 
 
 @pytest.mark.parametrize("value", [lambda A, B: A @ B.T, Code(), {1: "number as key"}, {"a", "b"}])
@@ -211,7 +289,7 @@ from resight.learners.euclidean import Euclidean
 X = np.random.default_rng(0).normal(size=(20, 5))
 made = [Euclidean().fit(X, np.arange(20) % 4) for _ in range(2)]
 for learner, size in zip(made, (300_000, 100)):
-    learner.mark_ = np.full(size, size)
+    learner.persons_ = np.full(size, size)
 print("ready", flush=True)
 for learner in itertools.cycle(made):
     learner.save(sys.argv[1])
@@ -231,7 +309,7 @@ def test_a_killed_save_leaves_a_whole_model(tmp_path):
                 time.sleep(0.01)
             time.sleep(rng.uniform(0.02, 0.2))
             process.send_signal(signal.SIGKILL)
-        mark = resight.load(path).mark_
+        mark = resight.load(path).persons_
         assert len(mark) in (300_000, 100)
         assert (mark == len(mark)).all()
 
@@ -241,7 +319,7 @@ import resource, signal, sys, numpy as np, resight
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 learner = resight.load(sys.argv[1])
-learner.mark_ = np.ones(100_000)
+learner.persons_ = np.ones(100_000)
 try:
     learner.save(sys.argv[2])
 except OSError:

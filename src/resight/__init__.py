@@ -10,34 +10,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from resight._version import __version__
+from resight.registry import LEARNERS
 
 _HOME = {
-    "AutoKXQDA": "resight.tuning.auto",
     "BlockNormalizer": "resight.learners.normalizer",
-    "ITML": "resight.learners.itml",
-    "KISSME": "resight.learners.kissme",
-    "KXQDA": "resight.learners.kxqda",
-    "KernelKISSME": "resight.learners.kernel_kissme",
-    "KernelLFDA": "resight.learners.kernel_lfda",
-    "KernelMFA": "resight.learners.kernel_mfa",
-    "KernelNFST": "resight.learners.kernel_nfst",
-    "LFDA": "resight.learners.lfda",
-    "LMNN": "resight.learners.lmnn",
-    "MFA": "resight.learners.mfa",
-    "MLAPG": "resight.learners.mlapg",
-    "NFST": "resight.learners.nfst",
-    "XQDA": "resight.learners.xqda",
     "cluster": "resight.workers.executors",
-    "load": "resight.saving",
+    "load": "resight.models.files",
 }
+"""Public names besides the learners, which `resight.registry` lists, and where they live."""
 
-__all__ = ["__version__", *_HOME]
+
+def _homes() -> dict[str, str]:
+    return _HOME | {spec.class_name: spec.module for spec in LEARNERS.values()}
+
+
+__all__ = ["__version__", *_homes()]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    home = _homes().get(name)
+    if home is None:
         raise AttributeError(f"module 'resight' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+    return getattr(import_module(home), name)
 
 
 def __dir__() -> list[str]:
@@ -48,5 +42,5 @@ if TYPE_CHECKING:
     from resight.learners.kxqda import KXQDA as KXQDA
     from resight.learners.normalizer import BlockNormalizer as BlockNormalizer
     from resight.learners.xqda import XQDA as XQDA
-    from resight.saving import load as load
+    from resight.models.files import load as load
     from resight.workers.executors import cluster as cluster

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError, unknown_name
+from resight.saving import SavableMixin
 
 Floats = NDArray[np.float64]
 Rows = NDArray[Any]  # float32 or float64 descriptors, one sighting a row
@@ -21,7 +22,7 @@ _TERMS_AT_ONCE = 2**16  # terms of chi-square held at a time: two such arrays st
 _CHI2_FLOOR = 1e-10  # of the published chi-square code: keeps 0/0 at 0
 
 
-class Kernel:
+class Kernel(SavableMixin):
     """A kernel function with its bandwidth learned from the training rows.
 
     Parameters
@@ -45,6 +46,9 @@ class Kernel:
     sum (x-z)^2/(x+z): linear x.z; rbf exp(-gamma e^2); poly (gamma x.z + coef0)^degree;
     chi2 2 sum xz/(x+z); chi2-rbf exp(-gamma c); exp exp(-gamma e).
     """
+
+    state_version = 1
+    learned = "gamma_"
 
     def __init__(
         self,

@@ -1,16 +1,18 @@
 """Model files: a folder with safetensors and a JSON manifest, never pickle.
 
-Loading runs no code of the file: the manifest names classes from a fixed list, arrays come from
+Every class that may stand in a model file says what of it is saved, with a version. Arrays go to
 safetensors, everything else is plain JSON. Digests of both parts make damage visible. The name of
 the tensor file carries its digest, so that replacing the manifest switches to a new model at once.
+`resight.models.files` knows the classes and makes objects of what is read here.
 """
 
 from __future__ import annotations
 
 import json
-from importlib import import_module
+from collections.abc import Callable, Mapping
+from inspect import signature
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -18,37 +20,43 @@ from resight._files import atomic_folder, atomic_write, digest_of
 from resight._version import __version__
 from resight.errors import InputError, StoreError
 
-SCHEMA = "resight.model/1"
+SCHEMA = "resight.model/2"
+RAW_SCHEMA = "resight.model/1"  # of resight 0.1: all attributes as they were, state of version 0
 MANIFEST = "manifest.json"
-
-# Where each class that may stand in a model file lives.
-_CLASSES = {
-    "AutoKXQDA": "resight.tuning.auto",
-    "BlockNormalizer": "resight.learners.normalizer",
-    "Calibration": "resight.evaluation.calibration",
-    "Euclidean": "resight.learners.euclidean",
-    "ITML": "resight.learners.itml",
-    "KISSME": "resight.learners.kissme",
-    "KXQDA": "resight.learners.kxqda",
-    "Kernel": "resight.kernels",
-    "KernelKISSME": "resight.learners.kernel_kissme",
-    "KernelLFDA": "resight.learners.kernel_lfda",
-    "KernelMFA": "resight.learners.kernel_mfa",
-    "KernelNFST": "resight.learners.kernel_nfst",
-    "LFDA": "resight.learners.lfda",
-    "LMNN": "resight.learners.lmnn",
-    "MFA": "resight.learners.mfa",
-    "MLAPG": "resight.learners.mlapg",
-    "Model": "resight.models.model",
-    "NFST": "resight.learners.nfst",
-    "XQDA": "resight.learners.xqda",
-}
 
 Self = TypeVar("Self", bound="SavableMixin")
 
 
 class SavableMixin:
-    """Gives a class `save`; `resight.load` gives the object back."""
+    """A class whose objects can be saved; `resight.load` gives them back.
+
+    What is saved are the constructor's parameters, kept as attributes of the same names, and the
+    attributes that the class and its bases list in `learned`. A class that changes either raises
+    its `state_version` and teaches `migrate` to read what the versions before it wrote.
+    """
+
+    state_version: ClassVar[int]  # stated by every class itself, not inherited
+    learned: ClassVar[str] = ""  # names of attributes besides the constructor's parameters
+
+    @classmethod
+    def migrate(cls, state: dict[str, Any], version: int) -> dict[str, Any]:
+        """Turn the state that an older version wrote (0: resight 0.1) into that of this version."""
+        return state
+
+    @classmethod
+    def from_state(cls: type[Self], state: dict[str, Any]) -> Self:
+        """Make an object of what was saved of it."""
+        parameters = signature(cls).parameters
+        made = cls(**{name: value for name, value in state.items() if name in parameters})
+        for name in state.keys() - parameters.keys():
+            setattr(made, name, state[name])
+        return made
+
+    @classmethod
+    def state_names(cls) -> list[str]:
+        """Names of everything that may be saved."""
+        learned = [name for one in cls.__mro__ for name in vars(one).get("learned", "").split()]
+        return [*signature(cls).parameters, *learned]
 
     def save(self: Self, path: str | Path) -> Self:
         """Write this object as a model folder, atomically: an old one stays until the end."""
@@ -59,7 +67,7 @@ class SavableMixin:
                 "another path"
             )
         tensors: dict[str, np.ndarray] = {}
-        state = _encode(self, "", tensors)
+        state = encode(self, "", tensors)
         data = _tensors_to_bytes(tensors)
         manifest = {
             "schema": SCHEMA,
@@ -76,15 +84,20 @@ class SavableMixin:
         return self
 
 
-def load(path: str | Path) -> Any:
-    """Load a model folder written by ``save``.
+def _write(folder: Path, manifest: dict[str, Any], data: bytes) -> None:
+    """Write tensors, then the manifest, whose arrival makes the model; then clear old tensors."""
+    current = _tensors_name(manifest)
+    with atomic_write(folder / current) as stream:
+        stream.write(data)
+    with atomic_write(folder / MANIFEST) as stream:
+        stream.write(_manifest_bytes(manifest))
+    for file in folder.glob("tensors-*.safetensors"):
+        if file.name != current:
+            file.unlink()
 
-    Raises
-    ------
-    StoreError
-        If the folder is missing, not a model, damaged, or written by a newer format.
-    """
-    folder = Path(path)
+
+def read(folder: Path) -> tuple[Any, dict[str, np.ndarray]]:
+    """Return the state and the arrays of a model folder, unless they are damaged."""
     manifest = _read_manifest(folder)
     file = folder / _tensors_name(manifest)
     try:
@@ -97,19 +110,7 @@ def load(path: str | Path) -> Any:
         raise StoreError(f"model {folder}: {file.name} is damaged (its digest differs); fit again")
     from safetensors.numpy import load as tensors_from_bytes
 
-    return _decode(manifest["state"], tensors_from_bytes(data), folder)
-
-
-def _write(folder: Path, manifest: dict[str, Any], data: bytes) -> None:
-    """Write tensors, then the manifest, whose arrival makes the model; then clear old tensors."""
-    current = _tensors_name(manifest)
-    with atomic_write(folder / current) as stream:
-        stream.write(data)
-    with atomic_write(folder / MANIFEST) as stream:
-        stream.write(_manifest_bytes(manifest))
-    for file in folder.glob("tensors-*.safetensors"):
-        if file.name != current:
-            file.unlink()
+    return manifest["state"], tensors_from_bytes(data)
 
 
 def _tensors_name(manifest: dict[str, Any]) -> str:
@@ -125,7 +126,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise StoreError(f"model {folder}: {MANIFEST} is damaged; fit again") from error
     schema = manifest.get("schema") if isinstance(manifest, dict) else None
-    if schema != SCHEMA:
+    if schema not in (SCHEMA, RAW_SCHEMA):
         raise StoreError(
             f"{folder} is not a model that resight {__version__} reads: its {MANIFEST} has format "
             f"{schema!r}, not {SCHEMA!r}. If a newer resight wrote it, update; else fit again"
@@ -151,7 +152,7 @@ def _tensors_to_bytes(tensors: dict[str, np.ndarray]) -> bytes:
     return bytes(tensors_to_bytes({k: np.ascontiguousarray(v) for k, v in tensors.items()}))
 
 
-def _encode(value: Any, key: str, tensors: dict[str, np.ndarray]) -> Any:
+def encode(value: Any, key: str, tensors: dict[str, np.ndarray]) -> Any:
     """Turn a value into JSON; arrays go to `tensors` under their path."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
@@ -162,17 +163,18 @@ def _encode(value: Any, key: str, tensors: dict[str, np.ndarray]) -> Any:
     if isinstance(value, np.ndarray):
         return _encode_array(value, key, tensors)
     if isinstance(value, (list, tuple)):
-        items = [_encode(item, f"{key}.{i}", tensors) for i, item in enumerate(value)]
+        items = [encode(item, f"{key}.{i}", tensors) for i, item in enumerate(value)]
         return {"tuple" if isinstance(value, tuple) else "list": items}
     if isinstance(value, dict) and all(isinstance(k, str) for k in value):
-        return {"dict": {k: _encode(v, f"{key}.{k}", tensors) for k, v in value.items()}}
-    name = type(value).__name__
-    if name in _CLASSES and _CLASSES[name] == type(value).__module__:
-        state = {k: _encode(v, f"{key}.{k}", tensors) for k, v in vars(value).items()}
-        return {"class": name, "state": state}
+        return {"dict": {k: encode(v, f"{key}.{k}", tensors) for k, v in value.items()}}
+    kind = type(value)
+    if isinstance(value, SavableMixin) and "state_version" in vars(kind):
+        names = [name for name in kind.state_names() if hasattr(value, name)]
+        state = {name: encode(getattr(value, name), f"{key}.{name}", tensors) for name in names}
+        return {"class": kind.__name__, "version": kind.state_version, "state": state}
     raise InputError(
-        f"cannot save {key.lstrip('.') or name}: a {name} is code, not data. A learner with a "
-        "function as kernel must be saved with kernel='precomputed' instead"
+        f"cannot save {key.lstrip('.') or kind.__name__}: a {kind.__name__} is code, not data. A "
+        "learner with a function as kernel must be saved with kernel='precomputed' instead"
     )
 
 
@@ -186,7 +188,16 @@ def _encode_array(array: np.ndarray, key: str, tensors: dict[str, np.ndarray]) -
     raise InputError(f"cannot save {key}: arrays of {array.dtype} are not supported as labels")
 
 
-def _decode(value: Any, tensors: dict[str, np.ndarray], folder: Path) -> Any:
+Restore = Callable[[str, int, dict[str, Any]], Any]
+"""Makes an object of the name of its class, its version and its state."""
+
+
+def decode(value: Any, tensors: dict[str, np.ndarray], restore: Restore) -> Any:
+    """Undo `encode`."""
+
+    def each(items: Mapping[str, Any]) -> dict[str, Any]:
+        return {k: decode(v, tensors, restore) for k, v in items.items()}
+
     if not isinstance(value, dict):
         return value
     if "float" in value:
@@ -196,15 +207,9 @@ def _decode(value: Any, tensors: dict[str, np.ndarray], folder: Path) -> Any:
     if "labels" in value:
         return np.array(value["labels"], dtype=value["dtype"])
     if "list" in value:
-        return [_decode(item, tensors, folder) for item in value["list"]]
+        return [decode(item, tensors, restore) for item in value["list"]]
     if "tuple" in value:
-        return tuple(_decode(item, tensors, folder) for item in value["tuple"])
+        return tuple(decode(item, tensors, restore) for item in value["tuple"])
     if "dict" in value:
-        return {k: _decode(v, tensors, folder) for k, v in value["dict"].items()}
-    name = value.get("class")
-    if name not in _CLASSES:
-        raise StoreError(f"model {folder} holds a {name!r}, which this resight does not know")
-    cls = getattr(import_module(_CLASSES[name]), name)
-    restored = cls.__new__(cls)
-    restored.__dict__.update({k: _decode(v, tensors, folder) for k, v in value["state"].items()})
-    return restored
+        return each(value["dict"])
+    return restore(value["class"], value.get("version", 0), each(value["state"]))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from resight.datasets import Sightings
+from resight.datasets.sightings import seen_by_two
 from resight.errors import InputError
 
 
@@ -71,3 +72,11 @@ def test_columns_of_different_lengths_are_refused() -> None:
 def test_unknown_roles_are_refused() -> None:
     with pytest.raises(InputError, match="unknown role 'probe'; allowed: train, query"):
         _three(roles=np.array(["probe", "", ""]))
+
+
+@pytest.mark.parametrize("kind", [str, object])
+def test_people_are_counted_by_the_cameras_that_saw_them(kind: type) -> None:
+    persons = np.array(["c", "a", "b", "a", "b", "c", "d"]).astype(kind)
+    cameras = np.array([1, 2, 1, 1, 1, 2, 2])
+    assert seen_by_two(persons, cameras).tolist() == ["a", "c"]
+    assert len(seen_by_two(persons[:0], cameras[:0])) == 0

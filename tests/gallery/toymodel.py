@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from resight import saving
+from resight.models import files
 from resight.saving import SavableMixin
 
-saving._CLASSES["StripeModel"] = __name__
+files.CLASSES["StripeModel"] = __name__
 
 
 class Stripes:
@@ -30,10 +30,12 @@ class Stripes:
 class StripeModel(SavableMixin):
     """Stripes multiplied by a seeded matrix (48, width)."""
 
+    state_version = 1
     descriptor_fingerprint = Stripes.fingerprint
 
     def __init__(self, seed: int = 0, width: int = 8) -> None:
         self.seed = seed
+        self.width = width
         self.matrix = np.random.default_rng(seed).normal(size=(48, width))
 
     @property
@@ -55,7 +57,7 @@ class StripeModel(SavableMixin):
         return np.exp(-np.asarray(distances))
 
 
-saving._CLASSES["CountedModel"] = __name__
+files.CLASSES["CountedModel"] = __name__
 
 
 class CountedStripes(Stripes):
@@ -75,6 +77,8 @@ class CountedStripes(Stripes):
 
 class CountedModel(StripeModel):
     """Writes down what it describes and embeds, one letter for each row."""
+
+    state_version = 1
 
     def __init__(self, log: str, seconds: float = 0.0, seed: int = 0, width: int = 8) -> None:
         super().__init__(seed, width)

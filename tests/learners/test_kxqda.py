@@ -10,8 +10,8 @@ from scipy.linalg import eigh
 
 from resight import KXQDA, XQDA
 from resight.errors import InputError
+from resight.learners._kernel_pencil import KernelPencil
 from resight.learners._laplacian import CrossCameraPairs
-from resight.learners.kxqda import KernelPencil
 
 
 @pytest.mark.parametrize("solver", ["auto", "dense"])

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from resight import AutoKXQDA
 from resight.datasets.synthetic import draw_cameras
 from resight.errors import InputError
 from resight.features.store import FeatureStore
@@ -20,7 +21,7 @@ def drawn(tmp_path_factory):
 def test_what_is_chosen_is_fitted_on_the_features_it_was_chosen_for(drawn):
     sightings, store = drawn
     options = {"n_repeats": 1}
-    chosen = choose_learner(sightings, store, "whos-star", options)
+    chosen = choose_learner(AutoKXQDA(**options), sightings, store, "whos-star")
     assert len(chosen.candidates) >= 30
     assert chosen.mirror == (chosen.learner.setting["variant"] == "mirror")
     model = fit_model(sightings, store, "whos-star", "auto", options, calibrate=False).model
@@ -33,11 +34,11 @@ def test_what_is_chosen_is_fitted_on_the_features_it_was_chosen_for(drawn):
 
 def test_mirror_images_alone_can_be_asked_for(drawn):
     sightings, store = drawn
-    chosen = choose_learner(sightings, store, "whos-star", {"n_repeats": 1}, mirror=True)
+    chosen = choose_learner(AutoKXQDA(n_repeats=1), sightings, store, "whos-star", mirror=True)
     assert chosen.mirror
     assert {row["stage"] for row in chosen.candidates} == {"kernel", "members"}
 
 
 def test_what_is_found_out_here_cannot_be_given(drawn):
     with pytest.raises(InputError, match="found out here"):
-        choose_learner(*drawn, "whos-star", {"blocks": [[3]]})
+        choose_learner(AutoKXQDA(blocks=[[3]]), *drawn, "whos-star")

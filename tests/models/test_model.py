@@ -9,7 +9,7 @@ import resight
 from resight import KXQDA, XQDA, BlockNormalizer
 from resight.descriptors import descriptor
 from resight.errors import InputError
-from resight.learners import _landmark_fit
+from resight.learners import kxqda
 from resight.learners.euclidean import Euclidean
 from resight.models.calibrating import add_calibration
 from resight.models.model import Model, blocks_of
@@ -115,7 +115,7 @@ def test_people_added_to_a_saved_model_count_as_if_fitted_at_once(tmp_path, monk
     # The first people's rows come first, so their landmarks are the same rows of the whole.
     rows = first.normalizer.transform(np.concatenate([X[early], X[~early]]))
     labels = [np.concatenate([names[early], names[~early]]) for names in (persons, cameras)]
-    monkeypatch.setattr(_landmark_fit, "landmark_rows", lambda *_: first.learner.landmarks_)
+    monkeypatch.setattr(kxqda, "landmark_rows", lambda *_: first.learner.landmarks_)
     at_once = KXQDA(**first.learner.get_params()).fit(rows, *labels)
     expected = at_once.distances(rows[:40], rows[40:])
     found = model.learner.distances(rows[:40], rows[40:])

@@ -6,7 +6,7 @@ from importlib.resources import files
 import pytest
 
 from resight.errors import InputError
-from resight.learners.registry import LEARNERS
+from resight.registry import LEARNERS
 from resight.reproduce.page import page_of
 from resight.reproduce.paper import paper_tables, select_tables
 from resight.tuning.candidates import AUTO_POOL

@@ -3,8 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from resight import KXQDA, BlockNormalizer
 from resight.errors import InputError
-from resight.tuning.candidates import CV, CV_FOLDS, Candidate
+from resight.tuning.candidates import CV, CV_FOLDS, Candidate, PolynomialCandidate
 from resight.tuning.cross_validation import choose, held_out_map, person_folds
 from resight.tuning.gram import GramSpace
 
@@ -61,6 +62,24 @@ def test_only_training_rows_are_looked_at(data):
         gram[:, outside] = np.nan
     blind = choose(space, rows, persons[rows], cameras[rows], CV[:4], 3)
     np.testing.assert_array_equal(blind.scores, honest.scores)
+
+
+def test_polynomials_of_different_degrees_are_different_candidates(data):
+    X, persons, cameras = data
+    space, rows = GramSpace([X], precision="float64"), np.arange(len(X))
+    square = Candidate("poly", 1.0, "kernel", 1e-2)
+    cubic = PolynomialCandidate("poly", 1.0, "kernel", 1e-2)
+    together = choose(space, rows, persons, cameras, (square, cubic), 3)
+    alone = choose(space, rows, persons, cameras, (cubic,), 3)
+    assert not np.array_equal(together.scores[0], together.scores[1])
+    np.testing.assert_array_equal(together.scores[1], alone.scores[0])
+    learn, held = person_folds(persons, cameras, 3)[0]
+    normalizer = BlockNormalizer().fit(X[learn])
+    learner = KXQDA(**cubic.params())
+    learner.fit(normalizer.transform(X[learn]), persons[learn], cameras[learn])
+    Z = normalizer.transform(X[held])
+    own = held_out_map(learner.distances(Z, Z), persons[held], cameras[held])
+    assert alone.scores[0, 0] == pytest.approx(own)
 
 
 def test_the_better_setting_is_chosen(data):

@@ -5,7 +5,7 @@ import pytest
 
 from resight.errors import InputError
 from resight.learners.normalizer import BlockNormalizer
-from resight.learners.registry import LEARNERS, learner_spec
+from resight.registry import LEARNERS, learner_spec
 from resight.tuning.gram import GramSpace, fit_in_gram_space
 
 BLOCKS = (30, 50)

@@ -7,6 +7,7 @@ import pytest
 
 from resight import KXQDA
 from resight.errors import InputError
+from resight.learners._landmark_fit import add_up
 from resight.learners._landmark_sums import ChunkSums, pair_weights
 from resight.learners._landmarks import landmark_rows
 from resight.tuning.candidates import CV, Candidate
@@ -59,8 +60,8 @@ def test_scores_are_those_of_models_fitted_without_the_held_out_people(data):
     groups = held_out_groups(persons, cameras, 3, most=6)
     learner = KXQDA(landmarks=40)
     rows = landmark_rows(persons, cameras, 40, 0)
-    learner._place(X[rows], rows, 40)
-    F = learner._features(X)
+    learner.place_landmarks(X[rows], rows, 40)
+    F = learner.landmark_features(X)
     parts, held = [], []
     for group in range(4):
         of = groups == group
@@ -71,20 +72,20 @@ def test_scores_are_those_of_models_fitted_without_the_held_out_people(data):
     candidates = [
         Candidate("rbf", 1.0, form, reg) for form, reg in (("kernel", 1e-2), ("relative", 1e-2))
     ]
-    choice = choose_regulariser(parts, held[:3], learner.centre_, candidates)
+    choice = choose_regulariser(parts, held[:3], learner.nystrom_.centre, candidates)
     assert choice.best in candidates
     for index, candidate in enumerate(candidates):
         for fold in range(3):
             learn, test = groups != fold, groups == fold
             alone = KXQDA(landmarks=40, reg=candidate.reg, reg_form=candidate.reg_form)
-            alone._place(X[rows], rows, 40)  # the same landmarks, whoever is held out
-            sums = alone._add_up(
-                X[learn],
+            alone.place_landmarks(X[rows], rows, 40)  # the same landmarks, whoever is held out
+            sums = add_up(
+                lambda part, rows=X[learn], by=alone: by.landmark_features(rows[part]),
                 persons[learn],
                 cameras[learn],
                 pair_weights(persons[learn], cameras[learn]),
             )
-            alone._learn(sums.finish(np.array(["a", "b"])))
+            alone.learn_from(sums.finish(np.array(["a", "b"])))
             E = alone._embed(X[test])
             D = ((E[:, None] - E[None]) ** 2).sum(axis=-1)
             expected = held_out_map(D, persons[test], cameras[test])

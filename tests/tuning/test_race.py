@@ -7,7 +7,6 @@ from resight.errors import InputError
 from resight.tuning.candidates import (
     AUTO_CANDIDATES,
     AUTO_FUSIONS,
-    AUTO_MEMBERS,
     AUTO_MIRROR,
     AUTO_POOL,
     CV,
@@ -46,7 +45,6 @@ def test_what_may_be_chosen_is_what_was_announced():
     assert AUTO_POOL == ("gog", "lomo", "lomo-dagger", "whos-dagger")
     assert AUTO_MIRROR == (False, True)
     assert AUTO_FUSIONS == ("concatenate", "kernel-mean", "distance-sum")
-    assert AUTO_MEMBERS == ("kxqda", "xqda", "knfst")
     assert set(CV) < set(AUTO_CANDIDATES)
     assert len(set(AUTO_CANDIDATES)) == len(AUTO_CANDIDATES) == 29
 

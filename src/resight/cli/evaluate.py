@@ -191,7 +191,7 @@ def _sizes(words: str | None) -> list[int] | None:
 
 
 def _params(words: list[str]) -> dict[str, dict[str, Any]]:
-    from resight.learners.registry import parse_params
+    from resight.registry import parse_params
 
     params: dict[str, dict[str, Any]] = {}
     for name, value in parse_params(words).items():

@@ -60,9 +60,9 @@ def fit(
     """
     from resight import datasets, load
     from resight.features.store import FeatureStore
-    from resight.learners.registry import parse_params
     from resight.models.adding_people import add_people
     from resight.models.fitting import fit_model
+    from resight.registry import parse_params
     from resight.workers import executors
 
     if jobs is not None and cluster is not None:

@@ -41,7 +41,7 @@ def create(
 ) -> None:
     """Make an empty gallery that searches with a model."""
     from resight.gallery import Gallery
-    from resight.saving import load
+    from resight.models.files import load
 
     gallery = Gallery.create(place, load(model), retention_days=retention)
     if json:
@@ -187,7 +187,7 @@ def rebuild(place: _Place, model: _Model) -> None:
     """
     from resight._progress import progress
     from resight.gallery import Gallery
-    from resight.saving import load
+    from resight.models.files import load
 
     gallery = Gallery.open(place)
     with progress("embedding", 100) as advance:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
-from resight.datasets import cuhk01, grid, market1501, prid450s, prid2011, viper
 from resight.datasets._dataset import Dataset
 from resight.datasets._walk import images_below, require_folder
 from resight.datasets.fingerprint import fingerprint
@@ -13,9 +13,9 @@ from resight.datasets.sightings import Sightings
 from resight.datasets.table import read_table, write_table
 from resight.errors import InputError, unknown_name
 
+_PUBLISHED = ("cuhk01", "grid", "market1501", "prid450s", "prid2011", "viper")  # one module each
 DATASETS: dict[str, Dataset] = {
-    module.DATASET.name: module.DATASET
-    for module in (cuhk01, grid, market1501, prid450s, prid2011, viper)
+    name: import_module(f"resight.datasets.{name}").DATASET for name in _PUBLISHED
 }
 
 __all__ = [

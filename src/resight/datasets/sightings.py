@@ -95,3 +95,11 @@ class Sightings:
         parts: dict[str, Any] = {column: getattr(self, column)[chosen] for column in columns}
         parts["boxes"] = None if self.boxes is None else self.boxes[chosen]
         return replace(self, **parts)
+
+
+def seen_by_two(persons: NDArray[Any], cameras: NDArray[Any]) -> NDArray[Any]:
+    """Return the people that at least two cameras have seen, sorted: others make no pair."""
+    people, who = np.unique(persons, return_inverse=True)
+    where = np.unique(cameras, return_inverse=True)[1]
+    cells = np.unique(np.stack([who, where], axis=1), axis=0)
+    return people[np.bincount(cells[:, 0], minlength=len(people)) > 1]

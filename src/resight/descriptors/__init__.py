@@ -6,9 +6,10 @@ over many images or paths, loaded on first use because scikit-learn is slow to i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from resight.descriptors.gog import gog
 from resight.descriptors.lomo import lomo
@@ -21,27 +22,37 @@ if TYPE_CHECKING:
     from resight.descriptors.transformers import LOMO as LOMO
     from resight.descriptors.transformers import WHOS as WHOS
 
-__all__ = ["DESCRIPTORS", "GOG", "LOMO", "WHOS", "descriptor", "gog", "lomo", "whos"]
+__all__ = [
+    "DESCRIPTORS",
+    "GOG",
+    "LOMO",
+    "WHOS",
+    "DescriptorSpec",
+    "descriptor",
+    "gog",
+    "lomo",
+    "whos",
+]
 
-_TRANSFORMERS = ("GOG", "LOMO", "WHOS")
+_PUBLISHED = "resight.descriptors.transformers"
 
 
-def _factory(transformer: str, **fixed: Any) -> Callable[..., Descriptor]:
-    def make(*, mirror: bool = False) -> Descriptor:
-        module = import_module("resight.descriptors.transformers")
-        return getattr(module, transformer)(mirror=mirror, **fixed)
+class DescriptorSpec(NamedTuple):
+    """Where the transformer of a named descriptor lives, and its parameters."""
 
-    return make
+    module: str
+    class_name: str
+    params: Mapping[str, Any] = MappingProxyType({})
 
 
-# Names on the command line and in configuration files, and what makes the transformer.
-DESCRIPTORS: dict[str, Callable[..., Descriptor]] = {
-    "lomo": _factory("LOMO"),
-    "lomo-dagger": _factory("LOMO", retinex=False),
-    "gog": _factory("GOG"),
-    "whos-star": _factory("WHOS", variant="star"),
-    "whos-dagger": _factory("WHOS", variant="dagger"),
+DESCRIPTORS: dict[str, DescriptorSpec] = {
+    "lomo": DescriptorSpec(_PUBLISHED, "LOMO"),
+    "lomo-dagger": DescriptorSpec(_PUBLISHED, "LOMO", {"retinex": False}),
+    "gog": DescriptorSpec(_PUBLISHED, "GOG"),
+    "whos-star": DescriptorSpec(_PUBLISHED, "WHOS", {"variant": "star"}),
+    "whos-dagger": DescriptorSpec(_PUBLISHED, "WHOS", {"variant": "dagger"}),
 }
+"""One line for each name on the command line and in configuration files."""
 
 
 def descriptor(name: str, mirror: bool = False) -> Descriptor:
@@ -60,10 +71,13 @@ def descriptor(name: str, mirror: bool = False) -> Descriptor:
     """
     if name not in DESCRIPTORS:
         raise unknown_name("descriptor", str(name), DESCRIPTORS)
-    return DESCRIPTORS[name](mirror=mirror)
+    module, class_name, params = DESCRIPTORS[name]
+    made: Descriptor = getattr(import_module(module), class_name)(mirror=mirror, **params)
+    return made
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _TRANSFORMERS:
+    homes = {spec.class_name: spec.module for spec in DESCRIPTORS.values()}
+    if name not in homes:
         raise AttributeError(f"module 'resight.descriptors' has no attribute {name!r}")
-    return getattr(import_module("resight.descriptors.transformers"), name)
+    return getattr(import_module(homes[name]), name)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +24,7 @@ from scipy.optimize import brentq, minimize
 from scipy.special import expit, gammainc, gammaln, logsumexp
 
 from resight.errors import InputError
+from resight.saving import SavableMixin
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -49,7 +51,7 @@ class HeldOut:
 
 
 @dataclass
-class Calibration:
+class Calibration(SavableMixin):
     """What distances of one model mean.
 
     Attributes
@@ -68,6 +70,8 @@ class Calibration:
     n_people : int
         People it was learned from.
     """
+
+    state_version: ClassVar[int] = 1
 
     pair: tuple[float, float]
     choice: tuple[float, float, float]

@@ -1,15 +1,13 @@
-"""The outcome of ranking as one object: counted, listed, saved and restored, never changed."""
+"""The outcome of ranking as one object: counted and listed, never changed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from resight.errors import InputError
 from resight.evaluation.ranking import answers, rank
 
 COLUMNS = ("person", "first_rank", "ap", "inp", "candidates", "hits", "top", "top_distances")
@@ -58,7 +56,6 @@ class RankingResult:
             values = np.array(getattr(self, field.name))
             values.flags.writeable = False
             object.__setattr__(self, field.name, values)
-        _check(self)
 
     @classmethod
     def from_distances(
@@ -125,16 +122,12 @@ class RankingResult:
         """Mean over queries of `inverse_negative_penalties`."""
         return float(self.inverse_negative_penalties.mean())
 
-    def worst_queries(self) -> NDArray[np.intp]:
-        """Order the queries from the latest first hit to the earliest."""
-        return np.argsort(-self.first_ranks, kind="stable")
-
     @property
     def _n_hits(self) -> NDArray[np.intp]:
         return np.diff(self.offsets)
 
     def to_rows(self) -> list[dict[str, str]]:
-        """One row of text for each query (`COLUMNS`), from which `from_rows` restores all."""
+        """One row of text for each query (`COLUMNS`)."""
         first, ap, inp = self.first_ranks, self.average_precisions, self.inverse_negative_penalties
         rows = []
         for i, person in enumerate(self.persons):
@@ -152,59 +145,6 @@ class RankingResult:
             rows.append(dict(zip(COLUMNS, values, strict=True)))
         return rows
 
-    @classmethod
-    def from_rows(cls, rows: Iterable[Mapping[str, str]]) -> RankingResult:
-        """Restore a result from rows that `to_rows` made; further columns are ignored."""
-        given = list(rows)
-        missing = [name for name in COLUMNS if given and name not in given[0]]
-        if not given or missing:
-            raise InputError(
-                f"no rows, or columns missing: {', '.join(missing) or 'all'}; a ranking needs "
-                f"the columns {', '.join(COLUMNS)}, as resight writes them to rankings.csv"
-            )
-        try:
-            hits = [np.array(row["hits"].split(), np.intp) for row in given]
-            top = [np.array(row["top"].split(), np.intp) for row in given]
-            distances = [np.array(row["top_distances"].split(), float) for row in given]
-            candidates = np.array([row["candidates"] for row in given]).astype(np.intp)
-        except ValueError as error:
-            raise InputError(f"a row of the ranking holds what is no number: {error}") from error
-        depth = max(map(len, top + distances))
-        return cls(
-            np.array([row["person"] for row in given]),
-            np.concatenate(hits),
-            np.concatenate([[0], np.cumsum([len(part) for part in hits])]),
-            candidates,
-            np.array([np.pad(p, (0, depth - len(p)), constant_values=-1) for p in top]),
-            np.array([np.pad(p, (0, depth - len(p)), constant_values=np.nan) for p in distances]),
-        )
-
 
 def _join(values: NDArray[Any]) -> str:
-    return " ".join(repr(value) for value in values.tolist())  # repr of a float restores it exactly
-
-
-def _check(result: RankingResult) -> None:
-    """Refuse parts that cannot come from a ranking, such as a file edited by hand."""
-    n, offsets, hits = len(result.persons), result.offsets, result.hits
-    problems = {
-        "there is no query": n == 0,
-        "offsets do not describe the hits": offsets.shape != (n + 1,)
-        or offsets[0] != 0
-        or offsets[-1] != len(hits)
-        or bool(np.any(np.diff(offsets) < 1)),
-        "top does not fit its distances": result.top.shape != result.top_distances.shape
-        or result.top.shape[:1] != (n,)
-        or bool(np.any((result.top < 0) != np.isnan(result.top_distances))),
-        "candidates are not one for each query": result.n_candidates.shape != (n,),
-    }
-    wrong = [problem for problem, present in problems.items() if present]
-    if not wrong:
-        owner = np.repeat(np.arange(n), np.diff(offsets))
-        rises = np.diff(hits) > 0
-        if np.any(hits < 1) or np.any(hits > result.n_candidates[owner]):
-            wrong.append("a hit lies outside the ranked list")
-        if not np.all(rises | (np.diff(owner) > 0)):
-            wrong.append("the hits of a query are not in ascending order")
-    if wrong:
-        raise InputError(f"this is no valid ranking: {'; '.join(wrong)}")
+    return " ".join(repr(value) for value in values.tolist())  # repr tells a float exactly

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from resight.errors import InputError, unknown_name
 from resight.experiments.runner import RERANKERS, Plan
-from resight.learners.registry import learner_spec
+from resight.registry import learner_spec
 from resight.tuning.candidates import CV, CV_FOLDS
 
 if sys.version_info >= (3, 11):

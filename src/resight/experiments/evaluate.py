@@ -16,8 +16,8 @@ from resight.experiments.results import Run, document
 from resight.experiments.runner import Plan, Trial, run
 from resight.features.rows import FeatureRows
 from resight.features.store import Failure, Features, FeatureStore
-from resight.learners.registry import AUTO
 from resight.protocols import Protocol, for_dataset, from_file
+from resight.registry import AUTO
 from resight.tuning.gram import GramSpace, Rows, gram_space
 from resight.workers.executors import Executor
 

@@ -17,8 +17,8 @@ from resight.experiments.evaluate import Evaluation
 from resight.experiments.results import Run
 from resight.explanation.explainer import N_PAIRS, Explainer
 from resight.features.store import FeatureStore
-from resight.learners.registry import AUTO, ITERATIVE
 from resight.models.model import Model
+from resight.registry import AUTO
 
 SCHEMA = "resight.explanations/1"
 FILE = "explanations.json"
@@ -70,7 +70,8 @@ def save_explanations(folder: Path, told: dict[str, Any] | None) -> None:
 
 
 def _can_be_fitted_again(run: Run) -> bool:
-    return run.plan.rerank is None and run.plan.learner not in (AUTO, *ITERATIVE)
+    plan = run.plan
+    return plan.rerank is None and plan.learner != AUTO and not plan.spec.effort
 
 
 def _some(rows: Rows) -> Rows:

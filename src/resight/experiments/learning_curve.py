@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from resight._files import digest_of
 from resight._progress import progress
-from resight.datasets.sightings import Sightings
+from resight.datasets.sightings import Sightings, seen_by_two
 from resight.errors import InputError
 from resight.experiments.results import percent_summary
 from resight.experiments.runner import RANKS, Plan, Trial, rank_directions
@@ -119,11 +119,8 @@ def curve_table(curve: dict[str, Any]) -> str:
 
 def _people(sightings: Sightings, rows: Rows) -> list[str]:
     """People of some rows that two cameras have seen."""
-    persons, cameras = sightings.persons[rows], sightings.cameras[rows]
-    seen = np.unique(np.stack([persons, cameras]), axis=1)[0]
-    names, counts = np.unique(seen, return_counts=True)
-    several: list[str] = names[counts > 1].tolist()
-    return several
+    people: list[str] = seen_by_two(sightings.persons[rows], sightings.cameras[rows]).tolist()
+    return people
 
 
 def _of_split(

@@ -27,10 +27,10 @@ from resight.features.rows import FeatureRows
 from resight.kernels import NON_NEGATIVE
 from resight.learners._base import squared_euclidean
 from resight.learners.kxqda import KXQDA
-from resight.learners.registry import AUTO
 from resight.models.landmark_fitting import LandmarkJob, fit_landmark_model
 from resight.models.model import Model
 from resight.protocols import Protocol, Split
+from resight.registry import AUTO
 from resight.tuning.cross_validation import Choice, choose
 from resight.tuning.gram import GramSpace
 from resight.workers.executors import Executor
@@ -146,7 +146,7 @@ class _Work:
         training = self.source.select(self.split.train)
         learner = self.plan.spec.make(**self.params)
         if isinstance(learner, KXQDA):
-            learner.landmarks = learner._wanted_landmarks(len(training))
+            learner.landmarks = learner.wanted_landmarks(len(training))
             if learner.landmarks is not None:
                 return self._fitted_by_landmarks(training, learner, workshop)
         if self.plan.candidates:
@@ -159,7 +159,7 @@ class _Work:
             model.normalizer = training.normalizer()
         rows = training.read()
         for start in range(0, len(rows), 2048):  # in place: one copy of the training rows is enough
-            rows[start : start + 2048] = model._normalized(rows[start : start + 2048])
+            rows[start : start + 2048] = model.normalized(rows[start : start + 2048])
         learner.fit(rows, self.persons, self.cameras)
         return model
 

@@ -20,9 +20,9 @@ from resight.evaluation.camera_pairs import CameraPairs, camera_pairs
 from resight.evaluation.reranking import cross_view_reciprocal, k_reciprocal_from_distances
 from resight.evaluation.result import RankingResult
 from resight.learners.euclidean import Euclidean
-from resight.learners.registry import AUTO, LearnerSpec, learner_spec
 from resight.protocols import Protocol, Split, person_scores, scored_persons
 from resight.protocols.scoring import PersonScores
+from resight.registry import AUTO, LearnerSpec, learner_spec
 from resight.tuning.candidates import Candidate
 from resight.tuning.cross_validation import choose
 from resight.tuning.fold_metrics import Fold

@@ -111,7 +111,7 @@ def store_model(
 
 def load_model(engine: Engine, generation: int) -> Any:
     """Load the model of a generation from its documents."""
-    from resight.saving import load
+    from resight.models.files import load
 
     prefix = f"model/{generation}/"
     names = engine.names(prefix)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from resight.datasets.sightings import seen_by_two
 from resight.errors import InputError
 from resight.gallery.engines.base import Floats32
 from resight.gallery.gallery import Gallery
@@ -184,7 +185,7 @@ def _examples_of_current(gallery: Gallery, view: View) -> Examples | None:
 
 
 def _across_cameras(cameras: Texts, persons: Texts, people: set[str]) -> set[str]:
-    return {p for p in people if len(set(cameras[persons == p].tolist())) > 1}
+    return people & set(seen_by_two(persons, cameras).tolist())
 
 
 def fit_like(like: Any, examples: Examples) -> Any:

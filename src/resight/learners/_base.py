@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,6 +38,7 @@ class MetricLearner(
     __metadata_request__score: ClassVar[dict[str, Any]] = {"sample_weight": None}
 
     _dtypes: ClassVar[tuple[type, ...]] = (np.float64,)
+    learned = "n_features_in_ feature_names_in_ persons_ training_fingerprint_ n_components_"
 
     def fit(self, X: ArrayLike, y: ArrayLike, cameras: ArrayLike | None = None) -> MetricLearner:
         """Learn from labelled sightings.
@@ -113,16 +115,28 @@ class KernelMetricLearner(MetricLearner):
 
     # float32 descriptors are taken as they are: inner products convert some columns at a time.
     _dtypes: ClassVar[tuple[type, ...]] = (np.float64, np.float32)
+    learned = "kernel_ X_fit_ coef_"
 
-    kernel: Any
-    gamma: Any
     precision: str = "float64"  # of inner products; a parameter where it matters
-    width: float
-    degree: int
-    coef0: float
+
+    def __init__(
+        self,
+        *,
+        kernel: str | Callable[..., Any] = "rbf",
+        gamma: float | str = "mean",
+        width: float = 1.0,
+        degree: int = 2,
+        coef0: float = 1.0,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.width = width
+        self.degree = degree
+        self.coef0 = coef0
 
     def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
         self._fit_kernel(self._training_kernel(X), persons, cameras)
+        self.n_components_ = self.coef_.shape[1]
 
     def _training_kernel(self, X: Floats) -> Floats:
         """Learn the kernel's bandwidth, keep the training rows, return their matrix (N, N)."""
@@ -139,7 +153,7 @@ class KernelMetricLearner(MetricLearner):
 
     @abstractmethod
     def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
-        """Learn ``coef_`` and ``n_components_`` from the training kernel matrix."""
+        """Learn ``coef_`` from the training kernel matrix."""
 
     def _rows(self, X: Floats) -> Floats:
         return self.kernel_.rows(X, self.X_fit_)

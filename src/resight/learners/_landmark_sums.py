@@ -16,12 +16,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from resight.learners._laplacian import Multipartite
+from resight.saving import SavableMixin
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -110,7 +111,7 @@ class ChunkSums:
 
 
 @dataclass(frozen=True)
-class LandmarkStatistics:
+class LandmarkStatistics(SavableMixin):
     """Everything the pencil of k-XQDA needs; those of different people add up.
 
     Attributes
@@ -124,6 +125,8 @@ class LandmarkStatistics:
     counts, sums, moments : arrays (c,), (c, q), (c, q, q)
         n_v, t_v and M_v.
     """
+
+    state_version: ClassVar[int] = 1
 
     similar: Floats
     n_similar: int

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from resight.errors import InputError
+from resight.saving import SavableMixin
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -21,7 +23,8 @@ rank 1 against the exact model, those of 1,024 landmarks 5.7."""
 _NOISE = {"float64": 1e-10, "float32": 1e-5}
 
 
-class NystromMap(NamedTuple):
+@dataclass(frozen=True)
+class NystromMap(SavableMixin):
     """From kernel values against the landmarks to features whose products approximate the kernel.
 
     With K_mm = U diag(s) U^T between the m landmarks, phi(x) = diag(s)^(-1/2) U^T k_m(x), so that
@@ -37,6 +40,8 @@ class NystromMap(NamedTuple):
         Mean of the landmarks' features. Features are given less this centre: what all of them
         share would cancel in differences and cost digits there.
     """
+
+    state_version: ClassVar[int] = 1
 
     lift: Floats
     centre: Floats

@@ -46,13 +46,15 @@ def _everything(M: Floats, pairs: CrossCameraPairs) -> Floats:
     return gram(sums, into=gram(centred.T))
 
 
-def direction_weights(mu: Floats) -> Floats:
+def direction_weights(mu: Floats, *, quiet: bool = False) -> Floats:
     """Return sqrt(1 - 1/mu), the weights of directions; warn when no eigenvalue exceeds 1.
 
     The weights are the square root of the metric of Theorem 3. Without any eigenvalue above 1
     the leading direction is kept with weight 1.
     """
-    if mu[0] <= 1.0:
+    if mu[0] > 1.0:
+        return np.asarray(np.sqrt(1.0 - 1.0 / mu))
+    if not quiet:
         warnings.warn(
             f"no direction separates dissimilar from similar pairs (largest eigenvalue {mu[0]:.3g} "
             "is not above 1), so the ranking is hardly better than chance. Lower reg, make it "
@@ -60,6 +62,4 @@ def direction_weights(mu: Floats) -> Floats:
             RuntimeWarning,
             stacklevel=2,
         )
-        return np.ones(len(mu))
-    weights: Floats = np.sqrt(1.0 - 1.0 / mu)
-    return weights
+    return np.ones(len(mu))

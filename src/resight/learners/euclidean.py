@@ -8,6 +8,8 @@ from resight.learners._base import Codes, Floats, MetricLearner
 class Euclidean(MetricLearner):
     """Squared Euclidean distance of the features as they are; it ignores `cameras`."""
 
+    state_version = 1
+
     def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
         self.n_components_ = X.shape[1]
 

@@ -87,6 +87,8 @@ class ITML(PCAMetricLearner):
         "max_iter": [allowed.COUNT],
         "tol": [allowed.POSITIVE],
     }
+    state_version = 1
+    learned = "bounds_ objective_ n_iter_ gradient_norm_ converged_"
 
     def __init__(
         self,

@@ -66,6 +66,7 @@ class KernelKISSME(KernelMetricLearner, PairLearner):
         "reg": [allowed.POSITIVE],
         "projection": [StrOptions({"coefficients", "metric"})],
     }
+    state_version = 1
 
     def __init__(
         self,
@@ -78,11 +79,7 @@ class KernelKISSME(KernelMetricLearner, PairLearner):
         reg: float = 1e-3,
         projection: str = "coefficients",
     ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.width = width
-        self.degree = degree
-        self.coef0 = coef0
+        super().__init__(kernel=kernel, gamma=gamma, width=width, degree=degree, coef0=coef0)
         self.reg = reg
         self.projection = projection
 

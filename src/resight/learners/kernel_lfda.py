@@ -71,6 +71,8 @@ class KernelLFDA(KernelMetricLearner):
         "n_neighbors": [allowed.COUNT],
         "reg": [allowed.SHARE],
     }
+    state_version = 1
+    learned = "eigenvalues_"
 
     def __init__(
         self,
@@ -85,11 +87,7 @@ class KernelLFDA(KernelMetricLearner):
         reg: float = 0.01,
     ) -> None:
         self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.width = width
-        self.degree = degree
-        self.coef0 = coef0
+        super().__init__(kernel=kernel, gamma=gamma, width=width, degree=degree, coef0=coef0)
         self.n_neighbors = n_neighbors
         self.reg = reg
 
@@ -112,7 +110,6 @@ class KernelLFDA(KernelMetricLearner):
         self.eigenvalues_, self.coef_ = leading_directions(
             between.scatter(K), S_w, self.n_components
         )
-        self.n_components_ = self.coef_.shape[1]
 
 
 def kernel_distances(K: Floats) -> Floats:

@@ -64,6 +64,8 @@ class KernelMFA(KernelMetricLearner):
         "between_neighbors": [allowed.COUNT, None],
         "reg": [allowed.SHARE],
     }
+    state_version = 1
+    learned = "eigenvalues_"
 
     def __init__(
         self,
@@ -79,11 +81,7 @@ class KernelMFA(KernelMetricLearner):
         reg: float = 0.01,
     ) -> None:
         self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.width = width
-        self.degree = degree
-        self.coef0 = coef0
+        super().__init__(kernel=kernel, gamma=gamma, width=width, degree=degree, coef0=coef0)
         self.within_neighbors = within_neighbors
         self.between_neighbors = between_neighbors
         self.reg = reg
@@ -100,4 +98,3 @@ class KernelMFA(KernelMetricLearner):
         self.eigenvalues_, self.coef_ = leading_directions(
             between.scatter(K), S_c, self.n_components
         )
-        self.n_components_ = self.coef_.shape[1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 from resight.learners import _parameters as allowed
@@ -50,24 +49,9 @@ class KernelNFST(KernelMetricLearner):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {**allowed.KERNEL}
-
-    def __init__(
-        self,
-        *,
-        kernel: str | Callable[..., Any] = "rbf",
-        gamma: float | str = "mean",
-        width: float = 1.0,
-        degree: int = 2,
-        coef0: float = 1.0,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.width = width
-        self.degree = degree
-        self.coef0 = coef0
+    state_version = 1
 
     def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
         check_persons(persons)
         centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
         self.coef_ = null_coefficients(centred, persons)
-        self.n_components_ = self.coef_.shape[1]

@@ -80,6 +80,8 @@ class KISSME(PairLearner):
         "dissimilar_weight": [allowed.NOT_NEGATIVE],
         "psd": ["boolean"],
     }
+    state_version = 1
+    learned = "metric_ n_pca_ mean_ components_"
 
     def __init__(
         self,

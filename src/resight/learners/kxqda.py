@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-import warnings
-from functools import cached_property
+import copy
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import LinAlgError
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import validate_data
 
+from resight._files import digest_of
 from resight.errors import InputError
 from resight.learners import _parameters as allowed
-from resight.learners._base import Codes, Floats
-from resight.learners._landmark_fit import LandmarkFit
+from resight.learners._base import (
+    Codes,
+    Floats,
+    KernelMetricLearner,
+    encode,
+    encode_cameras,
+    fingerprint_of,
+)
+from resight.learners._kernel_pencil import KernelPencil
+from resight.learners._landmark_fit import add_up, default_landmarks, solve
+from resight.learners._landmark_sums import ChunkSums, LandmarkStatistics, pair_weights
+from resight.learners._landmarks import NystromMap, landmark_rows, nystrom_map
 from resight.learners._laplacian import CrossCameraPairs
-from resight.learners._null_space import solve_in_null_space
-from resight.learners._pencil import covariances, direction_weights, similar_factor
-from resight.learners._solvers import leading_pencil
+from resight.learners._pencil import direction_weights
 
 
-class KXQDA(LandmarkFit):
+class KXQDA(KernelMetricLearner):
     """Learn a cross-view subspace and metric at once, in the space of a kernel.
 
     It uses `cameras`: similar and dissimilar pairs are pairs across cameras.
@@ -66,6 +77,8 @@ class KXQDA(LandmarkFit):
         The path taken: "null", "dense" or "landmarks".
     landmarks_ : int array (4 landmarks,)
         Rows of the training set that are landmarks, if there are any.
+    nystrom_, statistics_ : NystromMap, LandmarkStatistics
+        With landmarks: the map to features, and the sums of these, to which `add_people` adds.
 
     References
     ----------
@@ -102,6 +115,11 @@ class KXQDA(LandmarkFit):
         "landmarks": [None, allowed.COUNT],
         "seed": [allowed.SEED],
     }
+    state_version = 1
+    learned = "offset_ eigenvalues_ solver_ landmarks_ nystrom_ statistics_"
+
+    solver_: str
+    statistics_: LandmarkStatistics
 
     def __init__(
         self,
@@ -119,11 +137,7 @@ class KXQDA(LandmarkFit):
         landmarks: int | None = None,
         seed: int = 0,
     ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.width = width
-        self.degree = degree
-        self.coef0 = coef0
+        super().__init__(kernel=kernel, gamma=gamma, width=width, degree=degree, coef0=coef0)
         self.reg = reg
         self.reg_form = reg_form
         self.n_components = n_components
@@ -132,131 +146,139 @@ class KXQDA(LandmarkFit):
         self.landmarks = landmarks
         self.seed = seed
 
+    @classmethod
+    def migrate(cls, state: dict[str, Any], version: int) -> dict[str, Any]:
+        """Resight 0.1 wrote the fields of `nystrom_` and `statistics_` without their classes."""
+        if version == 0 and "statistics_" in state:
+            state["nystrom_"] = NystromMap(state["lift_"], state["centre_"])
+            state["statistics_"] = LandmarkStatistics(**state["statistics_"])
+        return state
+
+    def fit(self, X: ArrayLike, y: ArrayLike, cameras: ArrayLike | None = None) -> KXQDA:
+        """Learn from labelled sightings; parameters as in `MetricLearner.fit`."""
+        super().fit(X, y, cameras)
+        if cameras is not None and self.solver_ == "landmarks":
+            # People who are added later name their cameras, so codes are not enough.
+            self.statistics_ = replace(self.statistics_, cameras=np.unique(np.asarray(cameras)))
+        return self
+
+    @available_if(lambda self: self.landmarks is not None)
+    def add_people(self, X: ArrayLike, y: ArrayLike, cameras: ArrayLike | None = None) -> KXQDA:
+        """Add people to those learned from before, whose sightings are not needed again.
+
+        Landmarks and kernel stay those of the first call, so begin with sightings that are
+        typical: at least as many as there are landmarks. The result is that of one fit to all
+        people with these landmarks.
+
+        Parameters
+        ----------
+        X, y, cameras : as in `fit`
+            All sightings of each new person. People who were learned from before are refused:
+            how their old sightings count would change, and these are no longer known.
+        """
+        if not hasattr(self, "statistics_"):
+            return self.fit(X, y, cameras)
+        self._validate_params()
+        rows: Floats
+        rows, labels = validate_data(self, X, y, dtype=self._dtypes, reset=False)
+        distinct, persons = encode(labels, "persons")
+        self.refuse_known(distinct, without_cameras=cameras is None)
+        codes = encode_cameras(cameras, len(rows))
+        names = None if cameras is None else np.unique(np.asarray(cameras))
+        fresh = copy.copy(self)
+        sums = self._add_up(rows, persons, codes)
+        fresh.learn_from(self.statistics_ + sums.finish(names))
+        fresh.persons_ = np.union1d(self.persons_, distinct)
+        fresh.training_fingerprint_ = digest_of(
+            self.training_fingerprint_, fingerprint_of(rows, persons, codes)
+        )
+        self.__dict__ = fresh.__dict__
+        return self
+
+    def refuse_known(self, persons: NDArray[Any], *, without_cameras: bool) -> None:
+        """Refuse people who cannot be added to those learned from before."""
+        known = persons[np.isin(persons, self.persons_)]
+        if len(known):
+            raise InputError(
+                f"{len(known)} people were learned from before, such as {known[0]!s}. Add all "
+                "sightings of a person at once, or fit again on everything"
+            )
+        had_none = self.statistics_.cameras is None
+        if had_none != without_cameras:
+            raise InputError(
+                "cameras must be given for all people or for none; the people learned from before "
+                f"came {'without' if had_none else 'with'} cameras"
+            )
+
+    def wanted_landmarks(self, n: int) -> int | None:
+        """Tell how many landmarks to use for n sightings; None for an exact fit."""
+        if self.landmarks is not None or self.solver == "dense":
+            return self.landmarks
+        return default_landmarks(n)
+
+    def place_landmarks(self, chosen: Floats, rows: Codes, n_features: int) -> None:
+        """Take sightings, which are these rows of the training set, as landmarks.
+
+        The kernel's bandwidth and the map to `n_features` are learned from them.
+        """
+        self._validate_params()
+        K = self._training_kernel(chosen)
+        self.landmarks_ = rows
+        self.nystrom_ = nystrom_map(K, n_features, self.precision)
+
+    def landmark_features(self, X: Floats) -> Floats:
+        """Return the features of sightings through the landmarks, (n, q)."""
+        values = X[:, self.landmarks_] if self.kernel == "precomputed" else self._rows(X)
+        return self.nystrom_.features(values)
+
+    def learn_from(self, statistics: LandmarkStatistics) -> None:
+        """Learn the metric from sums over features, and keep them."""
+        mu, coef, self.offset_ = solve(
+            self.nystrom_, statistics, self.reg, self.reg_form, self.n_components
+        )
+        if self.kernel == "precomputed":  # kernel rows hold every training sighting
+            whole = np.zeros((self.n_features_in_, coef.shape[1]))
+            whole[self.landmarks_] = coef
+            coef = whole
+        self.coef_ = coef
+        self.eigenvalues_ = mu
+        self.n_components_ = len(mu)
+        self.solver_ = "landmarks"
+        self.statistics_ = statistics
+
     def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
-        n_landmarks = self._wanted_landmarks(len(X))
+        n_landmarks = self.wanted_landmarks(len(X))
         if n_landmarks is None:
             super()._fit(X, persons, cameras)
         else:
-            self._fit_landmarks(X, persons, cameras, n_landmarks)
+            self._fit_through_landmarks(X, persons, cameras, n_landmarks)
+
+    def _fit_through_landmarks(
+        self, X: Floats, persons: Codes, cameras: Codes | None, n_features: int
+    ) -> None:
+        CrossCameraPairs(persons, cameras)  # refuses labels that nothing can be learned from
+        rows = landmark_rows(persons, cameras, n_features, self.seed)
+        if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
+            raise InputError(
+                f"a precomputed kernel must be square (n_train, n_train) at fit; given {X.shape}"
+            )
+        chosen = X[rows][:, rows] if self.kernel == "precomputed" else X[rows]
+        self.place_landmarks(chosen, rows, n_features)
+        sums = self._add_up(X, persons, cameras)
+        names = None if cameras is None else np.arange(int(cameras.max()) + 1)
+        self.learn_from(sums.finish(names))
+
+    def _add_up(self, X: Floats, persons: Codes, cameras: Codes | None) -> ChunkSums:
+        weights = pair_weights(persons, cameras)
+        return add_up(lambda part: self.landmark_features(X[part]), persons, cameras, weights)
 
     def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
         pencil = KernelPencil(K, CrossCameraPairs(persons, cameras))
         mu, Theta, self.solver_ = pencil.solve(self.reg, self.reg_form, self.solver)
-        if self.n_components is not None:
-            mu, Theta = mu[: self.n_components], Theta[:, : self.n_components]
+        mu, Theta = mu[: self.n_components], Theta[:, : self.n_components]
         self.eigenvalues_ = mu
         self.coef_ = Theta * direction_weights(mu)
         self.offset_ = K.mean(axis=0) @ self.coef_
-        self.n_components_ = len(mu)
 
     def _embed(self, X: Floats) -> Floats:
         return super()._embed(X) - self.offset_
-
-
-class KernelPencil:
-    """The pencil of k-XQDA for one kernel matrix; regularisers share its two matrices.
-
-    Parameters
-    ----------
-    K : array (N, N)
-        Training kernel.
-    pairs : CrossCameraPairs
-    """
-
-    def __init__(self, K: Floats, pairs: CrossCameraPairs) -> None:
-        self.K = K
-        self.pairs = pairs
-        self.bound = max(1, pairs.max_components())
-
-    @cached_property
-    def _matrices(self) -> tuple[Floats, Floats]:
-        return covariances(self.K, self.pairs)  # Lambda_S, Lambda_D (Theorems 1 and 2)
-
-    def solve(
-        self, reg: float, reg_form: str, solver: str = "auto", *, keep: bool = False
-    ) -> tuple[Floats, Floats, str]:
-        """Solve for all eigenvalues above 1 (at least one).
-
-        Parameters
-        ----------
-        reg, reg_form, solver : as in `KXQDA`.
-        keep : bool
-            Keep the two matrices for another regulariser, at the cost of a copy.
-
-        Returns
-        -------
-        mu : array (b,)
-            Eigenvalues, largest first.
-        Theta : array (N, b)
-            Orthonormal under the regularised Lambda_S.
-        path : "null" or "dense"
-        """
-        if solver == "auto" and reg_form != "kernel":
-            absolute = reg * self._mean_eigenvalue() if reg_form == "relative" else reg
-            found = solve_in_null_space(self.K, self.pairs, absolute, self.bound)
-            if found is not None:
-                return (*found, "null")
-        mu, Theta = self._solve_dense(reg, reg_form, keep)
-        kept = max(1, int((mu > 1.0).sum()))
-        return mu[:kept], Theta[:, :kept], "dense"
-
-    def _solve_dense(self, reg: float, reg_form: str, keep: bool) -> tuple[Floats, Floats]:
-        lifts = self._lifts() if reg_form == "kernel" else (0.0,)
-        for lift in lifts:
-            similar, dissimilar = self._taken(keep or lift != lifts[-1])
-            _regularise(similar, self.K, reg, reg_form)  # Algorithm 1, line 3
-            similar.flat[:: len(similar) + 1] += reg * lift
-            try:
-                return leading_pencil(dissimilar, similar, self.bound)
-            except LinAlgError:
-                continue
-        raise InputError(
-            f"reg={reg:g} with reg_form={reg_form!r} is too small for the scale of this kernel "
-            f"(largest value {np.abs(self.K).max():.3g}): the matrix of similar pairs is "
-            "numerically singular. Use reg_form='relative' with reg between 1e-6 and 1e-1, or a "
-            "larger reg"
-        )
-
-    def _lifts(self) -> tuple[float, float]:
-        """Return what may be added to K so that it is positive: nothing, or float32 round-off.
-
-        Inner products computed in float32 leave a kernel with slightly negative eigenvalues.
-        """
-        n = len(self.K)
-        noise = np.finfo(np.float32).eps * np.sqrt(n) * float(np.abs(self.K.diagonal()).max())
-        return 0.0, 4.0 * noise
-
-    def _taken(self, keep: bool) -> tuple[Floats, Floats]:
-        """Lambda_S and Lambda_D to be overwritten; copies where they are needed again."""
-        similar, dissimilar = self._matrices
-        if keep:
-            return similar.copy(order="F"), dissimilar.copy(order="F")
-        del self._matrices
-        return similar, dissimilar
-
-    def _mean_eigenvalue(self) -> float:
-        """Return tr(Lambda_S) / N."""
-        factor = similar_factor(self.K, self.pairs)
-        return float(np.einsum("ij,ij", factor, factor)) / (self.pairs.n_similar * len(self.K))
-
-
-def _regularise(similar: Floats, K: Floats, reg: float, reg_form: str) -> None:
-    """Add the regulariser in place; say so when it drowns in round-off."""
-    n = len(K)
-    scale = float(similar.diagonal().sum())
-    if reg_form == "kernel":
-        similar += reg * K
-        # Where K is singular (a linear kernel of centred rows) both forms vanish; a ridge at the
-        # level of round-off keeps these directions, whose eigenvalue is 0, out of the way.
-        similar.flat[:: n + 1] += n * np.finfo(np.float64).eps * float(similar.diagonal().sum())
-        return
-    absolute = reg * scale / n if reg_form == "relative" else reg
-    if absolute < np.finfo(np.float64).eps * scale:
-        warnings.warn(
-            f"reg={reg:g} is below the round-off of this kernel's matrix of similar pairs (trace "
-            f"{scale:.3g}), so results are noise; use reg_form='relative' with reg between 1e-6 "
-            "and 1e-1",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-    similar.flat[:: n + 1] += absolute

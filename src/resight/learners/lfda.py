@@ -77,6 +77,8 @@ class LFDA(PCAMetricLearner):
         "reg": [allowed.SHARE],
         "embedding": [StrOptions({"plain", "weighted", "orthonormalized"})],
     }
+    state_version = 1
+    learned = "eigenvalues_"
 
     def __init__(
         self,

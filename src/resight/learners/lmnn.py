@@ -94,6 +94,8 @@ class LMNN(PCAMetricLearner):
         "max_iter": [allowed.COUNT],
         "tol": [allowed.POSITIVE],
     }
+    state_version = 1
+    learned = "objective_ n_iter_ gradient_norm_ converged_"
 
     def __init__(
         self,

@@ -72,6 +72,8 @@ class MFA(PCAMetricLearner):
         "between_neighbors": [allowed.COUNT, None],
         "reg": [allowed.NOT_NEGATIVE],
     }
+    state_version = 1
+    learned = "eigenvalues_"
 
     def __init__(
         self,

@@ -95,6 +95,8 @@ class MLAPG(PCAMetricLearner):
         "tol": [allowed.NOT_NEGATIVE],
         "precision": [StrOptions({"float64", "float32"})],
     }
+    state_version = 1
+    learned = "objective_ n_iter_ converged_"
 
     def __init__(
         self,

@@ -54,6 +54,8 @@ class NFST(MetricLearner):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
     _dtypes = CENTRED_BY_COLUMNS
+    state_version = 1
+    learned = "mean_ components_"
 
     def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
         check_persons(persons)

@@ -43,6 +43,8 @@ class BlockNormalizer(SavableMixin, OneToOneFeatureMixin, TransformerMixin, Base
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {"blocks": [None, "array-like"]}
+    state_version = 1
+    learned = "mean_ n_features_in_ feature_names_in_"
 
     def __init__(self, blocks: Sequence[int] | None = None) -> None:
         self.blocks = blocks

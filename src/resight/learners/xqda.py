@@ -68,6 +68,8 @@ class XQDA(MetricLearner):
         "n_components": [None, allowed.COUNT],
         "solver": [StrOptions({"eigh", "svd"})],
     }
+    state_version = 1
+    learned = "components_ eigenvalues_ metric_"
 
     def __init__(
         self, *, reg: float = 1e-3, n_components: int | None = None, solver: str = "eigh"

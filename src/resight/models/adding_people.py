@@ -26,9 +26,9 @@ def add_people(
             f"this {type(model).__name__} was fitted on vectors given by the user, so images "
             "cannot be added to it; give its add_people vectors of the same kind"
         )
-    learner = model._extensible()
+    learner = model.extensible()
     training = sightings.select(training_rows(sightings))
-    learner._refuse_known(np.unique(training.persons), without_cameras=False)
+    learner.refuse_known(np.unique(training.persons), without_cameras=False)
     features = store.ensure(
         training, "+".join(model.descriptors), model.mirror, executor, on_error="collect"
     )
@@ -39,7 +39,7 @@ def add_people(
     return Fitted(
         model,
         n_people=len(learner.persons_),
-        n_sightings=int(learner.statistics_["counts"].sum()),
+        n_sightings=learner.statistics_.n_sightings,
         failures=features.failures,
         uncalibrated="what distances mean was not learned again when people were added",
     )

@@ -10,7 +10,6 @@ from resight.datasets.sightings import Sightings
 from resight.descriptors import descriptor
 from resight.errors import InputError
 from resight.features.store import FeatureStore
-from resight.learners.registry import AUTO, learner_spec
 from resight.tuning.auto import AutoKXQDA
 from resight.tuning.candidates import AUTO_MIRROR
 from resight.tuning.gram import GramSpace, gram_space
@@ -27,10 +26,10 @@ class Chosen(NamedTuple):
 
 
 def choose_learner(
+    learner: AutoKXQDA,
     training: Sightings,
     store: FeatureStore,
     descriptors: str,
-    params: dict[str, Any],
     *,
     mirror: bool = False,
     executor: Executor | None = None,
@@ -39,24 +38,23 @@ def choose_learner(
 
     Parameters
     ----------
+    learner : AutoKXQDA
+        Says how to choose; its `blocks` and `setting` are found here.
     descriptors : str
         Names joined by ``+``.
-    params : dict
-        Of `AutoKXQDA`, without `blocks` and `setting`.
     mirror : bool
         Whether to offer descriptors averaged over mirror images only, rather than both.
     """
+    options = learner.get_params()
     for name in ("blocks", "setting"):
-        if name in params:
+        if options.pop(name) is not None:
             raise InputError(f"{name!r} is found out here; give it to AutoKXQDA in Python only")
-    learner = learner_spec(AUTO).make(**params)
     offered = (True,) if mirror else AUTO_MIRROR
     variants = [
         store.ensure(training, descriptors, one, executor, on_error="collect") for one in offered
     ]
     usable = np.logical_and.reduce([features.usable for features in variants])
     space = GramSpace.joined(gram_space(features, usable) for features in variants)
-    options = {k: v for k, v in learner.get_params().items() if k not in ("blocks", "setting")}
     search = Search(
         space,
         np.arange(len(space)),

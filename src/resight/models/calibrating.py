@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from resight._files import digest_of
 from resight._progress import progress
+from resight.datasets.sightings import seen_by_two
 from resight.errors import InputError
 from resight.evaluation.calibration import MIN_PEOPLE, Calibration, HeldOut, too_few
 from resight.learners._base import KernelMetricLearner, MetricLearner
@@ -92,7 +93,7 @@ def calibrate(
     InputError
         With fewer than 20 people seen by two cameras, or where no two cameras share enough.
     """
-    people = people_seen_twice(persons, cameras)
+    people = len(seen_by_two(persons, cameras))
     n_folds, repeats, trend = Division.of(people, once=once)
 
     def rankings(left_out: int) -> list[HeldOut]:
@@ -143,7 +144,7 @@ def calibrate_model(
     """
     _refuse_hours(model.learner, features)
     once = iterates(model.learner)
-    fits = Division.of(people_seen_twice(persons, cameras), once=once).fits
+    fits = Division.of(len(seen_by_two(persons, cameras)), once=once).fits
     distances = distances_of(model, features, persons, cameras)
     with progress("calibration", fits) as advance:
 
@@ -196,12 +197,6 @@ def held_out_rankings(
             if len(gallery) >= _MIN_GALLERY:
                 same = persons[held][query][:, None] == persons[held][gallery][None, :]
                 yield HeldOut(distances[np.ix_(query, gallery)], same)
-
-
-def people_seen_twice(persons: NDArray[Any], cameras: NDArray[Any]) -> int:
-    """Count the people seen by two cameras or more."""
-    seen = np.unique(np.stack([persons.astype(str), cameras.astype(str)]), axis=1)[0]
-    return int((np.unique(seen, return_counts=True)[1] > 1).sum())
 
 
 def _drawn(n: int, seed: int) -> Rows:

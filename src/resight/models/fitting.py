@@ -12,11 +12,12 @@ from resight.errors import InputError
 from resight.features.rows import FeatureRows
 from resight.features.store import Failure, FeatureStore
 from resight.learners.kxqda import KXQDA
-from resight.learners.registry import AUTO, learner_spec
 from resight.models.auto_fitting import choose_learner
 from resight.models.calibrating import add_calibration
 from resight.models.landmark_fitting import LandmarkJob, fit_landmark_model
 from resight.models.model import Model
+from resight.registry import learner_spec
+from resight.tuning.auto import AutoKXQDA
 from resight.tuning.cross_validation import Choice
 from resight.workers.executors import Executor
 
@@ -54,9 +55,9 @@ def fit_model(
     model_learner = spec.make(**params)
     training = sightings.select(training_rows(sightings))
     chosen = None
-    if learner == AUTO:
+    if isinstance(model_learner, AutoKXQDA):
         chosen = choose_learner(
-            training, store, descriptors, params, mirror=mirror, executor=executor
+            model_learner, training, store, descriptors, mirror=mirror, executor=executor
         )
         model_learner, mirror = chosen.learner, chosen.mirror
     features = store.ensure(training, descriptors, mirror, executor, on_error="collect")
@@ -67,7 +68,7 @@ def fit_model(
     )
     choice = None
     if isinstance(model_learner, KXQDA):
-        model_learner.landmarks = model_learner._wanted_landmarks(len(kept))
+        model_learner.landmarks = model_learner.wanted_landmarks(len(kept))
     if isinstance(model_learner, KXQDA) and model_learner.landmarks is not None:
         job = LandmarkJob(
             FeatureRows(features.parts, features.blocks, kept),

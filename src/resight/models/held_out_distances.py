@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from resight.kernels import OF_PRODUCTS
 from resight.learners._base import KernelMetricLearner, MetricLearner
@@ -64,8 +65,6 @@ def gram_distances(
     normalize: bool,
 ) -> FoldDistances:
     """Fit copies of a learner in Gram space; `persons` and `cameras` are those of `rows`."""
-    from sklearn.base import clone
-
     needs_test_self = isinstance(learner, Euclidean)
 
     def distances(learn: Rows, held: Rows) -> Floats:
@@ -96,14 +95,11 @@ def _auto_distances(
 def _model_distances(
     model: Model, features: NDArray[Any], persons: NDArray[Any], cameras: NDArray[Any]
 ) -> FoldDistances:
-    from sklearn.base import clone
-
     from resight.models.model import Model
 
     def distances(learn: Rows, held: Rows) -> Floats:
-        part = Model((), unfitted(model.learner), normalize=False)
-        if model.normalizer is not None:
-            part.normalizer = clone(model.normalizer)
+        normalize = model.normalizer is not None and clone(model.normalizer)
+        part = Model((), unfitted(model.learner), normalize=normalize)
         part.fit(features[learn], persons[learn], cameras[learn])
         return part.distances(features[held], features[held])
 
@@ -112,8 +108,6 @@ def _model_distances(
 
 def unfitted(learner: MetricLearner) -> MetricLearner:
     """Copy a learner without what it learned; a setting that it chose is kept."""
-    from sklearn.base import clone
-
     made: MetricLearner = clone(learner)
     if isinstance(learner, AutoKXQDA):
         made.set_params(setting=learner.setting_)

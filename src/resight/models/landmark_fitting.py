@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from resight._progress import progress
 from resight._version import __version__
 from resight.errors import InputError, ResightError
 from resight.features.rows import FeatureRows
+from resight.learners._landmark_fit import add_up
 from resight.learners._landmark_sums import ChunkSums, LandmarkStatistics, pair_weights, total
 from resight.learners._landmarks import landmark_rows
 from resight.learners._laplacian import CrossCameraPairs
@@ -85,7 +86,6 @@ class LandmarkJob:
         self.names, self.persons = np.unique(persons, return_inverse=True)
         self.camera_names, self.cameras = np.unique(cameras, return_inverse=True)
         self.learner = _landmark_learner(model)
-        self.learner._validate_params()
         CrossCameraPairs(self.persons, self.cameras)  # refuses labels without pairs
         self.weights = pair_weights(self.persons, self.cameras)
         self.n_folds = CV_FOLDS if choose else 0
@@ -108,7 +108,9 @@ class LandmarkJob:
         if self.model.normalizer is not None:
             self.model.normalizer = self.source.normalizer()
         self.learner.n_features_in_ = self.source.n_features
-        self.learner._place(self.model._normalized(self.source.read(rows)), rows, n_features)
+        self.learner.place_landmarks(
+            self.model.normalized(self.source.read(rows)), rows, n_features
+        )
 
     def chunks(self) -> list[Chunk]:
         """Cut the rows of each group; a camera's rows lie together, so a chunk has few cameras."""
@@ -142,10 +144,13 @@ class LandmarkJob:
         choice = None
         if self.n_folds:
             choice = choose_regulariser(
-                parts, self._held_out(), self.learner.centre_, regularisers(self.learner)
+                parts,
+                self._held_out(),
+                self.learner.nystrom_.centre,
+                regularisers(self.learner),
             )
             self.learner.set_params(reg=choice.best.reg, reg_form=choice.best.reg_form)
-        self.learner._learn(total(parts))
+        self.learner.learn_from(total(parts))
         self.learner.persons_ = self.names
         self.learner.training_fingerprint_ = self.digest
         return choice
@@ -156,7 +161,7 @@ class LandmarkJob:
             rows = np.flatnonzero(self.groups == fold)
             source = self.source.select(rows)
             features = [
-                self.learner._features(self.model._normalized(block))
+                self.learner.landmark_features(self.model.normalized(block))
                 for block in source.in_blocks()
             ]
             found.append((np.concatenate(features), self.persons[rows], self.cameras[rows]))
@@ -212,21 +217,18 @@ def write_sums(
     """Sum up the features of some rows into a file: what a worker does."""
     model = _model(str(folder / "model"))
     learner = _landmark_learner(model)
-    step = 1024  # bounds the features held at once
 
-    def part(start: int) -> ChunkSums:
-        rows = slice(start, start + step)
-        F = learner._features(model._normalized(source.read(rows)))
-        return ChunkSums.of_rows(F, persons[rows], cameras[rows], weights[rows])
+    def features(part: slice) -> NDArray[np.float64]:
+        return learner.landmark_features(model.normalized(source.read(part)))
 
-    sums: ChunkSums = total(part(start) for start in range(0, len(source), step))
+    sums = add_up(features, persons, cameras, weights, at_once=1024)  # bounds the features held
     with atomic_write(folder / file) as stream:
-        np.savez(stream, **{field.name: getattr(sums, field.name) for field in fields(ChunkSums)})
+        np.savez(stream, **vars(sums))
 
 
 @lru_cache(maxsize=1)
 def _model(path: str) -> Model:
-    from resight.saving import load
+    from resight.models.files import load
 
     model: Model = load(path)
     return model

@@ -19,7 +19,7 @@ from resight.learners.normalizer import BlockNormalizer
 from resight.saving import SavableMixin
 
 if TYPE_CHECKING:
-    from resight.learners._landmark_fit import LandmarkFit
+    from resight.learners.kxqda import KXQDA
 
 Floats = NDArray[np.float64]
 
@@ -36,11 +36,13 @@ class Model(SavableMixin):
         Fitted by `fit`.
     mirror : bool
         Average each descriptor over the image and its mirror image.
-    normalize : bool
-        Centre and L2-normalise each block of the descriptors before learning.
+    normalize : bool or BlockNormalizer
+        Centre and L2-normalise each block of the descriptors before learning; or how to.
     calibration : optional
         Turns distances into probabilities; see `resight.evaluation.calibration`.
     """
+
+    state_version = 1
 
     def __init__(
         self,
@@ -48,14 +50,26 @@ class Model(SavableMixin):
         learner: MetricLearner,
         *,
         mirror: bool = False,
-        normalize: bool = True,
+        normalize: bool | BlockNormalizer = True,
         calibration: Any = None,
     ) -> None:
         self.descriptors = tuple(descriptors)
         self.learner = learner
         self.mirror = mirror
-        self.normalizer = BlockNormalizer(blocks_of(self.descriptors)) if normalize else None
+        if normalize is True:
+            normalize = BlockNormalizer(blocks_of(self.descriptors))
+        self.normalizer = normalize or None
         self.calibration = calibration
+
+    @property
+    def normalize(self) -> bool | BlockNormalizer:
+        """What the constructor makes `normalizer` of."""
+        return self.normalizer or False
+
+    @classmethod
+    def migrate(cls, state: dict[str, Any], version: int) -> dict[str, Any]:
+        """Resight 0.1 wrote the normaliser under the attribute's name."""
+        return {**state, "normalize": state["normalizer"] or False} if version == 0 else state
 
     def fit(self, features: ArrayLike, persons: ArrayLike, cameras: ArrayLike | None) -> Model:
         """Fit normalisation and learner on labelled training features."""
@@ -78,7 +92,7 @@ class Model(SavableMixin):
         features, persons, cameras : as in `fit`
             All sightings of each new person; see `KXQDA.add_people`.
         """
-        self._extensible().add_people(self._normalized(features), persons, cameras)
+        self.extensible().add_people(self.normalized(features), persons, cameras)
         self.calibration = None
         return self
 
@@ -93,11 +107,11 @@ class Model(SavableMixin):
 
     def embed(self, features: ArrayLike) -> Floats:
         """Embed features, shape (n, n_components): distances are squared Euclidean there."""
-        return self.learner.transform(self._normalized(features))
+        return self.learner.transform(self.normalized(features))
 
     def distances(self, queries: ArrayLike, gallery: ArrayLike) -> Floats:
         """Return the learned distances between features, (n_queries, n_gallery)."""
-        return self.learner.distances(self._normalized(queries), self._normalized(gallery))
+        return self.learner.distances(self.normalized(queries), self.normalized(gallery))
 
     def probability(self, distances: ArrayLike) -> Floats | None:
         """Return the probability that two sightings show one person; None if not calibrated."""
@@ -128,7 +142,7 @@ class Model(SavableMixin):
             self.learner.training_fingerprint_,
         )
 
-    def _extensible(self) -> LandmarkFit:
+    def extensible(self) -> KXQDA:
         """Return the learner if people can be added to it; refuse otherwise."""
         learner = self.learner
         if not (hasattr(learner, "add_people") and hasattr(learner, "statistics_")):
@@ -137,9 +151,10 @@ class Model(SavableMixin):
                 f"model has {learner!r}. Fit again on all people, with landmarks if more "
                 "are to be added later"
             )
-        return cast("LandmarkFit", learner)
+        return cast("KXQDA", learner)
 
-    def _normalized(self, features: ArrayLike) -> NDArray[Any]:
+    def normalized(self, features: ArrayLike) -> NDArray[Any]:
+        """Return features as the learner sees them."""
         rows = np.asarray(features)
         return rows if self.normalizer is None else self.normalizer.transform(rows)
 

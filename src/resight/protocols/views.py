@@ -8,7 +8,7 @@ from hashlib import sha256
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.datasets.sightings import UNKNOWN_PERSON, Sightings
+from resight.datasets.sightings import UNKNOWN_PERSON, Sightings, seen_by_two
 from resight.errors import InputError
 from resight.protocols.split import Split, refuse_overlap, shown
 
@@ -45,9 +45,7 @@ def camera_names(sightings: Sightings) -> list[str]:
 def people_seen_twice(sightings: Sightings) -> list[str]:
     """Labelled people seen by at least two cameras, sorted; others cannot be trained or asked."""
     known = labelled(sightings)
-    pairs = np.stack([sightings.persons[known], sightings.cameras[known]], axis=1)
-    people, counts = np.unique(np.unique(pairs, axis=0)[:, 0], return_counts=True)
-    return [str(person) for person in people[counts >= 2]]
+    return list(map(str, seen_by_two(sightings.persons[known], sightings.cameras[known])))
 
 
 def scored_persons(sightings: Sightings, rows: NDArray[np.intp]) -> NDArray[np.str_]:

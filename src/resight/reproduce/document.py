@@ -10,7 +10,7 @@ import numpy as np
 from resight.experiments.finished_splits import KeptTrial
 from resight.experiments.results import percent_summary
 from resight.experiments.runner import warnings_of
-from resight.learners.registry import AUTO
+from resight.registry import AUTO
 from resight.reproduce.paper import Job, PaperRow, PaperTable
 
 

@@ -15,8 +15,8 @@ from resight.datasets.sightings import Sightings
 from resight.errors import unknown_name
 from resight.experiments.finished_splits import run_kept
 from resight.features.store import Features, FeatureStore
-from resight.learners.registry import AUTO, ITERATIVE
 from resight.protocols import for_dataset
+from resight.registry import AUTO
 from resight.reproduce.document import run_figures, table_document
 from resight.reproduce.paper import Job, PaperTable
 from resight.tuning.candidates import AUTO_MIRROR
@@ -73,10 +73,8 @@ def takes_hours(job: Job) -> bool:
 
 def _order(job: Job) -> tuple[int, int, str, tuple[str, ...]]:
     """Quick before iterative, small before large, and equal Gram matrices together."""
-    learner = job.plan.learner
-    slow = 1 + ITERATIVE.index(learner) if learner in ITERATIVE else 0
     size = _SIZES.index(job.dataset) if job.dataset in _SIZES else len(_SIZES)
-    return slow, size, job.protocol, job.descriptors
+    return job.plan.spec.effort, size, job.protocol, job.descriptors
 
 
 class _Bench:

@@ -10,7 +10,7 @@ from typing import Any
 
 from resight.errors import unknown_name
 from resight.experiments.runner import Plan
-from resight.learners.registry import AUTO, LEARNERS
+from resight.registry import AUTO, LEARNERS
 from resight.tuning.candidates import AUTO_POOL, CV, CV_FOLDS
 
 _PROTOCOLS = {

@@ -61,6 +61,10 @@ class AutoKXQDA(MetricLearner):
     An embedding has one metric for all cameras, so a metric for each pair of cameras is not tried
     here; `resight evaluate --learner auto` does.
 
+    References
+    ----------
+    That of `KXQDA`.
+
     Examples
     --------
     >>> import numpy as np
@@ -81,6 +85,8 @@ class AutoKXQDA(MetricLearner):
         "seed": [Interval(Integral, 0, None, closed="left")],
         "setting": [None, dict],
     }
+    state_version = 1
+    learned = "normalizer_ ends_ setting_ candidates_ X_fit_ kernels_ coefs_ offsets_"
 
     def __init__(
         self,

@@ -63,7 +63,6 @@ CV = tuple(
 AUTO_POOL = ("gog", "lomo", "lomo-dagger", "whos-dagger")
 AUTO_MIRROR = (False, True)
 AUTO_FUSIONS = ("concatenate", "kernel-mean", "distance-sum")
-AUTO_MEMBERS = ("kxqda", "xqda", "knfst")
 AUTO_FOLDS = 3
 AUTO_REPEATS = 2
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
@@ -12,14 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight._files import digest_of
+from resight.datasets.sightings import seen_by_two
 from resight.errors import InputError
 from resight.evaluation.metrics import average_precisions
 from resight.kernels import Kernel
-from resight.learners._base import encode_cameras, squared_euclidean
+from resight.learners._base import squared_euclidean
+from resight.learners._kernel_pencil import KernelPencil
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._pencil import direction_weights
-from resight.learners.kxqda import KernelPencil
 from resight.tuning.candidates import Candidate
+from resight.tuning.fold_metrics import codes_of
 from resight.tuning.gram import GramSpace, Products
 
 Floats = NDArray[np.float64]
@@ -71,7 +72,7 @@ def choose(
     scores = np.empty((len(candidates), n_folds))
     for fold, (learn, held) in enumerate(person_folds(persons, cameras, n_folds, seed)):
         products = space.products(rows[learn], rows[held])
-        pairs = CrossCameraPairs(_codes(persons[learn]), encode_cameras(cameras[learn], len(learn)))
+        pairs = CrossCameraPairs(codes_of(persons[learn]), codes_of(cameras[learn]))
         for index, embedding in _embeddings(products, pairs, candidates):
             distances = squared_euclidean(embedding, embedding)
             scores[index, fold] = held_out_map(distances, persons[held], cameras[held])
@@ -83,21 +84,20 @@ def _embeddings(
     products: Products, pairs: CrossCameraPairs, candidates: Sequence[Candidate]
 ) -> Iterator[tuple[int, Floats]]:
     """Embed the held-out rows under each candidate; equal kernels are computed once."""
-    kernels = dict.fromkeys((c.kernel, c.width) for c in candidates)
-    for name, width in kernels:
-        kernel = Kernel(name, width=width)
+    by_kernel: dict[tuple[Any, ...], list[int]] = {}
+    for index, candidate in enumerate(candidates):
+        by_kernel.setdefault(tuple(candidate.kernel_params().items()), []).append(index)
+    for params, same_kernel in by_kernel.items():
+        kernel = Kernel(**dict(params))
         K = kernel.fit_products(products.train.copy())
         squares = products.train.diagonal()
         test = kernel.of_products(products.test.copy(), products.test_squares, squares)
         pencil = KernelPencil(K, pairs)
-        for index, candidate in enumerate(candidates):
-            if (candidate.kernel, candidate.width) == (name, width):
-                mu, Theta, _ = pencil.solve(candidate.reg, candidate.reg_form, keep=True)
-                with warnings.catch_warnings():
-                    # A candidate that separates nothing simply scores low.
-                    warnings.simplefilter("ignore", RuntimeWarning)
-                    weights = direction_weights(mu)
-                yield index, test @ (Theta * weights)
+        for index in same_kernel:
+            reg, reg_form = candidates[index].reg, candidates[index].reg_form
+            mu, Theta, _ = pencil.solve(reg, reg_form, keep=True)
+            # A candidate that separates nothing simply scores low.
+            yield index, test @ (Theta * direction_weights(mu, quiet=True))
 
 
 def person_folds(
@@ -110,19 +110,26 @@ def person_folds(
     cameras, every sighting counts as its own.
     """
     views = np.arange(len(persons)) if cameras is None else cameras
-    seen_twice = [p for p in np.unique(persons) if len(np.unique(views[persons == p])) > 1]
-    needed = 2 * n_folds
-    if len(seen_twice) < needed:
-        raise InputError(
-            f"{n_folds} folds need at least {needed} people seen by two cameras; there are "
-            f"{len(seen_twice)}. Label more people or ask for fewer folds"
-        )
-    ordered = sorted(seen_twice, key=lambda person: digest_of(f"{seed}", f"{person}"))
     folds = []
-    for fold in range(n_folds):
-        held = np.isin(persons, ordered[fold::n_folds])
+    for people in people_in_folds(persons, views, n_folds, seed, "ask for fewer folds"):
+        held = np.isin(persons, people)
         folds.append((np.flatnonzero(~held), np.flatnonzero(held)))
     return folds
+
+
+def people_in_folds(
+    persons: NDArray[Any], cameras: NDArray[Any], n_folds: int, seed: int, otherwise: str
+) -> list[list[Any]]:
+    """Divide the people seen by two cameras; refuse too few, with what can be done otherwise."""
+    people = seen_by_two(persons, cameras)
+    needed = 2 * n_folds
+    if len(people) < needed:
+        raise InputError(
+            f"{n_folds} folds need at least {needed} people seen by two cameras; there are "
+            f"{len(people)}. Label more people, or {otherwise}"
+        )
+    ordered = sorted(people.tolist(), key=lambda person: digest_of(f"{seed}", f"{person}"))
+    return [ordered[fold::n_folds] for fold in range(n_folds)]
 
 
 def held_out_map(distances: Floats, persons: NDArray[Any], cameras: NDArray[Any]) -> float:
@@ -142,7 +149,7 @@ def person_precisions(
     Each sighting is looked for in every other camera that sees its person; without cameras, among
     all other sightings.
     """
-    codes = _codes(persons)
+    codes = codes_of(persons)
     sums, counts = np.zeros((2, codes.max() + 1))
     if cameras is None:
         own = np.arange(len(codes))  # a sighting is not looked for in itself
@@ -165,8 +172,3 @@ def _directions(persons: NDArray[Any], cameras: NDArray[Any]) -> Iterator[tuple[
         query = np.flatnonzero((cameras == a) & np.isin(persons, persons[gallery]))
         if len(query):
             yield query, gallery
-
-
-def _codes(labels: NDArray[Any]) -> Rows:
-    codes: Rows = np.unique(labels, return_inverse=True)[1]
-    return codes

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.learners._base import squared_euclidean
+from resight.learners._kernel_pencil import KernelPencil
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._pencil import direction_weights
 from resight.learners.kernel_nfst import KernelNFST
-from resight.learners.kxqda import KernelPencil
 from resight.learners.xqda import XQDA, span_coordinates
 from resight.tuning.candidates import AUTO_PAIR_PEOPLE
 from resight.tuning.fused_kernel import FusedKernel, RowProducts

@@ -6,21 +6,18 @@ as small as the number of landmarks; no training sighting is read again.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from resight._files import digest_of
-from resight.errors import InputError
 from resight.learners._base import squared_euclidean
 from resight.learners._landmark_pencil import LandmarkPencil
 from resight.learners._landmark_sums import LandmarkStatistics, total
 from resight.learners._pencil import direction_weights
 from resight.learners.kxqda import KXQDA
 from resight.tuning.candidates import CV, Candidate
-from resight.tuning.cross_validation import Choice, held_out_map
+from resight.tuning.cross_validation import Choice, held_out_map, people_in_folds
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -50,19 +47,11 @@ def held_out_groups(
         For each row its fold, or `n_folds` for the rows of everybody else. People seen by one
         camera only are never held out.
     """
-    pairs = np.unique(np.column_stack([persons, cameras]), axis=0)
-    seen_twice = np.flatnonzero(np.bincount(pairs[:, 0]) > 1)
-    needed = 2 * n_folds
-    if len(seen_twice) < needed:
-        raise InputError(
-            f"{n_folds} folds need at least {needed} people seen by two cameras; there are "
-            f"{len(seen_twice)}. Label more people, or give reg=a number instead of choosing it"
-        )
-    ordered = sorted(seen_twice.tolist(), key=lambda person: digest_of("0", f"{person}"))
-    of_person = np.full(int(persons.max()) + 1, n_folds)
-    for fold in range(n_folds):
-        of_person[ordered[fold::n_folds][:most]] = fold
-    return of_person[persons]
+    groups = np.full(len(persons), n_folds)
+    otherwise = "give reg=a number instead of choosing it"
+    for fold, people in enumerate(people_in_folds(persons, cameras, n_folds, 0, otherwise)):
+        groups[np.isin(persons, people[:most])] = fold
+    return groups
 
 
 def choose_regulariser(
@@ -85,9 +74,7 @@ def choose_regulariser(
         pencil = LandmarkPencil(others, centre)
         for index, candidate in enumerate(candidates):
             mu, V = pencil.solve(candidate.reg, candidate.reg_form)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", RuntimeWarning)  # it simply scores low
-                embedding = F @ (V * direction_weights(mu))
+            embedding = F @ (V * direction_weights(mu, quiet=True))  # it simply scores low
             distances = squared_euclidean(embedding, embedding)
             scores[index, fold] = held_out_map(distances, persons, cameras)
     best = int(np.argmax(scores.mean(axis=1)))

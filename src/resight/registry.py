@@ -1,14 +1,19 @@
-"""Learners by the names used on the command line, in configurations and in the paper's tables."""
+"""The learners: one line each, from which everything that lists learners derives.
+
+That is what `resight` exports, names on the command line and in tables, the classes of model files,
+the common tests and the check of docs/learners.md. It stands above `learners` and `tuning`, since
+it names classes of both.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from resight.errors import InputError, unknown_name
-from resight.kernels import NON_NEGATIVE
 
 if TYPE_CHECKING:
     from resight.learners._base import MetricLearner
@@ -22,31 +27,35 @@ class LearnerSpec:
     ----------
     name, title : str
         On the command line, and in tables.
-    home : str
-        "module:Class".
+    module, class_name : str
+        Where the class lives; `resight` exports it, and model files name it.
     normalize : bool
         Whether descriptors are block-normalised first.
     params : dict
         Parameters that differ from the class's defaults.
+    effort : int
+        0 for learners that take seconds; those that iterate take minutes, the slowest has most.
     """
 
     name: str
     title: str
-    home: str
+    module: str
+    class_name: str
     normalize: bool = True
     params: dict[str, Any] = field(default_factory=dict)
+    effort: int = 0
 
     def normalizes(self, params: Mapping[str, Any]) -> bool:
         """Whether descriptors are block-normalised first; chi-square kernels need them raw."""
+        from resight.kernels import NON_NEGATIVE
+
         return self.normalize and params.get("kernel") not in NON_NEGATIVE
 
     def make(self, **changes: Any) -> MetricLearner:
         """Make a new learner; unknown parameters and wrong values are refused."""
         from sklearn.utils._param_validation import InvalidParameterError
 
-        module, name = self.home.split(":")
-        cls = getattr(import_module(f"resight.{module}"), name)
-        learner: MetricLearner = cls()
+        learner: MetricLearner = getattr(import_module(self.module), self.class_name)()
         allowed = learner.get_params()
         for key in changes:
             if key not in allowed:
@@ -62,25 +71,23 @@ class LearnerSpec:
 AUTO = "auto"
 
 _ALL = (
-    LearnerSpec("euclidean", "Euclidean", "learners.euclidean:Euclidean"),
-    LearnerSpec("kxqda", "k-XQDA", "learners.kxqda:KXQDA"),
-    LearnerSpec(AUTO, "auto k-XQDA", "tuning.auto:AutoKXQDA", normalize=False),
-    LearnerSpec("xqda", "XQDA", "learners.xqda:XQDA"),
-    LearnerSpec("xqda-raw", "XQDA, raw descriptors", "learners.xqda:XQDA", normalize=False),
-    LearnerSpec("kissme", "KISSME", "learners.kissme:KISSME"),
-    LearnerSpec("kkissme", "k-KISSME", "learners.kernel_kissme:KernelKISSME"),
-    LearnerSpec("lfda", "LFDA", "learners.lfda:LFDA"),
-    LearnerSpec("klfda", "kLFDA", "learners.kernel_lfda:KernelLFDA"),
-    LearnerSpec("mfa", "MFA", "learners.mfa:MFA"),
-    LearnerSpec("kmfa", "kMFA", "learners.kernel_mfa:KernelMFA"),
-    LearnerSpec("nfst", "NFST", "learners.nfst:NFST"),
-    LearnerSpec("knfst", "KNFST", "learners.kernel_nfst:KernelNFST"),
-    LearnerSpec("mlapg", "MLAPG", "learners.mlapg:MLAPG", False, {"scale": None}),
-    LearnerSpec("lmnn", "LMNN", "learners.lmnn:LMNN"),
-    LearnerSpec("itml", "ITML", "learners.itml:ITML"),
+    LearnerSpec("euclidean", "Euclidean", "resight.learners.euclidean", "Euclidean"),
+    LearnerSpec("kxqda", "k-XQDA", "resight.learners.kxqda", "KXQDA"),
+    LearnerSpec(AUTO, "auto k-XQDA", "resight.tuning.auto", "AutoKXQDA", False),
+    LearnerSpec("xqda", "XQDA", "resight.learners.xqda", "XQDA"),
+    LearnerSpec("xqda-raw", "XQDA, raw descriptors", "resight.learners.xqda", "XQDA", False),
+    LearnerSpec("kissme", "KISSME", "resight.learners.kissme", "KISSME"),
+    LearnerSpec("kkissme", "k-KISSME", "resight.learners.kernel_kissme", "KernelKISSME"),
+    LearnerSpec("lfda", "LFDA", "resight.learners.lfda", "LFDA"),
+    LearnerSpec("klfda", "kLFDA", "resight.learners.kernel_lfda", "KernelLFDA"),
+    LearnerSpec("mfa", "MFA", "resight.learners.mfa", "MFA"),
+    LearnerSpec("kmfa", "kMFA", "resight.learners.kernel_mfa", "KernelMFA"),
+    LearnerSpec("nfst", "NFST", "resight.learners.nfst", "NFST"),
+    LearnerSpec("knfst", "KNFST", "resight.learners.kernel_nfst", "KernelNFST"),
+    LearnerSpec("mlapg", "MLAPG", "resight.learners.mlapg", "MLAPG", False, {"scale": None}, 3),
+    LearnerSpec("lmnn", "LMNN", "resight.learners.lmnn", "LMNN", effort=2),
+    LearnerSpec("itml", "ITML", "resight.learners.itml", "ITML", effort=1),
 )
-
-ITERATIVE = ("itml", "lmnn", "mlapg")  # minutes where the others take seconds, ascending
 
 LEARNERS: dict[str, LearnerSpec] = {spec.name: spec for spec in _ALL}
 
@@ -94,16 +101,13 @@ def learner_spec(name: str) -> LearnerSpec:
 
 def parse_params(words: list[str]) -> dict[str, Any]:
     """Read ``name=value`` words; values are JSON where they parse, else text."""
-    import json
-
     params: dict[str, Any] = {}
-    read: Callable[[str], Any] = json.loads
     for word in words:
         name, equals, value = word.partition("=")
         if not equals:
             raise InputError(f"{word!r} is not a parameter; write name=value, such as reg=1e-3")
         try:
-            params[name] = read(value)
+            params[name] = json.loads(value)
         except ValueError:
             params[name] = value
     return params

@@ -1,0 +1,56 @@
+"""Opening model files, also those of older versions.
+
+Loading runs no code of the file: the manifest names classes from a fixed list.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from resight._version import __version__
+from resight.errors import StoreError
+from resight.registry import LEARNERS
+from resight.saving import SavableMixin, decode, read
+
+CLASSES = {
+    "BlockNormalizer": "resight.learners.normalizer",
+    "Calibration": "resight.evaluation.calibration",
+    "Kernel": "resight.kernels",
+    "LandmarkStatistics": "resight.learners._landmark_sums",
+    "Model": "resight.models.model",
+    "NystromMap": "resight.learners._landmarks",
+}
+"""Where each class that may stand in a model file lives, besides the learners."""
+
+
+def load(path: str | Path) -> Any:
+    """Load a model folder written by ``save``, also of an older version.
+
+    Raises
+    ------
+    StoreError
+        If the folder is missing, not a model, damaged, or written by a newer version.
+    """
+    homes = CLASSES | {spec.class_name: spec.module for spec in LEARNERS.values()}
+
+    def restore(name: str, version: int, state: dict[str, Any]) -> SavableMixin:
+        if name not in homes:
+            raise StoreError(
+                f"model {path} holds a {name!r}, which this resight does not know. Update resight, "
+                "or fit again with this one"
+            )
+        cls: type[SavableMixin] = getattr(import_module(homes[name]), name)
+        if version > cls.state_version:
+            raise StoreError(
+                f"model {path} holds a {name} of version {version}; resight {__version__} reads "
+                f"versions up to {cls.state_version}. Update resight, or fit again with this one"
+            )
+        if version < cls.state_version:
+            state = cls.migrate(state, version)
+        if version == 0:  # all attributes were written, also those that users had added
+            state = {name: state[name] for name in cls.state_names() if name in state}
+        return cls.from_state(state)
+
+    return decode(*read(Path(path)), restore)
