@@ -9,7 +9,7 @@ import numpy as np
 
 from resight.datasets import DATASETS
 from resight.datasets._dataset import Dataset, Row
-from resight.descriptors import DESCRIPTORS, DescriptorSpec
+from resight.descriptors import DESCRIPTORS
 from resight.descriptors._base import Descriptor
 from resight.descriptors._parts import FeatureParts
 from resight.learners._base import Codes, Floats, MetricLearner
@@ -89,7 +89,7 @@ DATASET = Dataset(
 
 # The line that each has in its registry.
 LEARNER = LearnerSpec("within-scale", "Within scale", "toys", "WithinScale")
-DESCRIPTOR = DescriptorSpec("toys", "MeanColour")
+DESCRIPTOR: tuple[str, str, dict[str, Any]] = ("toys", "MeanColour", {})
 
 
 def register() -> None:

@@ -73,7 +73,8 @@ class Kernel(SavableMixin):
     def fit_matrix(self, X: Rows) -> Floats:
         """Learn the bandwidth from the training rows and return their matrix, (N, N)."""
         if self.kernel == "precomputed":
-            return _checked_square(X)
+            require_square(X)
+            return np.array(X, dtype=np.float64)
         if callable(self.kernel):
             return _checked_callable(self.kernel(X, X), len(X), len(X))
         if self.kernel in OF_PRODUCTS:
@@ -241,12 +242,12 @@ def _chi2_distance_terms(row: Floats, others: Rows, value: Floats, scratch: Floa
     value /= scratch
 
 
-def _checked_square(K: Rows) -> Floats:
+def require_square(K: Rows) -> None:
+    """Refuse a precomputed kernel matrix of other shape."""
     if K.shape[0] != K.shape[1]:
         raise InputError(
             f"a precomputed kernel must be square (n_train, n_train) at fit; given {K.shape}"
         )
-    return np.array(K, dtype=np.float64)
 
 
 def _checked_callable(matrix: Any, n_rows: int, n_columns: int) -> Floats:

@@ -70,26 +70,27 @@ class LearnerSpec:
 
 AUTO = "auto"
 
-_ALL = (
-    LearnerSpec("euclidean", "Euclidean", "resight.learners.euclidean", "Euclidean"),
-    LearnerSpec("kxqda", "k-XQDA", "resight.learners.kxqda", "KXQDA"),
-    LearnerSpec(AUTO, "auto k-XQDA", "resight.tuning.auto", "AutoKXQDA", False),
-    LearnerSpec("xqda", "XQDA", "resight.learners.xqda", "XQDA"),
-    LearnerSpec("xqda-raw", "XQDA, raw descriptors", "resight.learners.xqda", "XQDA", False),
-    LearnerSpec("kissme", "KISSME", "resight.learners.kissme", "KISSME"),
-    LearnerSpec("kkissme", "k-KISSME", "resight.learners.kernel_kissme", "KernelKISSME"),
-    LearnerSpec("lfda", "LFDA", "resight.learners.lfda", "LFDA"),
-    LearnerSpec("klfda", "kLFDA", "resight.learners.kernel_lfda", "KernelLFDA"),
-    LearnerSpec("mfa", "MFA", "resight.learners.mfa", "MFA"),
-    LearnerSpec("kmfa", "kMFA", "resight.learners.kernel_mfa", "KernelMFA"),
-    LearnerSpec("nfst", "NFST", "resight.learners.nfst", "NFST"),
-    LearnerSpec("knfst", "KNFST", "resight.learners.kernel_nfst", "KernelNFST"),
-    LearnerSpec("mlapg", "MLAPG", "resight.learners.mlapg", "MLAPG", False, {"scale": None}, 3),
-    LearnerSpec("lmnn", "LMNN", "resight.learners.lmnn", "LMNN", effort=2),
-    LearnerSpec("itml", "ITML", "resight.learners.itml", "ITML", effort=1),
-)
-
-LEARNERS: dict[str, LearnerSpec] = {spec.name: spec for spec in _ALL}
+LEARNERS: dict[str, LearnerSpec] = {
+    spec.name: spec
+    for spec in (
+        LearnerSpec("euclidean", "Euclidean", "resight.learners.euclidean", "Euclidean"),
+        LearnerSpec("kxqda", "k-XQDA", "resight.learners.kxqda", "KXQDA"),
+        LearnerSpec(AUTO, "auto k-XQDA", "resight.tuning.auto", "AutoKXQDA", False),
+        LearnerSpec("xqda", "XQDA", "resight.learners.xqda", "XQDA"),
+        LearnerSpec("xqda-raw", "XQDA, raw descriptors", "resight.learners.xqda", "XQDA", False),
+        LearnerSpec("kissme", "KISSME", "resight.learners.kissme", "KISSME"),
+        LearnerSpec("kkissme", "k-KISSME", "resight.learners.kernel_kissme", "KernelKISSME"),
+        LearnerSpec("lfda", "LFDA", "resight.learners.lfda", "LFDA"),
+        LearnerSpec("klfda", "kLFDA", "resight.learners.kernel_lfda", "KernelLFDA"),
+        LearnerSpec("mfa", "MFA", "resight.learners.mfa", "MFA"),
+        LearnerSpec("kmfa", "kMFA", "resight.learners.kernel_mfa", "KernelMFA"),
+        LearnerSpec("nfst", "NFST", "resight.learners.nfst", "NFST"),
+        LearnerSpec("knfst", "KNFST", "resight.learners.kernel_nfst", "KernelNFST"),
+        LearnerSpec("mlapg", "MLAPG", "resight.learners.mlapg", "MLAPG", False, {"scale": None}, 3),
+        LearnerSpec("lmnn", "LMNN", "resight.learners.lmnn", "LMNN", effort=2),
+        LearnerSpec("itml", "ITML", "resight.learners.itml", "ITML", effort=1),
+    )
+}
 
 
 def learner_spec(name: str) -> LearnerSpec:

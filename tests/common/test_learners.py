@@ -401,7 +401,8 @@ def variants() -> Iterator[tuple[str, dict[str, Any]]]:
             for one in allowed:
                 words = one.options if isinstance(one, StrOptions) else ()
                 for value in (True, False) if one == "boolean" else sorted(words):
-                    yield name, {parameter: value}
+                    more = {"reg": 0.1} if (name, value) == ("KISSME", "full") else {}  # few pairs
+                    yield name, {parameter: value, **more}
     yield "KXQDA", {"landmarks": 8}
     yield "KXQDA", {"landmarks": 8, "kernel": "precomputed"}
     yield "AutoKXQDA", {"setting": None, "n_repeats": 1}

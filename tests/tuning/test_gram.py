@@ -87,14 +87,6 @@ def test_descriptors_side_by_side_are_joined_block_by_block(data):
     np.testing.assert_allclose(joined.train, whole.train, atol=1e-12)
 
 
-def test_weights_scale_blocks(data):
-    X, _, _, train, test = data
-    space = GramSpace([X], [BLOCKS])
-    first = GramSpace([X[:, :30]]).products(train, test)
-    weighted = space.products(train, test, weights=(2.0, 0.0))
-    np.testing.assert_allclose(weighted.train, 2.0 * first.train, atol=1e-12)
-
-
 def test_not_finite_features_are_refused(data):
     X = data[0].copy()
     X[0, 0] = np.nan
@@ -105,13 +97,13 @@ def test_not_finite_features_are_refused(data):
 @pytest.mark.parametrize("normalize", [True, False])
 def test_products_between_strangers_are_not_needed(data, normalize):
     X, _, _, train, test = data
-    learned, weights = np.sort(train), [1.0, 0.5]
+    learned = np.sort(train)
     few = GramSpace([X], [BLOCKS], "float64", trainable=learned)
     whole = GramSpace([X], [BLOCKS], "float64")
     assert few.grams[0].shape == (len(train), len(X))
     for one in (few, GramSpace.joined(few.descriptors())):
-        found = one.products(train[::-1], test, normalize=normalize, weights=weights)
-        expected = whole.products(train[::-1], test, normalize=normalize, weights=weights)
+        found = one.products(train[::-1], test, normalize=normalize)
+        expected = whole.products(train[::-1], test, normalize=normalize)
         np.testing.assert_allclose(found.train, expected.train, atol=1e-10)
         np.testing.assert_allclose(found.test, expected.test, atol=1e-10)
         np.testing.assert_allclose(found.test_squares, expected.test_squares, rtol=1e-12)

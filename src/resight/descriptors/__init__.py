@@ -6,10 +6,8 @@ over many images or paths, loaded on first use because scikit-learn is slow to i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib import import_module
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from resight.descriptors.gog import gog
 from resight.descriptors.lomo import lomo
@@ -36,23 +34,14 @@ __all__ = [
 
 _PUBLISHED = "resight.descriptors.transformers"
 
-
-class DescriptorSpec(NamedTuple):
-    """Where the transformer of a named descriptor lives, and its parameters."""
-
-    module: str
-    class_name: str
-    params: Mapping[str, Any] = MappingProxyType({})
-
-
-DESCRIPTORS: dict[str, DescriptorSpec] = {
-    "lomo": DescriptorSpec(_PUBLISHED, "LOMO"),
-    "lomo-dagger": DescriptorSpec(_PUBLISHED, "LOMO", {"retinex": False}),
-    "gog": DescriptorSpec(_PUBLISHED, "GOG"),
-    "whos-star": DescriptorSpec(_PUBLISHED, "WHOS", {"variant": "star"}),
-    "whos-dagger": DescriptorSpec(_PUBLISHED, "WHOS", {"variant": "dagger"}),
+DESCRIPTORS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "lomo": (_PUBLISHED, "LOMO", {}),
+    "lomo-dagger": (_PUBLISHED, "LOMO", {"retinex": False}),
+    "gog": (_PUBLISHED, "GOG", {}),
+    "whos-star": (_PUBLISHED, "WHOS", {"variant": "star"}),
+    "whos-dagger": (_PUBLISHED, "WHOS", {"variant": "dagger"}),
 }
-"""One line for each name on the command line and in configuration files."""
+"""Names on the command line and in configuration files: module, class and its parameters."""
 
 
 def descriptor(name: str, mirror: bool = False) -> Descriptor:
@@ -77,7 +66,7 @@ def descriptor(name: str, mirror: bool = False) -> Descriptor:
 
 
 def __getattr__(name: str) -> Any:
-    homes = {spec.class_name: spec.module for spec in DESCRIPTORS.values()}
+    homes = {class_name: module for module, class_name, _ in DESCRIPTORS.values()}
     if name not in homes:
         raise AttributeError(f"module 'resight.descriptors' has no attribute {name!r}")
     return getattr(import_module(homes[name]), name)

@@ -38,6 +38,7 @@ class MetricLearner(
     __metadata_request__score: ClassVar[dict[str, Any]] = {"sample_weight": None}
 
     _dtypes: ClassVar[tuple[type, ...]] = (np.float64,)
+    turned: ClassVar[bool] = False  # whether it may see sightings in turned coordinates
     learned = "n_features_in_ feature_names_in_ persons_ training_fingerprint_ n_components_"
 
     def fit(self, X: ArrayLike, y: ArrayLike, cameras: ArrayLike | None = None) -> MetricLearner:
@@ -138,16 +139,14 @@ class KernelMetricLearner(MetricLearner):
         self._fit_kernel(self._training_kernel(X), persons, cameras)
         self.n_components_ = self.coef_.shape[1]
 
+    def unfitted_kernel(self) -> Kernel:
+        """Return the kernel that the parameters describe, without a bandwidth yet."""
+        names = ("kernel", "gamma", "width", "degree", "coef0", "precision")
+        return Kernel(**{name: getattr(self, name) for name in names})
+
     def _training_kernel(self, X: Floats) -> Floats:
         """Learn the kernel's bandwidth, keep the training rows, return their matrix (N, N)."""
-        self.kernel_ = Kernel(
-            self.kernel,
-            gamma=self.gamma,
-            width=self.width,
-            degree=self.degree,
-            coef0=self.coef0,
-            precision=self.precision,
-        )
+        self.kernel_ = self.unfitted_kernel()
         self.X_fit_ = None if self.kernel == "precomputed" else X
         return self.kernel_.fit_matrix(X)
 

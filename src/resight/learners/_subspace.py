@@ -148,6 +148,7 @@ class PCAMetricLearner(MetricLearner):
     """
 
     _dtypes = CENTRED_BY_COLUMNS
+    turned = True
     learned = "n_pca_ mean_ components_"
 
     pca: int | str

@@ -81,6 +81,7 @@ class KISSME(PairLearner):
         "psd": ["boolean"],
     }
     state_version = 1
+    turned = True
     learned = "metric_ n_pca_ mean_ components_"
 
     def __init__(

@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from resight._files import digest_of
 from resight.errors import InputError
+from resight.kernels import require_square
 from resight.learners import _parameters as allowed
 from resight.learners._base import (
     Codes,
@@ -258,11 +259,10 @@ class KXQDA(KernelMetricLearner):
     ) -> None:
         CrossCameraPairs(persons, cameras)  # refuses labels that nothing can be learned from
         rows = landmark_rows(persons, cameras, n_features, self.seed)
-        if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
-            raise InputError(
-                f"a precomputed kernel must be square (n_train, n_train) at fit; given {X.shape}"
-            )
-        chosen = X[rows][:, rows] if self.kernel == "precomputed" else X[rows]
+        chosen = X[rows]
+        if self.kernel == "precomputed":
+            require_square(X)
+            chosen = chosen[:, rows]
         self.place_landmarks(chosen, rows, n_features)
         sums = self._add_up(X, persons, cameras)
         names = None if cameras is None else np.arange(int(cameras.max()) + 1)

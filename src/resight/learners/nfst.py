@@ -55,6 +55,7 @@ class NFST(MetricLearner):
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
     _dtypes = CENTRED_BY_COLUMNS
     state_version = 1
+    turned = True
     learned = "mean_ components_"
 
     def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:

@@ -69,6 +69,7 @@ class XQDA(MetricLearner):
         "solver": [StrOptions({"eigh", "svd"})],
     }
     state_version = 1
+    turned = True
     learned = "components_ eigenvalues_ metric_"
 
     def __init__(

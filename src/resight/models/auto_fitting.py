@@ -13,7 +13,6 @@ from resight.features.store import FeatureStore
 from resight.tuning.auto import AutoKXQDA
 from resight.tuning.candidates import AUTO_MIRROR
 from resight.tuning.gram import GramSpace, gram_space
-from resight.tuning.race import Search
 from resight.workers.executors import Executor
 
 
@@ -55,18 +54,8 @@ def choose_learner(
     ]
     usable = np.logical_and.reduce([features.usable for features in variants])
     space = GramSpace.joined(gram_space(features, usable) for features in variants)
-    search = Search(
-        space,
-        np.arange(len(space)),
-        training.persons[usable],
-        training.cameras[usable],
-        mirrored=len(variants) > 1,
-        pairs=False,
-        **options,
-    )
-    setting = search.run()
+    labels = training.persons[usable], training.cameras[usable]
+    setting = learner.choose(space, *labels, mirrored=len(variants) > 1)
     blocks = [descriptor(name).blocks for name in variants[0].descriptors]
     made = AutoKXQDA(blocks=blocks, setting=setting.as_dict(), **options)
-    return Chosen(
-        made, mirror or setting.variant == "mirror", [one.as_dict() for one in search.tried]
-    )
+    return Chosen(made, mirror or setting.variant == "mirror", learner.candidates_)

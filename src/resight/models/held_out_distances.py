@@ -15,11 +15,7 @@ from sklearn.base import clone
 
 from resight.kernels import OF_PRODUCTS
 from resight.learners._base import KernelMetricLearner, MetricLearner
-from resight.learners._subspace import PCAMetricLearner
 from resight.learners.euclidean import Euclidean
-from resight.learners.kissme import KISSME
-from resight.learners.nfst import NFST
-from resight.learners.xqda import XQDA
 from resight.tuning.auto import AutoKXQDA
 from resight.tuning.fold_metrics import Fold
 from resight.tuning.gram import GramSpace, between_test_rows
@@ -33,8 +29,6 @@ Rows = NDArray[np.intp]
 FoldDistances = Callable[[Rows, Rows], Floats]
 """Takes rows to learn from and rows held out; returns distances between the latter."""
 
-_TURNED = (XQDA, KISSME, NFST, PCAMetricLearner)  # turning the coordinates changes nothing there
-
 
 def distances_of(
     model: Model, features: NDArray[Any], persons: NDArray[Any], cameras: NDArray[Any]
@@ -45,7 +39,7 @@ def distances_of(
         return _auto_distances(learner, features, persons, cameras)
     exact = getattr(learner, "landmarks", None) is None
     kernel = isinstance(learner, KernelMetricLearner) and exact and learner.kernel in OF_PRODUCTS
-    turned = isinstance(learner, _TURNED) and features.shape[1] > len(features)
+    turned = learner.turned and features.shape[1] > len(features)
     if not kernel and not turned:
         return _model_distances(model, features, persons, cameras)
     # Kernels forgive round-off; coordinates in the span of the rows would take it for directions.

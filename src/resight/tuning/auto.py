@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
 from resight.errors import InputError
@@ -111,21 +112,30 @@ class AutoKXQDA(MetricLearner):
         self.normalizer_ = BlockNormalizer(flat).fit(X)
         self.ends_ = np.cumsum([0, *(sum(widths) for widths in descriptors)]).tolist()
         space = GramSpace([X[:, a:b] for a, b in pairwise(self.ends_)], descriptors, "float64")
-        setting = self._choose(space, persons, cameras)
+        self.candidates_: list[dict[str, Any]] = []
+        if self.setting is None:
+            setting = self.choose(space, persons, cameras)
+        else:
+            setting = _checked(self.setting, len(space.groups))
         self.setting_ = setting.as_dict()
         self.X_fit_ = self.normalizer_.transform(X)
         whole = Fold(space.descriptors(), np.arange(len(X)), np.arange(0), persons, cameras)
         self._keep_parts(setting, whole)
 
-    def _choose(self, space: GramSpace, persons: Codes, cameras: Codes | None) -> Setting:
-        self.candidates_: list[dict[str, Any]] = []
-        if self.setting is not None:
-            return _checked(self.setting, len(space.groups))
+    def choose(
+        self,
+        space: GramSpace,
+        persons: NDArray[Any],
+        cameras: NDArray[Any] | None,
+        mirrored: bool = False,
+    ) -> Setting:
+        """Choose from inner products; parameters as in `resight.tuning.race.Search`."""
         search = Search(
             space,
             np.arange(len(space)),
             persons,
             cameras,
+            mirrored=mirrored,
             n_folds=self.n_folds,
             n_repeats=self.n_repeats,
             budget=self.budget,

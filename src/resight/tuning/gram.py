@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError
-from resight.kernels import OF_PRODUCTS, Kernel, inner_products, row_squares
+from resight.kernels import OF_PRODUCTS, inner_products, row_squares
 from resight.learners._base import KernelMetricLearner, MetricLearner, squared_euclidean
 from resight.learners.normalizer import block_slices
 from resight.learners.xqda import span_coordinates
@@ -133,28 +133,19 @@ class GramSpace:
         test: Rows,
         *,
         normalize: bool = True,
-        weights: Sequence[float] | None = None,
         between_test: bool = False,
     ) -> Products:
         """Return inner products of a split, normalised as `BlockNormalizer` would.
 
-        `weights` multiplies the blocks' products (each by its own non-negative number);
         `between_test` asks for the products between test rows as well.
         """
         wanted = np.concatenate([train, test]) if between_test else train
         total = np.zeros((len(wanted), len(self)))
         squares = np.zeros(len(self))
-        for i, gram in enumerate(self.grams):
-            weight = 1.0 if weights is None else float(weights[i])
-            if not weight:
-                continue
-            part, own = gram.take(self._places(wanted), axis=0), self.squares[i]
-            if normalize:
-                own = _normalise(part, own, wanted, train)
-            if weight != 1.0:
-                part *= weight
+        for gram, own in zip(self.grams, self.squares, strict=True):
+            part = gram.take(self._places(wanted), axis=0)
+            squares += _normalise(part, own, wanted, train) if normalize else own
             total += part
-            squares += weight * own
         n = len(train)
         test_self = total[n:, test] if between_test else None
         return Products(total[:n, train], total[:n, test].T, squares[test], test_self)
@@ -217,13 +208,7 @@ def _fit_kernel_learner(
             f"kernel {learner.kernel!r} is not a function of inner products, so it cannot be "
             f"evaluated on stored Gram matrices; use one of {', '.join(OF_PRODUCTS)}"
         )
-    kernel = Kernel(
-        learner.kernel,
-        gamma=learner.gamma,
-        width=learner.width,
-        degree=learner.degree,
-        coef0=learner.coef0,
-    )
+    kernel = learner.unfitted_kernel()
     train_squares = products.train.diagonal().copy()
     K = kernel.fit_products(products.train.copy())
     rows = kernel.of_products(products.test.copy(), products.test_squares, train_squares)
