@@ -16,7 +16,7 @@ from benchmarks._costs import DIMENSIONS, LANDMARKS, Costs, measure
 from benchmarks._simulation import Town, needed_machines, needed_workers, rate
 from benchmarks.machine import description
 from resight._files import atomic_write
-from resight.learners._landmark_fit import EXACT_LIMIT
+from resight.learners._landmarks import EXACT_LIMIT
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "scaling.md"
 GUIDE = Path(__file__).with_name("scaling_guide.md")

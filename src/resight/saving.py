@@ -188,12 +188,10 @@ def _encode_array(array: np.ndarray, key: str, tensors: dict[str, np.ndarray]) -
     raise InputError(f"cannot save {key}: arrays of {array.dtype} are not supported as labels")
 
 
-Restore = Callable[[str, int, dict[str, Any]], Any]
-"""Makes an object of the name of its class, its version and its state."""
-
-
-def decode(value: Any, tensors: dict[str, np.ndarray], restore: Restore) -> Any:
-    """Undo `encode`."""
+def decode(
+    value: Any, tensors: dict[str, np.ndarray], restore: Callable[[str, int, dict[str, Any]], Any]
+) -> Any:
+    """Undo `encode`; `restore` makes an object of the name of its class, version and state."""
 
     def each(items: Mapping[str, Any]) -> dict[str, Any]:
         return {k: decode(v, tensors, restore) for k, v in items.items()}

@@ -17,7 +17,7 @@ from resight.errors import InputError
 from resight.gallery import Gallery
 from resight.gallery.proposing import propose
 from resight.gallery.teaching import adopt, fit_like, labelled, rank1_hits, refit
-from resight.learners import _landmark_fit
+from resight.learners import _landmarks
 from resight.models.model import Model
 
 
@@ -132,7 +132,7 @@ def test_a_model_of_landmarks_is_refitted_exactly_while_labels_are_few(
     examples = labelled(gallery)
     gallery.close()
     few = learned(drawn, KXQDA(landmarks=20), normalize=True)
-    monkeypatch.setattr(_landmark_fit, "EXACT_LIMIT", 59)
+    monkeypatch.setattr(_landmarks, "EXACT_LIMIT", 59)
     assert fit_like(few, examples).learner.solver_ == "landmarks"
 
 

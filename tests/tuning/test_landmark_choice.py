@@ -7,8 +7,7 @@ import pytest
 
 from resight import KXQDA
 from resight.errors import InputError
-from resight.learners._landmark_fit import add_up
-from resight.learners._landmark_sums import ChunkSums, pair_weights
+from resight.learners._landmark_sums import ChunkSums, add_up, pair_weights
 from resight.learners._landmarks import landmark_rows
 from resight.tuning.candidates import CV, Candidate
 from resight.tuning.cross_validation import held_out_map

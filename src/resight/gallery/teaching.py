@@ -81,7 +81,7 @@ class Candidate:
 
 def why_not(view: View) -> str | None:
     """Say what is missing for a refit; None if nothing is."""
-    taught = _across_cameras(view.table.cameras, view.persons, view.labels.taught())
+    taught = view.labels.taught() & set(seen_by_two(view.persons, view.table.cameras).tolist())
     if len(taught) < MIN_PEOPLE:
         return (
             f"Confirm matches of at least {MIN_PEOPLE} people across two cameras first; so far "
@@ -107,7 +107,7 @@ def refit(gallery: Gallery, on_step: Progress | None = None) -> Candidate:
         raise InputError(reason)
     say("reading descriptors", 0.0)
     examples = labelled(gallery)
-    taught = _across_cameras(examples.cameras, examples.persons, view.labels.taught())
+    taught = view.labels.taught() & set(seen_by_two(examples.persons, examples.cameras).tolist())
     earlier = _examples_of_current(gallery, view)
     folds = [sorted(taught)[i::_FOLDS] for i in range(min(_FOLDS, len(taught)))]
     before: list[bool] = []
@@ -184,17 +184,13 @@ def _examples_of_current(gallery: Gallery, view: View) -> Examples | None:
     return _examples(gallery, view, Labels(view.table.ids, view.table.persons, journal))
 
 
-def _across_cameras(cameras: Texts, persons: Texts, people: set[str]) -> set[str]:
-    return people & set(seen_by_two(persons, cameras).tolist())
-
-
 def fit_like(like: Any, examples: Examples) -> Any:
     """Fit k-XQDA on the descriptors of another model, with its settings if it is k-XQDA too.
 
     A setting that was chosen is not chosen again. Landmarks are for more sightings than a gallery
     usually has labels for, so k-XQDA is exact up to the size up to which `fit` is by default.
     """
-    from resight.learners._landmark_fit import EXACT_LIMIT
+    from resight.learners._landmarks import EXACT_LIMIT
     from resight.learners.kxqda import KXQDA
     from resight.models.held_out_distances import unfitted
     from resight.models.model import Model

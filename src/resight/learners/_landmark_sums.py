@@ -13,7 +13,7 @@ Without cameras every sighting is its own: the last term of each line joins the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, ClassVar
@@ -26,6 +26,7 @@ from resight.saving import SavableMixin
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
+CHUNK_ROWS = 2048  # seen at once: kernel rows of 67 MB for 1,024 features of 4,096 landmarks
 NO_CAMERA = 0  # code that stands for all sightings when cameras are not given
 
 
@@ -191,6 +192,25 @@ class LandmarkStatistics(SavableMixin):
 def total(parts: Iterable[Any]) -> Any:
     """Add up chunks or statistics, in the order given."""
     return reduce(lambda a, b: a + b, parts)
+
+
+def add_up(
+    features: Callable[[slice], Floats],
+    persons: Codes,
+    cameras: Codes | None,
+    weights: Floats,
+    at_once: int | None = None,
+) -> ChunkSums:
+    """Sum up the features of rows, some rows at a time; weights are those of `pair_weights`."""
+    step = at_once or CHUNK_ROWS
+
+    def chunk(start: int) -> ChunkSums:
+        part = slice(start, start + step)
+        views = None if cameras is None else cameras[part]
+        return ChunkSums.of_rows(features(part), persons[part], views, weights[part])
+
+    sums: ChunkSums = total(chunk(start) for start in range(0, len(persons), step))
+    return sums
 
 
 def pair_weights(persons: Codes, cameras: Codes | None) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,6 +16,10 @@ from resight.saving import SavableMixin
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
+EXACT_LIMIT = 20_000
+"""Sightings up to which k-XQDA is exact unless landmarks are asked for."""
+DEFAULT_LANDMARKS = 1024
+"""Features beyond that size."""
 OVERSAMPLING = 4
 """Landmarks for each feature. On drawn people 1,024 features of 4,096 landmarks lost 1.4 points of
 rank 1 against the exact model, those of 1,024 landmarks 5.7."""
@@ -68,6 +73,22 @@ def nystrom_map(K: Floats, n_features: int, precision: str = "float64") -> Nystr
         )
     lift = U[:, kept] / np.sqrt(s[kept])
     return NystromMap(lift, K.mean(axis=0) @ lift)
+
+
+def default_landmarks(n: int) -> int | None:
+    """Tell how many landmarks to use for n sightings if nobody decided; None for an exact fit."""
+    if n <= EXACT_LIMIT:
+        return None
+    warnings.warn(
+        f"{n:,} training sightings are more than the {EXACT_LIMIT:,} up to which k-XQDA is "
+        f"solved exactly, so landmarks={DEFAULT_LANDMARKS} is taken: another model, whose "
+        "reg should be chosen for it. Give landmarks=a number to decide yourself, or "
+        f"solver='dense' for an exact fit, which needs about {5 * 8 * n * n / 1e9:.0f} GB and "
+        f"{(n / 12936) ** 3 * 7:.0f} minutes of a processor",
+        UserWarning,
+        stacklevel=5,
+    )
+    return DEFAULT_LANDMARKS
 
 
 def landmark_rows(persons: Codes, cameras: Codes | None, n_features: int, seed: int) -> Codes:

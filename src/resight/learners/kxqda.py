@@ -25,9 +25,9 @@ from resight.learners._base import (
     fingerprint_of,
 )
 from resight.learners._kernel_pencil import KernelPencil
-from resight.learners._landmark_fit import add_up, default_landmarks, solve
-from resight.learners._landmark_sums import ChunkSums, LandmarkStatistics, pair_weights
-from resight.learners._landmarks import NystromMap, landmark_rows, nystrom_map
+from resight.learners._landmark_pencil import LandmarkPencil
+from resight.learners._landmark_sums import ChunkSums, LandmarkStatistics, add_up, pair_weights
+from resight.learners._landmarks import NystromMap, default_landmarks, landmark_rows, nystrom_map
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._pencil import direction_weights
 
@@ -234,9 +234,12 @@ class KXQDA(KernelMetricLearner):
 
     def learn_from(self, statistics: LandmarkStatistics) -> None:
         """Learn the metric from sums over features, and keep them."""
-        mu, coef, self.offset_ = solve(
-            self.nystrom_, statistics, self.reg, self.reg_form, self.n_components
-        )
+        lift, centre = self.nystrom_.lift, self.nystrom_.centre
+        mu, V = LandmarkPencil(statistics, centre).solve(self.reg, self.reg_form)
+        mu, V = mu[: self.n_components], V[:, : self.n_components]
+        V = V * direction_weights(mu)
+        coef = lift @ V  # (m, b)
+        self.offset_ = (centre + statistics.mean()) @ V
         if self.kernel == "precomputed":  # kernel rows hold every training sighting
             whole = np.zeros((self.n_features_in_, coef.shape[1]))
             whole[self.landmarks_] = coef

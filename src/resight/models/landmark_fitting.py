@@ -25,8 +25,13 @@ from resight._progress import progress
 from resight._version import __version__
 from resight.errors import InputError, ResightError
 from resight.features.rows import FeatureRows
-from resight.learners._landmark_fit import add_up
-from resight.learners._landmark_sums import ChunkSums, LandmarkStatistics, pair_weights, total
+from resight.learners._landmark_sums import (
+    ChunkSums,
+    LandmarkStatistics,
+    add_up,
+    pair_weights,
+    total,
+)
 from resight.learners._landmarks import landmark_rows
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners.kxqda import KXQDA

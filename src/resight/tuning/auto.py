@@ -130,18 +130,9 @@ class AutoKXQDA(MetricLearner):
         mirrored: bool = False,
     ) -> Setting:
         """Choose from inner products; parameters as in `resight.tuning.race.Search`."""
-        search = Search(
-            space,
-            np.arange(len(space)),
-            persons,
-            cameras,
-            mirrored=mirrored,
-            n_folds=self.n_folds,
-            n_repeats=self.n_repeats,
-            budget=self.budget,
-            seed=self.seed,
-            pairs=False,
-        )
+        options = {k: v for k, v in self.get_params().items() if k not in ("blocks", "setting")}
+        rows = np.arange(len(space))
+        search = Search(space, rows, persons, cameras, mirrored=mirrored, pairs=False, **options)
         setting = search.run()
         if search.stopped is not None:
             warnings.warn(search.stopped, UserWarning, stacklevel=4)

@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import check_param_validation, parametrize_w
 import resight
 from resight import KXQDA
 from resight.errors import InputError
-from resight.learners import _landmark_fit, kxqda
+from resight.learners import _landmark_sums, _landmarks, kxqda
 
 FORMS = [("identity", 1e-4), ("kernel", 1e-3), ("relative", 1e-3)]
 
@@ -99,7 +99,7 @@ def test_adding_people_later_equals_fitting_at_once(
 
 def test_chunks_do_not_change_the_fit(data, test_rows, monkeypatch):
     whole = KXQDA(landmarks=20, reg=1e-3).fit(data.X, data.persons, data.cameras)
-    monkeypatch.setattr(_landmark_fit, "CHUNK_ROWS", 7)
+    monkeypatch.setattr(_landmark_sums, "CHUNK_ROWS", 7)
     cut = KXQDA(landmarks=20, reg=1e-3).fit(data.X, data.persons, data.cameras)
     assert gap(spread(cut, test_rows), spread(whole, test_rows)) < 1e-9
 
@@ -174,8 +174,8 @@ def test_an_exact_fit_has_nothing_to_add_to():
 
 
 def test_the_switch_to_landmarks_is_announced(data, monkeypatch):
-    monkeypatch.setattr(_landmark_fit, "EXACT_LIMIT", len(data.X) - 1)
-    monkeypatch.setattr(_landmark_fit, "DEFAULT_LANDMARKS", 20)
+    monkeypatch.setattr(_landmarks, "EXACT_LIMIT", len(data.X) - 1)
+    monkeypatch.setattr(_landmarks, "DEFAULT_LANDMARKS", 20)
     with pytest.warns(UserWarning, match=r"landmarks=a number.*solver='dense' for an exact fit"):
         switched = KXQDA(reg=1e-3).fit(data.X, data.persons, data.cameras)
     assert switched.solver_ == "landmarks"
@@ -185,5 +185,5 @@ def test_the_switch_to_landmarks_is_announced(data, monkeypatch):
         exact = KXQDA(reg=1e-3, solver="dense").fit(data.X, data.persons, data.cameras)
     np.testing.assert_array_equal(asked.transform(data.X), switched.transform(data.X))
     assert exact.solver_ == "dense"
-    monkeypatch.setattr(_landmark_fit, "EXACT_LIMIT", len(data.X))
+    monkeypatch.setattr(_landmarks, "EXACT_LIMIT", len(data.X))
     assert KXQDA().fit(data.X, data.persons, data.cameras).solver_ != "landmarks"
