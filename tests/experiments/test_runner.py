@@ -7,8 +7,9 @@ import pytest
 
 from resight.datasets.sightings import Sightings
 from resight.evaluation import cmc
-from resight.experiments.results import Run, document, save
-from resight.experiments.runner import Plan, run
+from resight.experiments.in_gram_space import measure
+from resight.experiments.plans import Plan
+from resight.experiments.results import Result, Run, document, ranking_rows
 from resight.experiments.tables import results_table
 from resight.protocols import half_half
 from resight.tuning.candidates import CV
@@ -33,7 +34,9 @@ def data():
 
 def test_a_trial_equals_ranking_by_hand(data):
     sightings, X, protocol = data
-    trials = run(sightings, protocol, GramSpace([X], precision="float64"), [Plan("euclidean")])[0]
+    trials = measure(sightings, protocol, GramSpace([X], precision="float64"), [Plan("euclidean")])[
+        0
+    ]
     split = protocol.splits[1]
     rows = X - X[split.train].mean(axis=0)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
@@ -50,7 +53,7 @@ def test_a_trial_equals_ranking_by_hand(data):
 def test_metrics_without_an_embedding_are_measured_by_their_distances(data, learner, params):
     sightings, X, protocol = data
     plan = Plan(learner, params=params)
-    trial = run(sightings, protocol, GramSpace([X], precision="float64"), [plan])[0][0]
+    trial = measure(sightings, protocol, GramSpace([X], precision="float64"), [plan])[0][0]
     split = protocol.splits[0]
     rows = X - X[split.train].mean(axis=0)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
@@ -67,8 +70,8 @@ def test_processes_do_not_change_results(data):
     sightings, X, protocol = data
     space = GramSpace([X])
     plans = [Plan("kxqda"), Plan("kxqda", "cv", {}, CV[:3])]
-    alone = run(sightings, protocol, space, plans, n_jobs=1)
-    together = run(sightings, protocol, space, plans, n_jobs=2)
+    alone = measure(sightings, protocol, space, plans, n_jobs=1)
+    together = measure(sightings, protocol, space, plans, n_jobs=2)
     for a, b in zip(alone, together, strict=True):
         assert [trial.map for trial in a] == pytest.approx([trial.map for trial in b])
         assert [trial.params for trial in a] == [trial.params for trial in b]
@@ -77,7 +80,7 @@ def test_processes_do_not_change_results(data):
 def test_reranked_rows_keep_the_plain_ones(data):
     sightings, X, protocol = data
     plans = [Plan("kxqda"), *(Plan("kxqda", rerank=r) for r in ("k-reciprocal", "cross-view"))]
-    plain, *others = run(sightings, protocol, GramSpace([X]), plans)
+    plain, *others = measure(sightings, protocol, GramSpace([X]), plans)
     for trials in others:
         assert len(trials) == len(plain)
         assert all(0.0 <= trial.rank(1) <= 1.0 for trial in trials)
@@ -89,7 +92,7 @@ def test_reranked_rows_keep_the_plain_ones(data):
 def test_warnings_of_learners_are_counted(data):
     sightings, X, protocol = data
     hopeless = Plan("kxqda", params={"reg": 1e3})
-    trials = run(sightings, protocol, GramSpace([X]), [hopeless])[0]
+    trials = measure(sightings, protocol, GramSpace([X]), [hopeless])[0]
     result = document(sightings, protocol, [Run(hopeless, ("vectors",), trials)], {})
     assert result["runs"][0]["warnings"][0].startswith("in 3 of 3 splits: no direction separates")
 
@@ -97,10 +100,10 @@ def test_warnings_of_learners_are_counted(data):
 def test_documents_hold_percentages_and_survive_json(data, tmp_path):
     sightings, X, protocol = data
     plan = Plan("kxqda", "cv", {}, CV[:2])
-    trials = run(sightings, protocol, GramSpace([X]), [plan])[0]
+    trials = measure(sightings, protocol, GramSpace([X]), [plan])[0]
     runs = [Run(plan, ("vectors",), trials)]
     result = document(sightings, protocol, runs, {"fingerprint": {}})
-    save(tmp_path, result, sightings, runs)
+    Result(result, ranking_rows(sightings, runs)).save(tmp_path)
     again = json.loads((tmp_path / "result.json").read_text())
     assert again["schema"] == "resight.result/1"
     summary = again["runs"][0]["summary"]["rank1"]

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import log2
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from resight._files import digest_of
-from resight._progress import progress
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
+from resight.experiments.plans import Plan
 from resight.experiments.results import percent_summary
-from resight.experiments.runner import RANKS, Plan, Trial, rank_directions
+from resight.experiments.runner import over_splits
 from resight.experiments.tables import markdown_table
+from resight.experiments.trials import RANKS, Trial, rank_directions
 from resight.models.held_out_distances import gram_distances
-from resight.protocols import Protocol, Split
+from resight.protocols import Protocol
 from resight.tuning.gram import GramSpace, lookup
 
 Rows = NDArray[np.intp]
@@ -33,6 +36,7 @@ def learning_curve(
     sizes: Sequence[int] | None = None,
     *,
     draws: int = DRAWS,
+    folder: Path | None = None,
     n_jobs: int = 1,
 ) -> dict[str, Any]:
     """Measure a plan with fewer and fewer of each split's training people.
@@ -43,6 +47,8 @@ def learning_curve(
         Numbers of people; by default all, half of them, a quarter, ... down to a sixteenth.
     draws : int
         Random orders of each split's people. The subsets of one order are nested.
+    folder, n_jobs
+        As `over_splits` takes them.
 
     Returns
     -------
@@ -55,33 +61,18 @@ def learning_curve(
     -----
     Only people seen by two cameras are counted and used: others teach no pair of one person.
     """
-    from joblib import Parallel, delayed
-
-    require_fixed(plan)
+    plan.require_fixed()
     people = min(len(_people(sightings, split.train)) for split in protocol.splits)
     chosen = checked_sizes(sizes, people)
-    tasks = [
-        delayed(_of_split)(sightings, protocol, space, split, plan, chosen, draws)
-        for split in protocol.splits
+    task = partial(_fewer_people, sightings, protocol, space, plan, chosen, draws)
+    title = f"learning curve, {plan.learner}"
+    found = over_splits(task, len(protocol.splits), folder, n_jobs=n_jobs, title=title)
+    points = [
+        _point(size, [figures for of_split in found for figures in of_split[f"{size}"]])
+        for size in chosen
     ]
-    found: list[dict[int, list[Trial]]] = []
-    with progress(f"learning curve, {plan.learner}", len(tasks)) as advance:
-        workers = min(n_jobs, len(tasks))
-        for of_split in Parallel(n_jobs=workers, return_as="generator")(tasks):
-            found.append(of_split)
-            advance(1)
-    points = [_point(size, [trial for one in found for trial in one[size]]) for size in chosen]
     gain = _gain(points)
     return {"points": points, "draws": draws, "gain": gain, "sentence": _sentence(points, gain)}
-
-
-def require_fixed(plan: Plan) -> None:
-    """Refuse plans that choose a setting in each split: they would choose again in each fit."""
-    if plan.candidates or plan.learner == "auto" or plan.params.get("landmarks"):
-        raise InputError(
-            f"{plan.learner} ({plan.version}) has no fixed setting in Gram space; learning curves "
-            "and calibration need one, such as kxqda with --param kxqda.reg=1e-3"
-        )
 
 
 def checked_sizes(sizes: Sequence[int] | None, people: int) -> list[int]:
@@ -126,43 +117,40 @@ def _people(sightings: Sightings, rows: Rows) -> list[str]:
     return several
 
 
-def _of_split(
+def _fewer_people(
     sightings: Sightings,
     protocol: Protocol,
     space: GramSpace,
-    split: Split,
     plan: Plan,
     sizes: list[int],
     draws: int,
-) -> dict[int, list[Trial]]:
+    number: int,
+) -> dict[str, list[dict[str, Any]]]:
     """Fit on nested subsets of a split's training people; the same people are asked for always."""
-    from threadpoolctl import threadpool_limits
-
-    everything = np.arange(len(space))
+    split, everything = protocol.splits[number], np.arange(len(space))
     learner = plan.spec.make(**plan.params)
     persons, cameras = sightings.persons, sightings.cameras
     fit = gram_distances(learner, space, everything, persons, cameras, plan.normalize)
     people = _people(sightings, split.train)
-    found: dict[int, list[Trial]] = {size: [] for size in sizes}
-    with threadpool_limits(1):
-        for draw in range(draws):
-            order = sorted(people, key=lambda person: digest_of(f"{draw}", person))
-            for size in sizes:
-                if size == len(people) and draw:
-                    continue  # everybody: the same in each draw
-                rows = split.train[np.isin(persons[split.train], order[:size])]
-                distances = fit(rows, split.test)
-                rankings = rank_directions(sightings, protocol, split, lookup(distances))
-                found[size].append(Trial(rankings, plan.params, 0.0))
+    found: dict[str, list[dict[str, Any]]] = {f"{size}": [] for size in sizes}
+    for draw in range(draws):
+        order = sorted(people, key=lambda person: digest_of(f"{draw}", person))
+        for size in sizes:
+            if size == len(people) and draw:
+                continue  # everybody: the same in each draw
+            rows = split.train[np.isin(persons[split.train], order[:size])]
+            distances = fit(rows, split.test)
+            rankings = rank_directions(sightings, protocol, split, lookup(distances))
+            found[f"{size}"].append(Trial(rankings, plan.params, 0.0).figures())
     return found
 
 
-def _point(size: int, trials: list[Trial]) -> dict[str, Any]:
-    values = {f"rank{k}": [trial.rank(k) for trial in trials] for k in RANKS}
-    values["map"] = [trial.map for trial in trials]
+def _point(size: int, fits: list[dict[str, Any]]) -> dict[str, Any]:
+    values = {name: [fit["ranks"][name] for fit in fits] for name in fits[0]["ranks"]}
+    values["map"] = [fit["map"] for fit in fits]
     return {
         "people": size,
-        "fits": len(trials),
+        "fits": len(fits),
         **{name: percent_summary(numbers) for name, numbers in values.items()},
     }
 

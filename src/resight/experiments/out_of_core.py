@@ -10,7 +10,6 @@ from __future__ import annotations
 import tempfile
 import time
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight._files import digest_of
-from resight._progress import progress
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
 from resight.evaluation.reranking import cross_view_reciprocal
-from resight.experiments.runner import Plan, Ranked, Trial, ranked
+from resight.experiments.plans import Plan
+from resight.experiments.runner import over_splits
+from resight.experiments.trials import Ranked, Trial, ranked
 from resight.features.rows import FeatureRows
 from resight.kernels import NON_NEGATIVE
 from resight.learners._base import squared_euclidean
@@ -43,8 +43,8 @@ GRAM_LIMIT = 4 * 10**9
 _CHOICE_ROWS = 4000  # sightings on which a large exact model chooses its setting, by whole people
 
 
-def needs_direct(plan: Plan, source: FeatureRows) -> bool:
-    """Tell whether a plan is measured here rather than in Gram space."""
+def exceeds_gram_space(plan: Plan, source: FeatureRows) -> bool:
+    """Tell whether a plan must be measured from the features."""
     return (
         source.gram_bytes > GRAM_LIMIT
         or plan.params.get("landmarks") is not None
@@ -52,38 +52,36 @@ def needs_direct(plan: Plan, source: FeatureRows) -> bool:
     )
 
 
-def run_direct(
+def measure(
     sightings: Sightings,
     protocol: Protocol,
     source: FeatureRows,
-    plans: Sequence[Plan],
+    plan: Plan,
     *,
     fingerprint: str,
-    n_jobs: int = 1,
+    folder: Path | None = None,
+    threads: int = 1,
     executor: Executor | None = None,
     scratch: Path | None = None,
     title: str = "splits",
-) -> list[list[Trial]]:
-    """Measure each plan on each split, one after the other; BLAS has `n_jobs` threads.
+) -> list[Trial]:
+    """Measure a plan on each split, one after the other; BLAS has `threads` threads.
 
     `executor` sums up the chunks of landmark fits in the folder `scratch`, which its workers
-    must see; without it this process does.
+    must see; without it this process does. `folder` keeps finished splits, see `over_splits`.
     """
-    from threadpoolctl import threadpool_limits
+    landmark_fits = _LandmarkFits(fingerprint, executor, scratch)
 
-    for plan in plans:
-        _check(plan, source)
-    trials: list[list[Trial]] = [[] for _ in plans]
-    with threadpool_limits(n_jobs), progress(title, len(protocol.splits) * len(plans)) as advance:
-        for split in protocol.splits:
-            for plan, of_plan in zip(plans, trials, strict=True):
-                work = _Work(sightings, protocol, source, split, plan)
-                of_plan.append(work.trial(_Workshop(fingerprint, executor, scratch)))
-                advance(1)
-    return trials
+    def trial(number: int) -> dict[str, Any]:
+        work = _SplitFit(sightings, protocol, source, protocol.splits[number], plan)
+        return work.trial(landmark_fits).to_dict()
+
+    found = over_splits(trial, len(protocol.splits), folder, threads=threads, title=title)
+    return [Trial.from_dict(one) for one in found]
 
 
-def _check(plan: Plan, source: FeatureRows) -> None:
+def check(plan: Plan, source: FeatureRows) -> None:
+    """Refuse what cannot be measured from the features."""
     size = f"{len(source):,} sightings ({source.gram_bytes / 1e9:.0f} GB of inner products)"
     if plan.learner == AUTO:
         raise InputError(
@@ -98,8 +96,8 @@ def _check(plan: Plan, source: FeatureRows) -> None:
         )
 
 
-class _Workshop(NamedTuple):
-    """What landmark fits are given besides data."""
+class _LandmarkFits(NamedTuple):
+    """How landmark models are fitted: here, or by an executor in a folder that its workers see."""
 
     fingerprint: str  # of the features
     executor: Executor | None
@@ -112,7 +110,7 @@ class _Workshop(NamedTuple):
             return fit_landmark_model(job, Path(folder))
 
 
-class _Work:
+class _SplitFit:
     """One plan on one split."""
 
     def __init__(
@@ -130,11 +128,11 @@ class _Work:
         self.params: dict[str, Any] = dict(plan.params)
         self.table: list[dict[str, Any]] | None = None
 
-    def trial(self, workshop: _Workshop) -> Trial:
+    def trial(self, landmark_fits: _LandmarkFits) -> Trial:
         start = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model = self._fitted(workshop)
+            model = self._fitted(landmark_fits)
             rankings = tuple(
                 self._ranked(model, query, gallery) for query, gallery in self.split.directions
             )
@@ -142,13 +140,13 @@ class _Work:
         said = dict.fromkeys(str(warning.message) for warning in caught)
         return Trial(rankings, self.params, seconds, self.table, tuple(said))
 
-    def _fitted(self, workshop: _Workshop) -> Model:
+    def _fitted(self, landmark_fits: _LandmarkFits) -> Model:
         training = self.source.select(self.split.train)
         learner = self.plan.spec.make(**self.params)
         if isinstance(learner, KXQDA):
             learner.landmarks = learner._wanted_landmarks(len(training))
             if learner.landmarks is not None:
-                return self._fitted_by_landmarks(training, learner, workshop)
+                return self._fitted_by_landmarks(training, learner, landmark_fits)
         if self.plan.candidates:
             self._choose(training)
             learner.set_params(**self.params)
@@ -164,7 +162,7 @@ class _Work:
         return model
 
     def _fitted_by_landmarks(
-        self, training: FeatureRows, learner: KXQDA, workshop: _Workshop
+        self, training: FeatureRows, learner: KXQDA, landmark_fits: _LandmarkFits
     ) -> Model:
         model = Model((), learner, normalize=self.plan.normalize)
         job = LandmarkJob(
@@ -172,10 +170,10 @@ class _Work:
             self.persons,
             self.cameras,
             model,
-            workshop.fingerprint,
+            landmark_fits.fingerprint,
             choose=bool(self.plan.candidates),
         )
-        choice = workshop.fit(job)
+        choice = landmark_fits.fit(job)
         if choice is not None:
             self.params |= {"reg": choice.best.reg, "reg_form": choice.best.reg_form}
             self.table = choice.table()

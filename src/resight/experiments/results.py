@@ -6,22 +6,30 @@ import csv
 import os
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from resight._files import atomic_write, write_json
 from resight._version import __version__
 from resight.datasets.sightings import Sightings
+from resight.errors import InputError
 from resight.evaluation.camera_pairs import CameraPairs
 from resight.evaluation.result import COLUMNS
+from resight.evaluation.result_files import JSON, SCHEMA, read_rankings, read_result
 from resight.evaluation.statistics import summarise
-from resight.experiments.runner import RANKS, Plan, Trial, warnings_of
+from resight.experiments.plans import Plan
+from resight.experiments.tables import results_table
+from resight.experiments.trials import RANKS, Trial, warnings_of
+from resight.features.store import Failure
 from resight.protocols import Protocol
 
-SCHEMA = "resight.result/1"
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 LABELS = ("run", "split", "direction", "query", "query_camera", "top_paths")
 
 
@@ -46,6 +54,74 @@ class Run:
         values["map"] = [trial.map for trial in self.trials]
         values["minp"] = [trial.minp for trial in self.trials]
         return {name: percent_summary(numbers) for name, numbers in values.items()}
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an evaluation measured.
+
+    Attributes
+    ----------
+    document : dict
+        Schema ``resight.result/1``: plain types, percentages.
+    rankings : list of dict
+        Where each query found its person: the rows of ``rankings.csv``.
+    failures : tuple of Failure
+        Images that could not be used and were left out.
+
+    Examples
+    --------
+    >>> result = Result.load("result")  # doctest: +SKIP
+    >>> result.to_frame().groupby("run")["rank1"].mean()  # doctest: +SKIP
+    """
+
+    document: dict[str, JSON]
+    rankings: list[dict[str, str]] = field(repr=False)
+    failures: tuple[Failure, ...] = ()
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Result:
+        """Read what `save`, or ``resight evaluate --out``, wrote."""
+        return cls(read_result(folder), read_rankings(Path(folder) / "rankings.csv"))
+
+    def save(self, folder: str | Path) -> None:
+        """Write `result.json` and `rankings.csv` into a folder, each atomically."""
+        with atomic_write(Path(folder) / "rankings.csv", "w") as stream:
+            writer = csv.DictWriter(stream, (*LABELS, *COLUMNS), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(self.rankings)
+        write_json(Path(folder) / "result.json", self.document)
+
+    def to_frame(self) -> DataFrame:
+        """Return a pandas table, one row for each run and split, in percent and seconds."""
+        try:
+            from pandas import DataFrame
+        except ImportError:
+            raise InputError("to_frame() needs pandas: pip install pandas") from None
+        return DataFrame(trial_rows(self.document))
+
+    def __str__(self) -> str:
+        return results_table(self.document)
+
+    def _repr_html_(self) -> str:
+        return results_table(self.document, html=True)
+
+
+def trial_rows(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return one flat row for each run and split of a result document."""
+    names = ("learner", "version", "rerank")
+    return [
+        {
+            "run": run["title"],
+            **{name: run[name] for name in names},
+            "descriptors": "+".join(run["descriptors"]),
+            "split": split,
+            **{f"rank{k}": percent for k, percent in trial["cmc"].items()},
+            **{name: trial[name] for name in ("map", "minp", "fit_s")},
+        }
+        for run in document["runs"]
+        for split, trial in enumerate(run["trials"])
+    ]
 
 
 def percent_summary(fractions: Sequence[float]) -> dict[str, Any]:
@@ -83,16 +159,6 @@ def environment() -> dict[str, Any]:
     }
 
 
-def save(folder: Path, result: dict[str, Any], sightings: Sightings, runs: Sequence[Run]) -> None:
-    """Write `result.json` and `rankings.csv` into a folder, each atomically."""
-    with atomic_write(folder / "rankings.csv", "w") as stream:
-        writer = csv.DictWriter(stream, (*LABELS, *COLUMNS), lineterminator="\n")
-        writer.writeheader()
-        for number, run in enumerate(runs):
-            writer.writerows(_ranking_rows(number, run, sightings))
-    write_json(folder / "result.json", result)
-
-
 def _run_document(run: Run) -> dict[str, Any]:
     return {
         "learner": run.plan.learner,
@@ -104,7 +170,7 @@ def _run_document(run: Run) -> dict[str, Any]:
         "trials": [_trial_document(trial) for trial in run.trials],
         "summary": run.summary(),
         "camera_pairs": _camera_pairs(run),
-        "warnings": warnings_of(run.trials),
+        "warnings": warnings_of([trial.warnings for trial in run.trials]),
     }
 
 
@@ -129,19 +195,15 @@ def _trial_document(trial: Trial) -> dict[str, Any]:
     return found
 
 
-def _ranking_rows(number: int, run: Run, sightings: Sightings) -> list[dict[str, Any]]:
+def ranking_rows(sightings: Sightings, runs: Sequence[Run]) -> list[dict[str, str]]:
+    """Return the rows of `rankings.csv`: one for each run, split, direction and query."""
     rows = []
-    for split, trial in enumerate(run.trials):
-        for direction, (result, query, gallery, _) in enumerate(trial.rankings):
+    paths, cameras = sightings.paths, sightings.cameras
+    for (number, run), (split, _) in product(enumerate(runs), enumerate(runs[0].trials)):
+        for direction, (result, query, gallery, _) in enumerate(run.trials[split].rankings):
             for row, source in zip(result.to_rows(), query.tolist(), strict=True):
-                top = [int(place) for place in row["top"].split()]
-                labels = {
-                    "run": number,
-                    "split": split,
-                    "direction": direction,
-                    "query": sightings.paths[source],
-                    "query_camera": sightings.cameras[source],
-                    "top_paths": "|".join(str(sightings.paths[gallery[i]]) for i in top if i >= 0),
-                }
-                rows.append({**labels, **row})
+                top = [str(paths[gallery[int(place)]]) for place in row["top"].split()]
+                place = (str(number), str(split), str(direction))
+                seen = (str(paths[source]), str(cameras[source]), "|".join(top))
+                rows.append({**dict(zip(LABELS, (*place, *seen), strict=True)), **row})
     return rows

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from resight.evaluation.result_files import JSON, read_result
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Floats = NDArray[np.float64]
 COLOURS = ("#1b6ca8", "#c8553d", "#588157", "#8a5a9e", "#b08900", "#4d5d6c", "#d17aa6", "#2a9d8f")
@@ -24,25 +30,42 @@ class CMCCurve:
     sd: Floats  # (n_ranks,)
 
 
-@dataclass(frozen=True)
+class _HasDocument(Protocol):
+    @property
+    def document(self) -> dict[str, JSON]: ...
+
+
+@dataclass
 class CMCDisplay:
-    """CMC curves of all runs of a result."""
+    """CMC curves of all runs of a result.
+
+    Attributes
+    ----------
+    curves : tuple of CMCCurve
+    ax_, figure_
+        Where `plot` drew them.
+
+    Examples
+    --------
+    >>> CMCDisplay.from_result("result").figure_.savefig("cmc.png")  # doctest: +SKIP
+    """
 
     curves: tuple[CMCCurve, ...]
 
     @classmethod
-    def from_result(cls, result: dict[str, Any]) -> CMCDisplay:
-        """Take the curves of a `resight.result/1` document."""
-        curves = []
-        for run in result["runs"]:
-            rows = [trial["curve"][:_SHOWN_RANKS] for trial in run["trials"]]
-            values = np.array([row[: min(map(len, rows))] for row in rows])
-            sd = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1])
-            curves.append(CMCCurve(run["title"], values.mean(axis=0), sd))
-        return cls(tuple(curves))
+    def from_result(
+        cls, result: _HasDocument | str | Path, *, ax: Axes | None = None
+    ) -> CMCDisplay:
+        """Draw the curves of a `Result`, or of the folder that it was saved in."""
+        told = read_result(result) if isinstance(result, str | Path) else result.document
+        return cls(cmc_curves(told)).plot(ax)
 
-    def plot(self, ax: Any) -> None:
-        """Draw the curves with bands of one standard deviation."""
+    def plot(self, ax: Axes | None = None) -> CMCDisplay:
+        """Draw the curves with bands of one standard deviation, on new axes if none are given."""
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            ax = plt.subplots(layout="constrained")[1]
         for i, curve in enumerate(self.curves):
             ranks = np.arange(1, len(curve.mean) + 1)
             colour = COLOURS[i % len(COLOURS)]
@@ -56,10 +79,23 @@ class CMCDisplay:
         ax.set_xticks([1, 5, 10, 15, 20])
         ax.grid(alpha=0.3)
         ax.legend(loc="lower right", fontsize="small", frameon=False)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
 
     def svg(self) -> str:
         """Return the plot as an inline SVG element."""
         return svg(self.plot, (7.0, 4.2))
+
+
+def cmc_curves(document: dict[str, Any]) -> tuple[CMCCurve, ...]:
+    """Take the curves of a `resight.result/1` document."""
+    curves = []
+    for run in document["runs"]:
+        rows = [trial["curve"][:_SHOWN_RANKS] for trial in run["trials"]]
+        values = np.array([row[: min(map(len, rows))] for row in rows])
+        sd = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1])
+        curves.append(CMCCurve(run["title"], values.mean(axis=0), sd))
+    return tuple(curves)
 
 
 def svg(draw: Any, size: tuple[float, float]) -> str:
