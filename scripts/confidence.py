@@ -139,7 +139,7 @@ def draw(found: dict[str, Any]) -> str:
         {"title": title, "confidence": found[name]}
         for name, title in (("cuhk01", "CUHK01 single-shot"), ("grid", "GRID"))
     ]
-    display = ReliabilityDisplay.from_result({"runs": runs})
+    display = ReliabilityDisplay.from_document({"runs": runs})
     return "" if display is None else display.svg()
 
 

@@ -75,6 +75,8 @@ def evaluate(
     """
     from resight.experiments.config import checked_config, read_config
     from resight.experiments.evaluate import DiagnosticsError
+    from resight.experiments.evaluate import evaluate as measure
+    from resight.workers import executors
 
     given: dict[str, Any] = {
         "dataset": data,
@@ -91,22 +93,27 @@ def evaluate(
     settings = read_config(config) if config else {}
     settings |= {key: value for key, value in given.items() if value is not None}
     checked = checked_config(settings)
-    sizes = _sizes(people)
+    plans, sizes = checked.plans(), _sizes(people)
     sightings, vectors = _inputs(checked, cluster is not None)
     refusal = None
     try:
-        result = _evaluate(
-            checked,
-            cluster,
-            sightings=sightings,
-            features=vectors,
-            calibrate=calibrate,
-            curve=sizes or curve,
-            store=store,
-            out=out,
-            explain=explain,
-            jobs=jobs,
-        )
+        with nullcontext() if cluster is None else executors.cluster(cluster) as workers:
+            result = measure(
+                sightings,
+                descriptor=checked.descriptors,
+                features=vectors,
+                learner=plans,
+                protocol=checked.protocol,
+                splits=checked.splits,
+                mirror=checked.mirror,
+                calibrate=calibrate,
+                curve=sizes or curve,
+                store=store,
+                out=out,
+                explain=explain,
+                jobs=jobs,
+                executor=workers,
+            )
     except DiagnosticsError as error:  # what was measured is printed and kept all the same
         result, refusal = error.result, error
     _print(result, sightings.name, json)
@@ -129,7 +136,6 @@ def _inputs(settings: EvaluateConfig, on_cluster: bool) -> tuple[Sightings, Feat
     from resight import datasets
     from resight.errors import InputError
 
-    settings.plans()  # wrong names are refused before anything is read
     if settings.features is not None:
         from resight.features.vectors import load_vectors
 
@@ -143,22 +149,6 @@ def _inputs(settings: EvaluateConfig, on_cluster: bool) -> tuple[Sightings, Feat
     if settings.dataset is None:
         raise InputError("name a dataset, a folder or a CSV to evaluate, or give --features FILE")
     return datasets.load(settings.dataset, root=settings.root), None
-
-
-def _evaluate(settings: EvaluateConfig, cluster: str | None, **given: Any) -> Result:
-    from resight.experiments.evaluate import evaluate
-    from resight.workers import executors
-
-    with nullcontext() if cluster is None else executors.cluster(cluster) as workers:
-        return evaluate(
-            descriptor=settings.descriptors,
-            learner=settings.plans(),
-            protocol=settings.protocol,
-            splits=settings.splits,
-            mirror=settings.mirror,
-            executor=workers,
-            **given,
-        )
 
 
 def _sizes(words: str | None) -> list[int] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -20,32 +20,14 @@ def add_diagnostics(
     evaluation: Evaluation,
     calibrate: bool = False,
     curve: bool | Sequence[int] = False,
-) -> str | None:
+) -> None:
     """Put ``confidence`` and ``learning_curve`` into the runs of a result document.
 
     Re-ranked runs have neither: their order is not that of distances.
-
-    Returns
-    -------
-    str or None
-        Why something cannot be measured; what was measured before stays in the document.
     """
-    try:
-        if calibrate or curve:
-            _add(iter(document["runs"]), evaluation, calibrate, curve)
-    except InputError as error:
-        return str(error)
-    return None
-
-
-def _add(
-    runs: Iterator[dict[str, Any]],
-    evaluation: Evaluation,
-    calibrate: bool,
-    curve: bool | Sequence[int],
-) -> None:
+    runs = iter(document["runs"])
     sizes = None if isinstance(curve, bool) else curve
-    for given in evaluation.feature_sets:
+    for given in evaluation.feature_sets if calibrate or curve else ():
         source = given.source
         if source.gram_bytes > GRAM_LIMIT:
             raise InputError(

@@ -105,14 +105,18 @@ def evaluate(
         )
         runs = evaluation.runs()
         result = _result(evaluation, runs, mirror)
-        refusal = add_diagnostics(result.document, evaluation, calibrate, curve)
+        refusal = None
+        try:
+            add_diagnostics(result.document, evaluation, calibrate, curve)
+        except InputError as error:  # what was measured is kept all the same
+            refusal = DiagnosticsError(str(error), result)
     if out is not None:
         result.save(out)
         n_explained = explain if features is None else 0
         save_explanations(Path(out), explain_matches(evaluation, runs, n_explained, mirror))
     evaluation.finished.remove()
     if refusal is not None:
-        raise DiagnosticsError(refusal, result)
+        raise refusal
     return result
 
 

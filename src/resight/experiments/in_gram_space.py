@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,22 +40,14 @@ def measure(
     `mirrored` is the space of features averaged over mirror images, among which `auto` may
     choose; `folder` keeps finished splits, see `over_splits`.
     """
-    task = partial(_split_document, sightings, protocol, space, plans, mirrored)
-    found = over_splits(task, len(protocol.splits), folder, n_jobs=n_jobs, title=title)
+
+    def trials(number: int) -> list[dict[str, Any]]:
+        split = protocol.splits[number]
+        measured = measure_split(sightings, protocol, space, split, plans, mirrored)
+        return [trial.to_dict() for trial in measured]
+
+    found = over_splits(trials, len(protocol.splits), folder, n_jobs=n_jobs, title=title)
     return [[Trial.from_dict(one) for one in of_plan] for of_plan in zip(*found, strict=True)]
-
-
-def _split_document(
-    sightings: Sightings,
-    protocol: Protocol,
-    space: GramSpace,
-    plans: Sequence[Plan],
-    mirrored: GramSpace | None,
-    number: int,
-) -> list[dict[str, Any]]:
-    split = protocol.splits[number]
-    trials = measure_split(sightings, protocol, space, split, plans, mirrored)
-    return [trial.to_dict() for trial in trials]
 
 
 def measure_split(

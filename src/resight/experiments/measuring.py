@@ -105,7 +105,7 @@ class Evaluation:
             folder=self.folder(given, [plan]),
             threads=self.n_jobs,
             executor=self.executor,
-            scratch=self.finished.store,
+            scratch=None if self.executor is None else self.finished.store,
             title=f"splits, {plan.learner}",
         )
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 import tempfile
 import time
 import warnings
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +33,7 @@ from resight.learners.registry import AUTO
 from resight.models.landmark_fitting import LandmarkJob, fit_landmark_model
 from resight.models.model import Model
 from resight.protocols import Protocol, Split
-from resight.tuning.cross_validation import Choice, choose
+from resight.tuning.cross_validation import choose
 from resight.tuning.gram import GramSpace
 from resight.workers.executors import Executor
 
@@ -70,11 +72,12 @@ def measure(
     `executor` sums up the chunks of landmark fits in the folder `scratch`, which its workers
     must see; without it this process does. `folder` keeps finished splits, see `over_splits`.
     """
-    landmark_fits = _LandmarkFits(fingerprint, executor, scratch)
 
     def trial(number: int) -> dict[str, Any]:
-        work = _SplitFit(sightings, protocol, source, protocol.splits[number], plan)
-        return work.trial(landmark_fits).to_dict()
+        split, params = protocol.splits[number], dict(plan.params)
+        work = _SplitFit(sightings, protocol, source, split, plan, fingerprint, params)
+        with nullcontext(scratch) if scratch else tempfile.TemporaryDirectory() as room:
+            return work.trial(Path(room), executor).to_dict()
 
     found = over_splits(trial, len(protocol.splits), folder, threads=threads, title=title)
     return [Trial.from_dict(one) for one in found]
@@ -96,43 +99,28 @@ def check(plan: Plan, source: FeatureRows) -> None:
         )
 
 
-class _LandmarkFits(NamedTuple):
-    """How landmark models are fitted: here, or by an executor in a folder that its workers see."""
-
-    fingerprint: str  # of the features
-    executor: Executor | None
-    scratch: Path | None
-
-    def fit(self, job: LandmarkJob) -> Choice | None:
-        if self.executor is not None and self.scratch is not None:
-            return fit_landmark_model(job, self.scratch, self.executor)
-        with tempfile.TemporaryDirectory() as folder:
-            return fit_landmark_model(job, Path(folder))
-
-
+@dataclass
 class _SplitFit:
-    """One plan on one split."""
+    """One plan on one split; what is chosen is put into `params` and `table`."""
 
-    def __init__(
-        self,
-        sightings: Sightings,
-        protocol: Protocol,
-        source: FeatureRows,
-        split: Split,
-        plan: Plan,
-    ) -> None:
-        self.sightings, self.protocol = sightings, protocol
-        self.source, self.split, self.plan = source, split, plan
-        self.persons = sightings.persons[split.train]
-        self.cameras = sightings.cameras[split.train]
-        self.params: dict[str, Any] = dict(plan.params)
-        self.table: list[dict[str, Any]] | None = None
+    sightings: Sightings
+    protocol: Protocol
+    source: FeatureRows
+    split: Split
+    plan: Plan
+    fingerprint: str  # of the features
+    params: dict[str, Any]
+    table: list[dict[str, Any]] | None = None
 
-    def trial(self, landmark_fits: _LandmarkFits) -> Trial:
+    def __post_init__(self) -> None:
+        self.persons = self.sightings.persons[self.split.train]
+        self.cameras = self.sightings.cameras[self.split.train]
+
+    def trial(self, scratch: Path, executor: Executor | None) -> Trial:
         start = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model = self._fitted(landmark_fits)
+            model = self._fitted(scratch, executor)
             rankings = tuple(
                 self._ranked(model, query, gallery) for query, gallery in self.split.directions
             )
@@ -140,13 +128,13 @@ class _SplitFit:
         said = dict.fromkeys(str(warning.message) for warning in caught)
         return Trial(rankings, self.params, seconds, self.table, tuple(said))
 
-    def _fitted(self, landmark_fits: _LandmarkFits) -> Model:
+    def _fitted(self, scratch: Path, executor: Executor | None) -> Model:
         training = self.source.select(self.split.train)
         learner = self.plan.spec.make(**self.params)
         if isinstance(learner, KXQDA):
             learner.landmarks = learner._wanted_landmarks(len(training))
             if learner.landmarks is not None:
-                return self._fitted_by_landmarks(training, learner, landmark_fits)
+                return self._fitted_by_landmarks(training, learner, scratch, executor)
         if self.plan.candidates:
             self._choose(training)
             learner.set_params(**self.params)
@@ -162,7 +150,7 @@ class _SplitFit:
         return model
 
     def _fitted_by_landmarks(
-        self, training: FeatureRows, learner: KXQDA, landmark_fits: _LandmarkFits
+        self, training: FeatureRows, learner: KXQDA, scratch: Path, executor: Executor | None
     ) -> Model:
         model = Model((), learner, normalize=self.plan.normalize)
         job = LandmarkJob(
@@ -170,10 +158,10 @@ class _SplitFit:
             self.persons,
             self.cameras,
             model,
-            landmark_fits.fingerprint,
+            self.fingerprint,
             choose=bool(self.plan.candidates),
         )
-        choice = landmark_fits.fit(job)
+        choice = fit_landmark_model(job, scratch, executor)
         if choice is not None:
             self.params |= {"reg": choice.best.reg, "reg_form": choice.best.reg_form}
             self.table = choice.table()

@@ -6,7 +6,7 @@ import csv
 import os
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,7 +56,7 @@ class Run:
         return {name: percent_summary(numbers) for name, numbers in values.items()}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """What an evaluation measured.
 
@@ -72,11 +72,11 @@ class Result:
     Examples
     --------
     >>> result = Result.load("result")  # doctest: +SKIP
-    >>> result.to_frame().groupby("run")["rank1"].mean()  # doctest: +SKIP
+    >>> result.to_frame().groupby("title")["rank1"].mean()  # doctest: +SKIP
     """
 
     document: dict[str, JSON]
-    rankings: list[dict[str, str]] = field(repr=False)
+    rankings: list[dict[str, str]]
     failures: tuple[Failure, ...] = ()
 
     @classmethod
@@ -98,36 +98,28 @@ class Result:
             from pandas import DataFrame
         except ImportError:
             raise InputError("to_frame() needs pandas: pip install pandas") from None
-        return DataFrame(trial_rows(self.document))
+        document: dict[str, Any] = self.document
+        rows = []
+        for run in document["runs"]:
+            facts = {name: run[name] for name in ("title", "learner", "version", "rerank")}
+            facts["descriptors"] = "+".join(run["descriptors"])
+            for split, trial in enumerate(run["trials"]):
+                ranks = {f"rank{k}": percent for k, percent in trial["cmc"].items()}
+                others = {name: trial[name] for name in ("map", "minp", "fit_s")}
+                rows.append({**facts, "split": split, **ranks, **others})
+        return DataFrame(rows)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return results_table(self.document)
 
     def _repr_html_(self) -> str:
         return results_table(self.document, html=True)
 
 
-def trial_rows(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return one flat row for each run and split of a result document."""
-    names = ("learner", "version", "rerank")
-    return [
-        {
-            "run": run["title"],
-            **{name: run[name] for name in names},
-            "descriptors": "+".join(run["descriptors"]),
-            "split": split,
-            **{f"rank{k}": percent for k, percent in trial["cmc"].items()},
-            **{name: trial[name] for name in ("map", "minp", "fit_s")},
-        }
-        for run in document["runs"]
-        for split, trial in enumerate(run["trials"])
-    ]
-
-
 def percent_summary(fractions: Sequence[float]) -> dict[str, Any]:
     """Summarise fractions over trials as percentages."""
     found = summarise(100.0 * np.asarray(fractions))
-    return {"mean": found.mean, "sd": found.sd, "ci95": found.ci95}
+    return {"mean": found.mean, "sd": found.sd, "ci95": found.ci95 and list(found.ci95)}
 
 
 def document(

@@ -14,7 +14,7 @@ from resight.evaluation.result_files import read_rankings
 from resight.evaluation.statistics import compare_paired
 from resight.report.cameras import camera_table
 from resight.report.diagnostics import LearningCurveDisplay, ReliabilityDisplay
-from resight.report.displays import CMCDisplay, cmc_curves
+from resight.report.displays import CMCDisplay
 from resight.report.matches import read_matches
 from resight.report.rankings import worst_first
 
@@ -71,10 +71,10 @@ def _context(
         "command": command,
         "measures": _MEASURES,
         "best": _best(result["runs"]),
-        "curves": CMCDisplay(cmc_curves(result)).svg(),
+        "curves": CMCDisplay.from_document(result).svg(),
         "comparisons": _comparisons(result),
-        "reliability": ReliabilityDisplay.from_result(result),
-        "learning": LearningCurveDisplay.from_result(result),
+        "reliability": ReliabilityDisplay.from_document(result),
+        "learning": LearningCurveDisplay.from_document(result),
         "reranked": any(run.get("rerank") for run in result["runs"]),
         "settings": json.dumps(
             [{key: run[key] for key in ("title", "params", "version")} for run in result["runs"]],

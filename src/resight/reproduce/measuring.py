@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,10 @@ from resight._files import digest_of, write_json
 from resight.datasets.sightings import Sightings
 from resight.errors import unknown_name
 from resight.experiments.in_gram_space import measure_split
-from resight.experiments.plans import Plan
 from resight.experiments.runner import over_splits
 from resight.features.store import Features, FeatureStore
 from resight.learners.registry import AUTO, ITERATIVE
-from resight.protocols import Protocol, for_dataset
+from resight.protocols import for_dataset
 from resight.reproduce.document import run_figures, table_document
 from resight.reproduce.paper import Job, PaperTable
 from resight.tuning.candidates import AUTO_MIRROR
@@ -111,10 +109,16 @@ class _Bench:
         file, sightings = self._file(job), self.sightings(job.dataset)
         start = time.perf_counter()
         title = f"{job.protocol}, {'+'.join(job.descriptors)}, {job.plan.learner}"
-        protocol = for_dataset(sightings, job.protocol)
-        task = partial(_figures, sightings, protocol, self.space(job), job.plan)
+        protocol, space = for_dataset(sightings, job.protocol), self.space(job)
         folder = self.out / "splits" / file.stem
-        trials = over_splits(task, len(protocol.splits), folder, n_jobs=self.n_jobs, title=title)
+
+        def figures_of(number: int) -> dict[str, Any]:
+            split = protocol.splits[number]
+            return measure_split(sightings, protocol, space, split, [job.plan])[0].figures()
+
+        trials = over_splits(
+            figures_of, len(protocol.splits), folder, n_jobs=self.n_jobs, title=title
+        )
         figures = run_figures(job, trials, time.perf_counter() - start)
         write_json(file, figures)
         rank1 = figures["summary"]["rank1"]
@@ -155,13 +159,6 @@ class _Bench:
             if key not in self._spaces:
                 self._spaces[key] = gram_space(self.features(*key))
         return GramSpace.joined(self._spaces[key] for key in wanted)
-
-
-def _figures(
-    sightings: Sightings, protocol: Protocol, space: GramSpace, plan: Plan, number: int
-) -> dict[str, Any]:
-    split = protocol.splits[number]
-    return measure_split(sightings, protocol, space, split, [plan])[0].figures()
 
 
 def _inputs(job: Job) -> list[tuple[str, bool]]:
