@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from resight._files import atomic_write
-from resight.evaluation.result_files import read_result
 from resight.experiments.learning_curve import curve_table
 from resight.report.diagnostics import LearningCurveDisplay
+from resight.report.result_files import read_result
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "learning-curve.md"

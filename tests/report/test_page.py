@@ -10,7 +10,6 @@ from PIL import Image
 from resight.cli import main
 from resight.datasets.synthetic import draw_cameras
 from resight.errors import InputError, StoreError
-from resight.evaluation.result_files import read_rankings, read_result
 from resight.experiments.in_gram_space import measure
 from resight.experiments.plans import Plan
 from resight.experiments.results import Result, Run, document, ranking_rows
@@ -19,6 +18,7 @@ from resight.report import write
 from resight.report.cameras import camera_table
 from resight.report.displays import CMCDisplay
 from resight.report.rankings import worst_first
+from resight.report.result_files import read_rankings, read_result
 from resight.tuning.gram import GramSpace
 
 

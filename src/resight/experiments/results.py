@@ -19,13 +19,13 @@ from resight.datasets.sightings import Sightings
 from resight.errors import InputError
 from resight.evaluation.camera_pairs import CameraPairs
 from resight.evaluation.result import COLUMNS
-from resight.evaluation.result_files import JSON, SCHEMA, read_rankings, read_result
 from resight.evaluation.statistics import summarise
 from resight.experiments.plans import Plan
 from resight.experiments.tables import results_table
 from resight.experiments.trials import RANKS, Trial, warnings_of
 from resight.features.store import Failure
 from resight.protocols import Protocol
+from resight.report.result_files import JSON, SCHEMA, read_rankings, read_result
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.evaluation.result_files import JSON, read_result
+from resight.report.result_files import JSON, read_result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

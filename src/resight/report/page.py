@@ -10,13 +10,13 @@ from typing import Any
 
 from resight._files import atomic_write
 from resight.datasets.sightings import Sightings
-from resight.evaluation.result_files import read_rankings
 from resight.evaluation.statistics import compare_paired
 from resight.report.cameras import camera_table
 from resight.report.diagnostics import LearningCurveDisplay, ReliabilityDisplay
 from resight.report.displays import CMCDisplay
 from resight.report.matches import read_matches
 from resight.report.rankings import worst_first
+from resight.report.result_files import read_rankings
 
 _MEASURES = (
     ("rank1", "rank 1"),
