@@ -15,10 +15,10 @@ from resight._files import digest_of
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
 from resight.experiments.plans import Plan
-from resight.experiments.results import percent_summary
+from resight.experiments.results import summary_of
 from resight.experiments.runner import over_splits
-from resight.experiments.tables import markdown_table
-from resight.experiments.trials import RANKS, Trial, rank_directions
+from resight.experiments.tables import HEADINGS, markdown_table, summary_cells
+from resight.experiments.trials import Trial, rank_directions
 from resight.models.held_out_distances import gram_distances
 from resight.protocols import Protocol
 from resight.tuning.gram import GramSpace, lookup
@@ -67,10 +67,10 @@ def learning_curve(
     task = partial(_fewer_people, sightings, protocol, space, plan, chosen, draws)
     title = f"learning curve, {plan.learner}"
     found = over_splits(task, len(protocol.splits), folder, n_jobs=n_jobs, title=title)
-    points = [
-        _point(size, [figures for of_split in found for figures in of_split[f"{size}"]])
-        for size in chosen
-    ]
+    points = []
+    for size in chosen:
+        fits = [figures for of_split in found for figures in of_split[f"{size}"]]
+        points.append({"people": size, "fits": len(fits), **summary_of(fits)})
     gain = _gain(points)
     return {"points": points, "draws": draws, "gain": gain, "sentence": _sentence(points, gain)}
 
@@ -99,13 +99,8 @@ def checked_sizes(sizes: Sequence[int] | None, people: int) -> list[int]:
 
 def curve_table(curve: dict[str, Any]) -> str:
     """Return a Markdown table of a curve, in percent."""
-    names = [*(f"rank{k}" for k in RANKS), "map"]
-    rows = []
-    for point in curve["points"]:
-        cells = [f"{point[name]['mean']:.1f}" for name in names]
-        cells[0] += "" if point["rank1"]["sd"] is None else f" ± {point['rank1']['sd']:.1f}"
-        rows.append([str(point["people"]), *cells])
-    return markdown_table(("people", *(f"rank {k}" for k in RANKS), "mAP"), rows)
+    rows = [[str(point["people"]), *summary_cells(point)] for point in curve["points"]]
+    return markdown_table(("people", *HEADINGS), rows)
 
 
 def _people(sightings: Sightings, rows: Rows) -> list[str]:
@@ -143,16 +138,6 @@ def _fewer_people(
             rankings = rank_directions(sightings, protocol, split, lookup(distances))
             found[f"{size}"].append(Trial(rankings, plan.params, 0.0).figures())
     return found
-
-
-def _point(size: int, fits: list[dict[str, Any]]) -> dict[str, Any]:
-    values = {name: [fit["ranks"][name] for fit in fits] for name in fits[0]["ranks"]}
-    values["map"] = [fit["map"] for fit in fits]
-    return {
-        "people": size,
-        "fits": len(fits),
-        **{name: percent_summary(numbers) for name, numbers in values.items()},
-    }
 
 
 def _gain(points: list[dict[str, Any]]) -> float | None:

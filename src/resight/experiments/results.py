@@ -48,13 +48,6 @@ class Run:
         after = "" if self.plan.rerank is None else f", re-ranked ({self.plan.rerank})"
         return f"{self.plan.spec.title}{version}, {'+'.join(self.descriptors)}{after}"
 
-    def summary(self) -> dict[str, dict[str, float | None]]:
-        """Mean, standard deviation and 95% interval over trials, in percent."""
-        values = {f"rank{k}": [trial.rank(k) for trial in self.trials] for k in RANKS}
-        values["map"] = [trial.map for trial in self.trials]
-        values["minp"] = [trial.minp for trial in self.trials]
-        return {name: percent_summary(numbers) for name, numbers in values.items()}
-
 
 @dataclass(frozen=True, repr=False)
 class Result:
@@ -116,6 +109,13 @@ class Result:
         return results_table(self.document, html=True)
 
 
+def summary_of(trials: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Summarise figures of trials (`Trial.figures`): mean, sd and 95% interval, in percent."""
+    values = {name: [trial["ranks"][name] for trial in trials] for name in trials[0]["ranks"]}
+    values["map"] = [trial["map"] for trial in trials]
+    return {name: percent_summary(fractions) for name, fractions in values.items()}
+
+
 def percent_summary(fractions: Sequence[float]) -> dict[str, Any]:
     """Summarise fractions over trials as percentages."""
     found = summarise(100.0 * np.asarray(fractions))
@@ -152,6 +152,7 @@ def environment() -> dict[str, Any]:
 
 
 def _run_document(run: Run) -> dict[str, Any]:
+    summary = summary_of([trial.figures() for trial in run.trials])
     return {
         "learner": run.plan.learner,
         "title": run.title,
@@ -160,7 +161,7 @@ def _run_document(run: Run) -> dict[str, Any]:
         "params": run.plan.params,
         "rerank": run.plan.rerank,
         "trials": [_trial_document(trial) for trial in run.trials],
-        "summary": run.summary(),
+        "summary": summary | {"minp": percent_summary([trial.minp for trial in run.trials])},
         "camera_pairs": _camera_pairs(run),
         "warnings": warnings_of([trial.warnings for trial in run.trials]),
     }

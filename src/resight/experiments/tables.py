@@ -14,14 +14,15 @@ def results_table(result: dict[str, Any], html: bool = False) -> str:
 
     Markdown, unless HTML is asked for.
     """
-    rows = []
-    for run in result["runs"]:
-        summary = run["summary"]
-        cells = [f"{summary[name]['mean']:.1f}" for name in COLUMNS]
-        spread = summary["rank1"]["sd"]
-        cells[0] += "" if spread is None else f" ± {spread:.1f}"
-        rows.append([run["title"], *cells])
+    rows = [[run["title"], *summary_cells(run["summary"])] for run in result["runs"]]
     return (_html_table if html else markdown_table)(("learner", *HEADINGS), rows)
+
+
+def summary_cells(summary: dict[str, Any]) -> list[str]:
+    """Return the cells below `HEADINGS`: means and, for rank 1, the spread."""
+    cells = [f"{summary[name]['mean']:.1f}" for name in COLUMNS]
+    spread = summary["rank1"]["sd"]
+    return [cells[0] + ("" if spread is None else f" ± {spread:.1f}"), *cells[1:]]
 
 
 def notes(result: dict[str, Any]) -> list[str]:

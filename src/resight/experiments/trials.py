@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,8 +35,12 @@ class Ranked(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Return it in plain types."""
+        ranking = {field.name: getattr(self.result, field.name) for field in fields(self.result)}
+        distances = ranking["top_distances"].astype(object)
+        distances[np.isnan(self.result.top_distances)] = None  # JSON has no NaN
+        ranking["top_distances"] = distances
         return {
-            "ranking": self.result.to_rows(),
+            "ranking": {name: values.tolist() for name, values in ranking.items()},
             "query_rows": self.query_rows.tolist(),
             "gallery_rows": self.gallery_rows.tolist(),
             "cameras": None if self.cameras is None else self.cameras.to_dict(),
@@ -47,7 +51,9 @@ class Ranked(NamedTuple):
         """Restore what `to_dict` gave."""
         query, gallery = (np.array(told[name], np.intp) for name in ("query_rows", "gallery_rows"))
         cameras = None if told["cameras"] is None else CameraPairs.from_dict(told["cameras"])
-        return cls(RankingResult.from_rows(told["ranking"]), query, gallery, cameras)
+        distances = np.array(told["ranking"]["top_distances"], float)
+        result = RankingResult(**{**told["ranking"], "top_distances": distances})
+        return cls(result, query, gallery, cameras)
 
 
 @dataclass(frozen=True)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from resight.report.displays import Curve, draw, svg
+from resight.report.displays import Curve, Display, draw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-@dataclass(frozen=True)
-class ReliabilityDisplay:
+class ReliabilityDisplay(Display):
     """Stated probability of the first match against the rate at which it was right."""
 
-    curves: tuple[Curve, ...]
+    size = (5.2, 5.2)
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> ReliabilityDisplay | None:
@@ -38,16 +36,9 @@ class ReliabilityDisplay:
         ax.set(xlabel=label, ylabel="right, percent", xlim=(0, 100), ylim=(0, 100), aspect="equal")
         ax.legend(loc="upper left", fontsize="small", frameon=False)
 
-    def svg(self) -> str:
-        """Return the plot as an inline SVG element."""
-        return svg(self.plot, (5.2, 5.2))
 
-
-@dataclass(frozen=True)
-class LearningCurveDisplay:
+class LearningCurveDisplay(Display):
     """Rank 1 in percent against the number of labelled people, with its spread."""
-
-    curves: tuple[Curve, ...]
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> LearningCurveDisplay | None:
@@ -71,7 +62,3 @@ class LearningCurveDisplay:
         ax.minorticks_off()
         ax.set(xlabel="labelled people", ylabel="rank 1, percent", ylim=(0, 100))
         ax.legend(loc="upper left", fontsize="small", frameon=False)
-
-    def svg(self) -> str:
-        """Return the plot as an inline SVG element."""
-        return svg(self.plot, (7.0, 4.2))

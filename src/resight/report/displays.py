@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,15 +36,39 @@ class _HasDocument(Protocol):
 
 
 @dataclass
-class CMCDisplay:
+class Display:
+    """Curves of a result's runs, and how they are drawn."""
+
+    curves: tuple[Curve, ...]
+    size: ClassVar[tuple[float, float]] = (7.0, 4.2)  # inches
+
+    def plot(self, ax: Axes) -> object:
+        """Draw the curves."""
+        raise NotImplementedError
+
+    def svg(self) -> str:
+        """Return the plot as an inline SVG element."""
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+
+        with rc_context(
+            {"svg.fonttype": "none", "svg.hashsalt": "resight", "font.family": "sans-serif"}
+        ):
+            figure = Figure(figsize=self.size, layout="constrained")
+            self.plot(figure.add_subplot())
+            stream = io.StringIO()
+            figure.savefig(stream, format="svg", metadata=dict.fromkeys(_METADATA))
+        text = stream.getvalue()
+        return text[text.index("<svg") :]
+
+
+class CMCDisplay(Display):
     """CMC curves of all runs of a result; `plot` sets `ax_` and `figure_`.
 
     Examples
     --------
     >>> CMCDisplay.from_result("result").figure_.savefig("cmc.png")  # doctest: +SKIP
     """
-
-    curves: tuple[Curve, ...]
 
     @classmethod
     def from_result(cls, result: _HasDocument | str | Path, ax: Axes | None = None) -> CMCDisplay:
@@ -78,10 +101,6 @@ class CMCDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def svg(self) -> str:
-        """Return the plot as an inline SVG element."""
-        return svg(self.plot, (7.0, 4.2))
-
 
 def draw(ax: Axes, curves: tuple[Curve, ...], marker: str = "") -> None:
     """Draw curves with bands of one standard deviation, in colours and then in dashes."""
@@ -91,19 +110,3 @@ def draw(ax: Axes, curves: tuple[Curve, ...], marker: str = "") -> None:
         low, high = np.maximum(mean - sd, 0), np.minimum(mean + sd, 100)
         ax.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
     ax.grid(alpha=0.3)
-
-
-def svg(draw: Callable[[Axes], object], size: tuple[float, float]) -> str:
-    """Draw on new axes and return the plot as an inline SVG element."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    with rc_context(
-        {"svg.fonttype": "none", "svg.hashsalt": "resight", "font.family": "sans-serif"}
-    ):
-        figure = Figure(figsize=size, layout="constrained")
-        draw(figure.add_subplot())
-        stream = io.StringIO()
-        figure.savefig(stream, format="svg", metadata=dict.fromkeys(_METADATA))
-    text = stream.getvalue()
-    return text[text.index("<svg") :]
