@@ -13,6 +13,7 @@ import pytest
 from resight.cli import main
 from resight.experiments import runner
 from resight.experiments.runner import FinishedSplits, over_splits
+from resight.protocols import Split
 
 # Runs the command line; the process sends itself a signal once so many splits are finished.
 STOPPING = """
@@ -126,18 +127,21 @@ def test_another_setting_does_not_take_over_splits(vectors, tmp_path, measured):
 
 
 def test_splits_come_in_order_from_disk_and_processes(tmp_path):
-    write = tmp_path / "kept"
-    assert over_splits(lambda number: [number, 0.1], 2, write) == [[0, 0.1], [1, 0.1]]
-    (write / "1.json").write_text("{")  # damaged: measured again
-    again = over_splits(lambda number: [number, 0.2], 4, write, n_jobs=2)
+    folder, splits = tmp_path / "kept", [Split([i], [10], [20]) for i in range(4)]
+    assert over_splits(lambda split: [int(split.train[0]), 0.1], splits[:2], folder) == [
+        [0, 0.1],
+        [1, 0.1],
+    ]
+    (folder / "1.json").write_text("{")  # damaged: measured again
+    again = over_splits(lambda split: [int(split.train[0]), 0.2], splits, folder, n_jobs=2)
     assert again == [[0, 0.1], [1, 0.2], [2, 0.2], [3, 0.2]]
-    assert over_splits(lambda number: {"of": number}, 1) == [{"of": 0}]
+    assert over_splits(lambda split: {"of": 3}, splits[:1]) == [{"of": 3}]
 
 
 def test_only_own_splits_are_removed(tmp_path):
     first, second = FinishedSplits(tmp_path), FinishedSplits(tmp_path)
     for finished, name in ((first, "a"), (second, "b")):
-        over_splits(lambda number: number, 1, finished.folder(name))
+        over_splits(lambda split: 1, [Split([0], [1], [2])], finished.folder(name))
     first.remove()
     assert [file.name for file in tmp_path.glob("splits/*/*")] == ["0.json"]
     second.remove()

@@ -18,7 +18,7 @@ from resight.experiments.plans import Plan
 from resight.experiments.runner import over_splits
 from resight.models.calibrating import calibrate, iterates
 from resight.models.held_out_distances import gram_distances
-from resight.protocols import Protocol, scored_persons
+from resight.protocols import Protocol, Split, scored_persons
 from resight.tuning.gram import GramSpace
 
 Floats = NDArray[np.float64]
@@ -57,7 +57,7 @@ def confidence(
         )
     task = partial(_stated, sightings, protocol, space, plan)
     title = f"calibration, {plan.learner}"
-    found = over_splits(task, len(protocol.splits), folder, n_jobs=n_jobs, title=title)
+    found = over_splits(task, protocol.splits, folder, n_jobs=n_jobs, title=title)
     return _pooled([{name: np.array(one[name]) for name in _STATED} for one in found])
 
 
@@ -81,10 +81,9 @@ def _pooled(splits: list[dict[str, NDArray[Any]]]) -> dict[str, Any]:
 
 
 def _stated(
-    sightings: Sightings, protocol: Protocol, space: GramSpace, plan: Plan, number: int
+    sightings: Sightings, protocol: Protocol, space: GramSpace, plan: Plan, split: Split
 ) -> dict[str, list[float]]:
     """Calibrate on a split's training people and state probabilities for its queries."""
-    split = protocol.splits[number]
     learner = plan.spec.make(**plan.params)
     persons, cameras = sightings.persons, sightings.cameras
     train, test = split.train, split.test

@@ -41,12 +41,11 @@ def measure(
     choose; `folder` keeps finished splits, see `over_splits`.
     """
 
-    def trials(number: int) -> list[dict[str, Any]]:
-        split = protocol.splits[number]
+    def trials(split: Split) -> list[dict[str, Any]]:
         measured = measure_split(sightings, protocol, space, split, plans, mirrored)
         return [trial.to_dict() for trial in measured]
 
-    found = over_splits(trials, len(protocol.splits), folder, n_jobs=n_jobs, title=title)
+    found = over_splits(trials, protocol.splits, folder, n_jobs=n_jobs, title=title)
     return [[Trial.from_dict(one) for one in of_plan] for of_plan in zip(*found, strict=True)]
 
 

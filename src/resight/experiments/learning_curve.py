@@ -20,7 +20,7 @@ from resight.experiments.runner import over_splits
 from resight.experiments.tables import HEADINGS, markdown_table, summary_cells
 from resight.experiments.trials import Trial, rank_directions
 from resight.models.held_out_distances import gram_distances
-from resight.protocols import Protocol
+from resight.protocols import Protocol, Split
 from resight.tuning.gram import GramSpace, lookup
 
 Rows = NDArray[np.intp]
@@ -66,7 +66,7 @@ def learning_curve(
     chosen = checked_sizes(sizes, people)
     task = partial(_fewer_people, sightings, protocol, space, plan, chosen, draws)
     title = f"learning curve, {plan.learner}"
-    found = over_splits(task, len(protocol.splits), folder, n_jobs=n_jobs, title=title)
+    found = over_splits(task, protocol.splits, folder, n_jobs=n_jobs, title=title)
     points = []
     for size in chosen:
         fits = [figures for of_split in found for figures in of_split[f"{size}"]]
@@ -119,10 +119,10 @@ def _fewer_people(
     plan: Plan,
     sizes: list[int],
     draws: int,
-    number: int,
+    split: Split,
 ) -> dict[str, list[dict[str, Any]]]:
     """Fit on nested subsets of a split's training people; the same people are asked for always."""
-    split, everything = protocol.splits[number], np.arange(len(space))
+    everything = np.arange(len(space))
     learner = plan.spec.make(**plan.params)
     persons, cameras = sightings.persons, sightings.cameras
     fit = gram_distances(learner, space, everything, persons, cameras, plan.normalize)

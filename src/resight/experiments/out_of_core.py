@@ -73,13 +73,13 @@ def measure(
     must see; without it this process does. `folder` keeps finished splits, see `over_splits`.
     """
 
-    def trial(number: int) -> dict[str, Any]:
-        split, params = protocol.splits[number], dict(plan.params)
+    def trial(split: Split) -> dict[str, Any]:
+        params = dict(plan.params)
         work = _SplitFit(sightings, protocol, source, split, plan, fingerprint, params)
         with nullcontext(scratch) if scratch else tempfile.TemporaryDirectory() as room:
             return work.trial(Path(room), executor).to_dict()
 
-    found = over_splits(trial, len(protocol.splits), folder, threads=threads, title=title)
+    found = over_splits(trial, protocol.splits, folder, threads=threads, title=title)
     return [Trial.from_dict(one) for one in found]
 
 

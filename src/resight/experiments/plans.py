@@ -50,15 +50,8 @@ def plans_of(
 ) -> list[Plan]:
     """Return one plan for each learner, and one more for each re-ranking of it.
 
-    Parameters
-    ----------
-    learners : str or sequence of str or Plan
-        Names, in one string separated by ``,``; ``kxqda:cv`` chooses kernel, width and
-        regulariser in each split by cross-validation over its training people.
-    params : dict of dict
-        Parameters by the learner's name.
-    rerank : str or sequence of str
-        Names of `RERANKERS`.
+    Names are separated by ``,``; ``kxqda:cv`` chooses kernel, width and regulariser in each split
+    by cross-validation over its training people. `params` are given by the learner's name.
     """
     words, rerankers = listed(learners), listed(rerank)
     for name in rerankers:

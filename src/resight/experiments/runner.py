@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from resight._files import digest_of, write_json
 from resight._progress import progress
+from resight.protocols import Split
 
 
 def over_splits(
-    measure: Callable[[int], Any],
-    n_splits: int,
+    measure: Callable[[Split], Any],
+    splits: Sequence[Split],
     folder: Path | None = None,
     *,
     n_jobs: int = 1,
     threads: int = 1,
     title: str = "splits",
 ) -> list[Any]:
-    """Call ``measure(number)`` for each split that `folder` does not hold yet; return all results.
+    """Call `measure` for each split that `folder` does not hold yet; return all results.
 
     Parameters
     ----------
     measure : callable
-        Takes a split's number; returns what JSON can hold.
+        Takes a split; returns what JSON can hold.
     folder : Path, optional
         Where finished splits are kept, each written by the process that measured it. It must be
         named after everything that the results depend on.
@@ -42,35 +43,38 @@ def over_splits(
     """
     from joblib import Parallel, delayed
 
-    found = {} if folder is None else _finished(folder, n_splits)
-    missing = [number for number in range(n_splits) if number not in found]
-    tasks = [delayed(_measured)(measure, number, folder, threads) for number in missing]
-    with progress(title, n_splits) as advance:
+    files = [folder and folder / f"{number}.json" for number in range(len(splits))]
+    found = {number: text for number, file in enumerate(files) if (text := _finished(file))}
+    missing = [number for number in range(len(splits)) if number not in found]
+    tasks = [delayed(_measured)(measure, splits[i], files[i], threads) for i in missing]
+    with progress(title, len(splits)) as advance:
         advance(len(found))
         workers = max(1, min(n_jobs, len(tasks)))
         done = Parallel(n_jobs=workers, return_as="generator")(tasks)
         for number, text in zip(missing, done, strict=True):
-            found[number] = json.loads(text)
+            found[number] = text
             advance(1)
-    return [found[number] for number in range(n_splits)]
+    return [json.loads(found[number]) for number in range(len(splits))]
 
 
-def _measured(measure: Callable[[int], Any], number: int, folder: Path | None, threads: int) -> str:
+def _measured(
+    measure: Callable[[Split], Any], split: Split, file: Path | None, threads: int
+) -> str:
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(threads):
-        result = measure(number)
-    if folder is not None:
-        write_json(folder / f"{number}.json", result)
+        result = measure(split)
+    if file is not None:
+        write_json(file, result)
     return json.dumps(result, sort_keys=True, allow_nan=False)
 
 
-def _finished(folder: Path, n_splits: int) -> dict[int, Any]:
-    found = {}
-    for number in range(n_splits):
-        with suppress(FileNotFoundError, ValueError):  # what a full disk damaged is measured again
-            found[number] = json.loads((folder / f"{number}.json").read_bytes())
-    return found
+def _finished(file: Path | None) -> str | None:
+    with suppress(OSError, ValueError):  # missing, or damaged by a full disk: measured again
+        text = "" if file is None else file.read_text("utf-8")
+        json.loads(text)
+        return text
+    return None
 
 
 class FinishedSplits:

@@ -17,7 +17,7 @@ from resight.experiments.in_gram_space import measure_split
 from resight.experiments.runner import over_splits
 from resight.features.store import Features, FeatureStore
 from resight.learners.registry import AUTO, ITERATIVE
-from resight.protocols import for_dataset
+from resight.protocols import Split, for_dataset
 from resight.reproduce.document import run_figures, table_document
 from resight.reproduce.paper import Job, PaperTable
 from resight.tuning.candidates import AUTO_MIRROR
@@ -112,13 +112,10 @@ class _Bench:
         protocol, space = for_dataset(sightings, job.protocol), self.space(job)
         folder = self.out / "splits" / file.stem
 
-        def figures_of(number: int) -> dict[str, Any]:
-            split = protocol.splits[number]
+        def trial(split: Split) -> dict[str, Any]:
             return measure_split(sightings, protocol, space, split, [job.plan])[0].figures()
 
-        trials = over_splits(
-            figures_of, len(protocol.splits), folder, n_jobs=self.n_jobs, title=title
-        )
+        trials = over_splits(trial, protocol.splits, folder, n_jobs=self.n_jobs, title=title)
         figures = run_figures(job, trials, time.perf_counter() - start)
         write_json(file, figures)
         rank1 = figures["summary"]["rank1"]
