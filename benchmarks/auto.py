@@ -15,12 +15,15 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from benchmarks.machine import best_cpu_seconds
 from resight.datasets.sightings import Sightings
 from resight.descriptors import descriptor
-from resight.experiments.runner import Plan, Trial, rank_directions, run_split
+from resight.experiments.in_gram_space import measure_split
+from resight.experiments.plans import Plan
 from resight.experiments.tables import markdown_table
+from resight.experiments.trials import Trial, rank_directions
 from resight.learners._base import squared_euclidean
 from resight.learners.kxqda import KXQDA
 from resight.learners.normalizer import BlockNormalizer
@@ -114,7 +117,8 @@ def choose(case: Case) -> Trial:
     """Choose, fit and rank, from features."""
     space = GramSpace([*case.plain, *case.mirrored], case.blocks * 2, trainable=case.split.train)
     plan = Plan("auto", "auto", {"mirrored": True})
-    return run_split(case.sightings, case.protocol, space, case.split, [plan])[0]
+    with threadpool_limits(1):
+        return measure_split(case.sightings, case.protocol, space, case.split, [plan])[0]
 
 
 def plain_run(case: Case, learner: KXQDA) -> None:

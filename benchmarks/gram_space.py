@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from benchmarks.machine import best_cpu_seconds
 from resight.datasets.sightings import Sightings
-from resight.experiments import runner
-from resight.experiments.runner import Plan, rank_directions
+from resight.experiments import in_gram_space
+from resight.experiments.plans import Plan
 from resight.experiments.tables import markdown_table
+from resight.experiments.trials import rank_directions
 from resight.kernels import Kernel
 from resight.learners._base import squared_euclidean
 from resight.learners._kernel_pencil import KernelPencil
@@ -118,7 +119,7 @@ def _bare(case: Case) -> None:
 
 def _together(case: Case) -> None:
     space = GramSpace([case.features], [BLOCKS], trainable=_trainable(case))
-    runner.run(case.sightings, case.protocol, space, [Plan("kxqda")])
+    in_gram_space.measure(case.sightings, case.protocol, space, [Plan("kxqda")])
 
 
 def _separate(case: Case, learner: KXQDA) -> None:

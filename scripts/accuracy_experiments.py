@@ -18,8 +18,9 @@ import numpy as np
 from resight import datasets
 from resight._files import atomic_write
 from resight.datasets.sightings import Sightings
+from resight.experiments.in_gram_space import measure
+from resight.experiments.plans import Plan
 from resight.experiments.results import percent_summary
-from resight.experiments.runner import Plan, run
 from resight.experiments.tables import markdown_table
 from resight.features.store import FeatureStore
 from resight.protocols import for_dataset
@@ -133,7 +134,7 @@ def _is_mean(percent: float, queries: int) -> bool:
 
 def _cells(sightings: Sightings, protocol: str, space: GramSpace, plan: Plan) -> list[str]:
     splits = for_dataset(sightings, protocol)
-    trials = run(sightings, splits, space, [plan], n_jobs=JOBS)[0]
+    trials = measure(sightings, splits, space, [plan], n_jobs=JOBS)[0]
     values = [trial.rank(1) for trial in trials]
     found = percent_summary(values)
     print(protocol, plan.learner, plan.params, found["mean"], file=sys.stderr)

@@ -16,7 +16,7 @@ from typing import Any
 from resight import datasets
 from resight._files import atomic_write, write_json
 from resight.experiments.confidence import confidence
-from resight.experiments.runner import Plan
+from resight.experiments.plans import Plan
 from resight.experiments.tables import markdown_table
 from resight.features.store import FeatureStore
 from resight.protocols import for_dataset
@@ -139,7 +139,7 @@ def draw(found: dict[str, Any]) -> str:
         {"title": title, "confidence": found[name]}
         for name, title in (("cuhk01", "CUHK01 single-shot"), ("grid", "GRID"))
     ]
-    display = ReliabilityDisplay.from_result({"runs": runs})
+    display = ReliabilityDisplay.from_document({"runs": runs})
     return "" if display is None else display.svg()
 
 

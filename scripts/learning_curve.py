@@ -14,7 +14,7 @@ from typing import Any
 from resight._files import atomic_write
 from resight.experiments.learning_curve import curve_table
 from resight.report.diagnostics import LearningCurveDisplay
-from resight.report.page import read_result
+from resight.report.result_files import read_result
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "learning-curve.md"
@@ -66,7 +66,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path, help="folder that resight evaluate wrote")
     result = read_result(parser.parse_args().out)
-    display = LearningCurveDisplay.from_result(result)
+    display = LearningCurveDisplay.from_document(result)
     if display is None:
         parser.error("this result has no learning curve; evaluate with --curve")
     for file, text in ((PAGE, page(result)), (PICTURE, display.svg())):

@@ -12,7 +12,7 @@ from resight.datasets.synthetic import draw_cameras
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("studies")
+    folder = tmp_path_factory.mktemp("diagnostics")
     draw_cameras(folder / "own", 44, seed=2)
     words = ["evaluate", str(folder / "own"), "--descriptor", "whos-star", "--jobs", "1"]
     return folder, [*words, "--store", str(folder / "store")]

@@ -9,7 +9,8 @@ from resight.datasets.sightings import Sightings
 from resight.errors import InputError
 from resight.evaluation.calibration import Calibration
 from resight.experiments.confidence import _first, _half, confidence
-from resight.experiments.runner import Plan, run
+from resight.experiments.in_gram_space import measure
+from resight.experiments.plans import Plan
 from resight.protocols import half_half
 from resight.tuning.gram import GramSpace
 
@@ -33,7 +34,7 @@ def test_stated_and_true_over_all_queries(world):
     queries = sum(len(query) for split in protocol.splits for query, _ in split.directions)
     assert first["queries"] == queries == gone["queries"] + gone["missing"]
     rank1 = np.mean(
-        [trial.rank(1) for trial in run(sightings, protocol, space, [Plan("kxqda")])[0]]
+        [trial.rank(1) for trial in measure(sightings, protocol, space, [Plan("kxqda")])[0]]
     )
     assert first["right"] == pytest.approx(rank1)
     assert first["ece"] < 0.15

@@ -8,7 +8,7 @@ import pytest
 from resight.datasets.synthetic import draw_cameras
 from resight.errors import InputError
 from resight.experiments.evaluate import evaluate
-from resight.experiments.runner import Plan
+from resight.experiments.plans import Plan
 from resight.features.store import FeatureStore
 
 
@@ -26,13 +26,14 @@ def drawn(tmp_path_factory):
 def test_auto_chooses_among_mirror_images_too(drawn):
     sightings, store = drawn
     plans = [Plan("kxqda"), Plan("auto", params={"n_repeats": 1})]
-    found = evaluate(sightings, store, ["whos-star"], plans, protocol="roles")
-    trial = found.result["runs"][1]["trials"][0]
+    given = {"descriptor": "whos-star", "protocol": "roles", "store": store}
+    found = evaluate(sightings, learner=plans, **given).document
+    trial = found["runs"][1]["trials"][0]
     assert {"kernel", "mirror", "members"} == {row["stage"] for row in trial["candidates"]}
     assert trial["chosen"]["variant"] in ("plain", "mirror")
-    assert found.result["runs"][1]["params"] == {"n_repeats": 1}
-    only = evaluate(sightings, store, ["whos-star"], plans[1:], protocol="roles", mirror=True)
-    stages = {row["stage"] for row in only.result["runs"][0]["trials"][0]["candidates"]}
+    assert found["runs"][1]["params"] == {"n_repeats": 1}
+    only = evaluate(sightings, learner=plans[1:], mirror=True, **given).document
+    stages = {row["stage"] for row in only["runs"][0]["trials"][0]["candidates"]}
     assert stages == {"kernel", "members"}
 
 
@@ -41,9 +42,11 @@ def test_a_tested_camera_without_labelled_people_is_refused(drawn):
     last = sightings.cameras == sightings.cameras[-1]
     rest = sightings.select(np.flatnonzero(~(last & (sightings.roles == "train"))))
     with pytest.raises(InputError, match="no labelled people"):
-        evaluate(rest, store, ["whos-star"], [Plan("auto")], protocol="roles", mirror=True)
+        evaluate(
+            rest, descriptor="whos-star", learner="auto", protocol="roles", mirror=True, store=store
+        )
 
 
 def test_parameters_of_the_estimator_alone_are_refused(drawn):
     with pytest.raises(InputError, match="in Python only"):
-        evaluate(*drawn, ["whos-star"], [Plan("auto", params={"setting": {}})])
+        evaluate(drawn[0], learner="auto", params={"auto": {"setting": {}}}, store=drawn[1])

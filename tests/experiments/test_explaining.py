@@ -11,11 +11,13 @@ import pytest
 
 from resight.datasets.synthetic import draw_cameras
 from resight.errors import InputError
-from resight.experiments.evaluate import Evaluation, evaluate
 from resight.experiments.explaining import FILE, _chosen, explain_matches, save_explanations
-from resight.experiments.results import save
-from resight.experiments.runner import Plan
+from resight.experiments.measuring import Evaluation, FeatureSet
+from resight.experiments.plans import Plan
+from resight.experiments.results import Result, Run, document, ranking_rows
+from resight.experiments.runner import FinishedSplits
 from resight.features.store import FeatureStore
+from resight.protocols import half_half
 from resight.report import write
 from resight.report.matches import read_matches
 
@@ -23,11 +25,25 @@ PLANS = [Plan("kxqda", rerank="cross-view"), Plan("kxqda", params={"reg": 1e-3})
 
 
 @pytest.fixture(scope="module")
-def evaluated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Evaluation, FeatureStore]:
+def evaluated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Evaluation, list[Run]]:
     folder = tmp_path_factory.mktemp("explaining")
     drawn = draw_cameras(folder / "images", 24, n_cameras=2, seed=5)
     store = FeatureStore(folder / "features")
-    return evaluate(drawn, store, ["whos-star"], PLANS), store
+    features = store.ensure(drawn, "whos-star")
+    given = FeatureSet(features, None, features.usable)
+    finished = FinishedSplits(store.folder)
+    evaluation = Evaluation(drawn, half_half(drawn), PLANS, [given], finished)
+    return evaluation, evaluation.runs()
+
+
+@pytest.fixture(scope="module")
+def saved(evaluated: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+    evaluation, runs = evaluated
+    told = document(evaluation.sightings, evaluation.protocol, runs, {})
+    result = Result(told, ranking_rows(evaluation.sightings, runs))
+    folder = tmp_path_factory.mktemp("saved")
+    result.save(folder)
+    return folder, result
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +54,9 @@ def told(evaluated: Any) -> dict[str, Any]:
 
 
 def test_the_first_run_without_re_ranking_is_explained(evaluated: Any, told: Any) -> None:
-    found, _ = evaluated
-    assert told["run"] == found.runs[1].title
-    result, query, gallery, _ = found.runs[1].trials[0].rankings[0]
+    found, runs = evaluated
+    assert told["run"] == runs[1].title
+    result, query, gallery, _ = runs[1].trials[0].rankings[0]
     paths = found.sightings.paths
     firsts = {
         paths[q]: (paths[gallery[top[0]]], distance[0])
@@ -67,26 +83,24 @@ def test_right_and_wrong_matches_are_spread_over_distances() -> None:
 
 
 def test_what_would_take_long_is_not_explained(evaluated: Any) -> None:
-    from dataclasses import replace
-
-    found, store = evaluated
-    assert explain_matches(replace(found, runs=found.runs[:1]), store) is None
-    assert explain_matches(found, store, 0) is None
+    found, runs = evaluated
+    assert explain_matches(found, runs[:1]) is None
+    assert explain_matches(found, runs, 0) is None
 
 
-def test_the_report_draws_them(evaluated: Any, told: Any, tmp_path: Path) -> None:
+def test_the_report_draws_them(evaluated: Any, saved: Any, told: Any) -> None:
     found, _ = evaluated
-    save(tmp_path, found.result, found.sightings, found.runs)
+    tmp_path, result = saved
     save_explanations(tmp_path, told)
     page = tmp_path / "report.html"
-    write(page, found.result, found.sightings, tmp_path / "rankings.csv")
+    write(page, result.document, found.sightings, tmp_path / "rankings.csv")
     text = page.read_text()
     assert text.count('<svg class="crops"') == 4
     assert "the first match is right" in text
     assert "https://" not in text
     save_explanations(tmp_path, None)  # a result that has none must not keep the old ones
     assert not (tmp_path / FILE).exists()
-    write(page, found.result, found.sightings, tmp_path / "rankings.csv")
+    write(page, result.document, found.sightings, tmp_path / "rankings.csv")
     assert '<svg class="crops"' not in page.read_text()
 
 

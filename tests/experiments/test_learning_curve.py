@@ -5,8 +5,9 @@ import pytest
 
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
+from resight.experiments.in_gram_space import measure
 from resight.experiments.learning_curve import checked_sizes, curve_table, learning_curve
-from resight.experiments.runner import Plan, run
+from resight.experiments.plans import Plan
 from resight.protocols import half_half
 from resight.tuning.candidates import CV
 from resight.tuning.gram import GramSpace
@@ -32,7 +33,7 @@ def test_more_people_help_and_the_end_is_the_evaluation(world):
     assert [few["people"], all_of_them["people"]] == [5, 20]
     assert few["fits"] == 3 * 2
     assert all_of_them["fits"] == 3  # everybody: one fit a split
-    trials = run(sightings, protocol, space, [Plan("kxqda")])[0]
+    trials = measure(sightings, protocol, space, [Plan("kxqda")])[0]
     measured = 100 * np.mean([trial.rank(1) for trial in trials])
     assert all_of_them["rank1"]["mean"] == pytest.approx(measured)
     assert few["map"]["mean"] < all_of_them["map"]["mean"]

@@ -8,8 +8,10 @@ import pytest
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
 from resight.experiments import out_of_core
-from resight.experiments.out_of_core import needs_direct, run_direct
-from resight.experiments.runner import Plan, ranked, run
+from resight.experiments.in_gram_space import measure
+from resight.experiments.out_of_core import exceeds_gram_space
+from resight.experiments.plans import Plan
+from resight.experiments.trials import ranked
 from resight.features.rows import FeatureRows
 from resight.learners.kxqda import KXQDA
 from resight.protocols import Protocol, Split, half_half
@@ -37,7 +39,7 @@ def data():
 def measured(data, plans, protocol=None):
     sightings, _, source = data
     chosen = protocol or half_half(sightings, n_splits=2)
-    return run_direct(sightings, chosen, source, plans, fingerprint="x")
+    return [out_of_core.measure(sightings, chosen, source, plan, fingerprint="x") for plan in plans]
 
 
 @pytest.mark.parametrize("learner", ["euclidean", "kxqda", "xqda", "xqda-raw"])
@@ -45,7 +47,7 @@ def test_it_equals_gram_space(data, learner):
     sightings, X, _ = data
     protocol = half_half(sightings, n_splits=2)
     plan = Plan(learner)
-    expected = run(sightings, protocol, GramSpace([X], [BLOCKS], "float64"), [plan])[0]
+    expected = measure(sightings, protocol, GramSpace([X], [BLOCKS], "float64"), [plan])[0]
     found = measured(data, [plan], protocol)[0]
     assert [trial.map for trial in found] == pytest.approx(
         [trial.map for trial in expected], abs=2e-3
@@ -57,9 +59,9 @@ def test_chi_square_kernels_are_measured_on_raw_descriptors(data):
     histograms = np.abs(X)
     source = FeatureRows([histograms], BLOCKS)
     plan = Plan("kxqda", params={"kernel": "chi2-rbf", "reg": 1e-2, "reg_form": "relative"})
-    assert needs_direct(plan, source)
+    assert exceeds_gram_space(plan, source)
     protocol = half_half(sightings, n_splits=1)
-    (trial,) = run_direct(sightings, protocol, source, [plan], fingerprint="x")[0]
+    (trial,) = out_of_core.measure(sightings, protocol, source, plan, fingerprint="x")
     split = protocol.splits[0]
     learner = KXQDA(**plan.params, precision="float32")
     learner.fit(
@@ -84,8 +86,8 @@ def test_junk_and_the_own_camera_are_ignored_as_in_gram_space(data):
     query = query[roles[query] != "junk"]
     protocol = Protocol("market", (Split(train, query, test),), cross_camera_only=True)
     plans = [Plan("kxqda"), Plan("kxqda", rerank="cross-view")]
-    expected = run(marked, protocol, GramSpace([X], [BLOCKS], "float64"), plans)
-    found = run_direct(marked, protocol, source, plans, fingerprint="x")
+    expected = measure(marked, protocol, GramSpace([X], [BLOCKS], "float64"), plans)
+    found = measured((marked, X, source), plans, protocol)
     for mine, other in zip(found, expected, strict=True):
         assert mine[0].map == pytest.approx(other[0].map, abs=2e-3)
         assert mine[0].rank(1) == pytest.approx(other[0].rank(1), abs=0.05)
@@ -114,10 +116,10 @@ def test_a_large_exact_model_chooses_on_some_people_and_says_so(data, monkeypatc
 
 def test_when_it_is_needed(data, monkeypatch):
     source = data[2]
-    assert not needs_direct(Plan("kxqda"), source)
-    assert needs_direct(Plan("kxqda", params={"landmarks": 5}), source)
+    assert not exceeds_gram_space(Plan("kxqda"), source)
+    assert exceeds_gram_space(Plan("kxqda", params={"landmarks": 5}), source)
     monkeypatch.setattr(out_of_core, "GRAM_LIMIT", source.gram_bytes - 1)
-    assert needs_direct(Plan("kxqda"), source)
+    assert exceeds_gram_space(Plan("kxqda"), source)
 
 
 @pytest.mark.parametrize(
@@ -129,4 +131,4 @@ def test_when_it_is_needed(data, monkeypatch):
 )
 def test_what_is_refused(data, plan, text):
     with pytest.raises(InputError, match=text):
-        measured(data, [plan])
+        out_of_core.check(plan, data[2])

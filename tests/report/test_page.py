@@ -10,14 +10,15 @@ from PIL import Image
 from resight.cli import main
 from resight.datasets.synthetic import draw_cameras
 from resight.errors import InputError, StoreError
-from resight.experiments.results import Run, document, save
-from resight.experiments.runner import Plan, run
+from resight.experiments.in_gram_space import measure
+from resight.experiments.plans import Plan
+from resight.experiments.results import Result, Run, document, ranking_rows
 from resight.protocols import half_half
 from resight.report import write
 from resight.report.cameras import camera_table
 from resight.report.displays import CMCDisplay
-from resight.report.page import read_result
-from resight.report.rankings import read_rankings, worst_first
+from resight.report.rankings import worst_first
+from resight.report.result_files import read_rankings, read_result
 from resight.tuning.gram import GramSpace
 
 
@@ -31,10 +32,10 @@ def evaluated(tmp_path_factory):
     X = np.array([read(file)[::8, ::8].ravel() for file in sightings.files()], dtype=np.float64)
     protocol = half_half(sightings, n_splits=3)
     plans = [Plan("kxqda"), Plan("euclidean"), Plan("euclidean", rerank="cross-view")]
-    trials = run(sightings, protocol, GramSpace([X]), plans)
+    trials = measure(sightings, protocol, GramSpace([X]), plans)
     runs = [Run(plan, ("grid",), of_plan) for plan, of_plan in zip(plans, trials, strict=True)]
     result = document(sightings, protocol, runs, {"fingerprint": {}})
-    save(folder / "result", result, sightings, runs)
+    Result(result, ranking_rows(sightings, runs)).save(folder / "result")
     return folder, result, sightings
 
 
@@ -66,8 +67,8 @@ def test_worst_queries_come_first_and_right_answers_are_marked(evaluated):
 
 
 def test_curves_are_means_over_splits(evaluated):
-    _, result, _ = evaluated
-    display = CMCDisplay.from_result(result)
+    folder, result, _ = evaluated
+    display = CMCDisplay.from_result(folder / "result")
     first = [trial["curve"][0] for trial in result["runs"][0]["trials"]]
     assert display.curves[0].mean[0] == pytest.approx(np.mean(first))
     assert display.curves[0].sd[0] == pytest.approx(np.std(first, ddof=1))
@@ -111,7 +112,7 @@ def test_six_cameras_in_the_layout_of_market_1501(tmp_path):
     sightings = datasets.load("market1501", root=tmp_path / "market")
     X = np.array([read(file)[::8, ::8].ravel() for file in sightings.files()], dtype=np.float64)
     protocol = for_dataset(sightings)
-    trials = run(sightings, protocol, GramSpace([X]), [Plan("kxqda")])
+    trials = measure(sightings, protocol, GramSpace([X]), [Plan("kxqda")])
     result = document(sightings, protocol, [Run(Plan("kxqda"), ("grid",), trials[0])], {})
     table = camera_table(result["runs"][0])
     asked = np.array([[cell.asked for cell in cells] for _, cells in table.rows])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +11,9 @@ from resight.cli._common import print_json, say, verb
 
 app = verb("Draw synthetic cameras, learn, evaluate and write a report.")
 
+DESCRIPTOR, LEARNERS = "lomo-dagger", "kxqda:cv,xqda,euclidean"
+N_PEOPLE, IMAGES_PER_CAMERA, SEED = 100, 2, 7
+
 
 @app.command()
 def demo(
@@ -20,22 +22,38 @@ def demo(
     json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
 ) -> None:
     """Go from images to a table, a report and a model; nothing is fetched."""
-    from resight.experiments.demo import run_demo
-    from resight.experiments.tables import results_table
+    from resight.datasets.synthetic import draw_cameras
+    from resight.experiments.evaluate import evaluate
+    from resight.features.store import FeatureStore
+    from resight.models.fitting import fit_model
+    from resight.report import write
     from resight.workers.executors import local
 
-    n_jobs = jobs or os.cpu_count() or 1
     say("drawing two cameras, describing the images, learning on 10 splits ...")
-    with local(n_jobs) as workers:
-        made = run_demo(out, n_jobs=n_jobs, executor=workers)
-    result = made.evaluation.result
+    images, folder, report = out / "cameras", out / "result", out / "report.html"
+    sightings = draw_cameras(images, N_PEOPLE, images_per_camera=IMAGES_PER_CAMERA, seed=SEED)
+    store = FeatureStore(out / "features")
+    with local(jobs) as workers:
+        result = evaluate(
+            sightings,
+            descriptor=DESCRIPTOR,
+            learner=LEARNERS,
+            store=store,
+            out=folder,
+            explain=4,
+            jobs=jobs,
+            executor=workers,
+        )
+        write(report, result.document, sightings, folder / "rankings.csv", "resight demo")
+        fitted = fit_model(sightings, store, DESCRIPTOR, "kxqda", {}, executor=workers)
+    fitted.model.save(out / "model")
     if json:
-        print_json(result)
+        print_json(result.document)
     else:
-        print(results_table(result))
-    say(f"\nreport: {made.report}")
+        print(result)
+    say(f"\nreport: {report}")
     gallery = out / "gallery"
     say("to search these people on a page:")
-    say(f"  resight gallery create {gallery} --model {made.model}")
-    say(f"  resight gallery add {gallery} {made.images}")
+    say(f"  resight gallery create {gallery} --model {out / 'model'}")
+    say(f"  resight gallery add {gallery} {images}")
     say(f"  resight serve {gallery}")

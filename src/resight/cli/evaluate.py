@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,8 +13,9 @@ import typer
 from resight.cli._common import print_json, say, verb
 
 if TYPE_CHECKING:
+    from resight.datasets.sightings import Sightings
     from resight.experiments.config import EvaluateConfig
-    from resight.experiments.evaluate import Evaluation
+    from resight.experiments.results import Result
     from resight.features.store import Features
 
 app = verb("Measure learners on a dataset or on your own folders.")
@@ -73,6 +74,9 @@ def evaluate(
     code 1 if some images could not be used.
     """
     from resight.experiments.config import checked_config, read_config
+    from resight.experiments.evaluate import DiagnosticsError
+    from resight.experiments.evaluate import evaluate as measure
+    from resight.workers import executors
 
     given: dict[str, Any] = {
         "dataset": data,
@@ -89,96 +93,62 @@ def evaluate(
     settings = read_config(config) if config else {}
     settings |= {key: value for key, value in given.items() if value is not None}
     checked = checked_config(settings)
-    sizes = _sizes(people)
-    if calibrate or curve or sizes:
-        from resight.experiments.learning_curve import require_fixed
-
-        for plan in checked.plans():
-            require_fixed(plan)
-    found = _evaluate(checked, store, jobs or os.cpu_count() or 1, cluster)
+    plans, sizes = checked.plans(), _sizes(people)
+    sightings, vectors = _inputs(checked, cluster is not None)
     refusal = None
-    if calibrate or curve or sizes:
-        from resight.errors import InputError
-        from resight.experiments.diagnostics import add_studies
-
-        try:
-            add_studies(
-                found,
-                _feature_sets(found, checked, store),
-                checked.plans(),
+    try:
+        with nullcontext() if cluster is None else executors.cluster(cluster) as workers:
+            result = measure(
+                sightings,
+                descriptor=checked.descriptors,
+                features=vectors,
+                learner=plans,
+                protocol=checked.protocol,
+                splits=checked.splits,
+                mirror=checked.mirror,
                 calibrate=calibrate,
-                curve=curve or bool(sizes),
-                sizes=sizes,
-                n_jobs=jobs or os.cpu_count() or 1,
+                curve=sizes or curve,
+                store=store,
+                out=out,
+                explain=explain,
+                jobs=jobs,
+                executor=workers,
             )
-        except InputError as error:  # what was measured is printed and kept all the same
-            refusal = error
-    _print(found, json)
+    except DiagnosticsError as error:  # what was measured is printed and kept all the same
+        result, refusal = error.result, error
+    _print(result, sightings.name, json)
     if out is not None:
-        n_explained = 0 if checked.features is not None else explain
-        _save(found, out, store, n_explained, checked.mirror)
+        from resight.report import write
+
+        command = shlex.join(["resight", *sys.argv[1:]])
+        write(out / "report.html", result.document, sightings, out / "rankings.csv", command)
+        say(f"written: {out / 'result.json'}, {out / 'rankings.csv'}, {out / 'report.html'}")
     if refusal is not None:
         raise refusal
-    if found.failures:
-        for failure in found.failures[:20]:
+    if result.failures:
+        for failure in result.failures[:20]:
             say(f"left out: {failure.path}: {failure.reason}")
-        say(f"{len(found.failures)} images could not be used")
+        say(f"{len(result.failures)} images could not be used")
         raise typer.Exit(1)
 
 
-def _evaluate(settings: EvaluateConfig, store: Path, jobs: int, cluster: str | None) -> Evaluation:
+def _inputs(settings: EvaluateConfig, on_cluster: bool) -> tuple[Sightings, Features | None]:
     from resight import datasets
     from resight.errors import InputError
-    from resight.experiments.evaluate import evaluate, evaluate_vectors
-    from resight.features.store import FeatureStore
-    from resight.workers import executors
 
-    plans = settings.plans()
-    splits = str(settings.splits) if settings.splits else None
     if settings.features is not None:
         from resight.features.vectors import load_vectors
 
-        if cluster is not None or settings.mirror:
+        if on_cluster or settings.mirror:
             raise InputError(
                 "--cluster and --mirror are about describing images; with --features nothing is "
                 "described, so leave them out"
             )
         vectors, sightings = load_vectors(settings.features, labels=settings.dataset)
-        return evaluate_vectors(
-            sightings,
-            vectors,
-            plans,
-            protocol=settings.protocol,
-            splits=splits,
-            n_jobs=jobs,
-        )
+        return sightings, vectors
     if settings.dataset is None:
         raise InputError("name a dataset, a folder or a CSV to evaluate, or give --features FILE")
-    workers = executors.local(jobs) if cluster is None else executors.cluster(cluster)
-    with workers:
-        return evaluate(
-            datasets.load(settings.dataset, root=settings.root),
-            FeatureStore(store),
-            settings.descriptors,
-            plans,
-            protocol=settings.protocol,
-            splits=splits,
-            mirror=settings.mirror,
-            n_jobs=jobs,
-            executor=workers,
-        )
-
-
-def _feature_sets(found: Evaluation, settings: EvaluateConfig, store: Path) -> list[Features]:
-    """Return the features of what was evaluated, from the store."""
-    from resight.features.store import FeatureStore
-
-    if settings.features is not None:
-        from resight.features.vectors import load_vectors
-
-        return [load_vectors(settings.features, labels=settings.dataset)[0]]
-    kept = FeatureStore(store)
-    return [kept.ensure(found.sightings, one, settings.mirror) for one in settings.descriptors]
+    return datasets.load(settings.dataset, root=settings.root), None
 
 
 def _sizes(words: str | None) -> list[int] | None:
@@ -202,37 +172,24 @@ def _params(words: list[str]) -> dict[str, dict[str, Any]]:
     return params
 
 
-def _print(found: Evaluation, as_json: bool) -> None:
-    for run in found.result["runs"]:
+def _print(result: Result, name: str, as_json: bool) -> None:
+    document: dict[str, Any] = result.document
+    for run in document["runs"]:
         for text in run["warnings"]:
             say(f"{run['title']}: {text}")
     if as_json:
-        print_json(found.result)
+        print_json(document)
         return
-    from resight.experiments.diagnostics import studies_text
-    from resight.experiments.tables import notes, results_table
+    from resight.experiments.diagnostics import diagnostics_text
+    from resight.experiments.tables import notes
 
-    protocol = found.result["protocol"]
+    protocol = document["protocol"]
     print(
-        f"{found.sightings.name}: {protocol['name']}, {protocol['splits']} splits, "
+        f"{name}: {protocol['name']}, {protocol['splits']} splits, "
         f"{protocol['train_people']} people to learn from, {protocol['query']} queries, "
         f"{protocol['gallery']} in the gallery"
     )
-    print(results_table(found.result))
-    for more in (*notes(found.result), studies_text(found)):
+    print(result)
+    for more in (*notes(document), diagnostics_text(document)):
         if more:
             print(f"\n{more}")
-
-
-def _save(found: Evaluation, out: Path, store: Path, n_explained: int, mirror: bool) -> None:
-    from resight.experiments.explaining import explain_matches, save_explanations
-    from resight.experiments.results import save
-    from resight.features.store import FeatureStore
-    from resight.report import write
-
-    save(out, found.result, found.sightings, found.runs)
-    told = explain_matches(found, FeatureStore(store), n_explained, mirror)
-    save_explanations(out, told)
-    command = shlex.join(["resight", *sys.argv[1:]])
-    write(out / "report.html", found.result, found.sightings, out / "rankings.csv", command)
-    say(f"written: {out / 'result.json'}, {out / 'rankings.csv'}, {out / 'report.html'}")

@@ -23,7 +23,8 @@ def report(
 ) -> None:
     """Write one self-contained page: figures, curves, ranked lists with the worst first."""
     from resight import datasets
-    from resight.report.page import read_result, write
+    from resight.report import write
+    from resight.report.result_files import read_result
 
     document = read_result(result)
     sightings = None if data is None else datasets.load(data, root=root)

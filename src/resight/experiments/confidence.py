@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from resight._files import digest_of
-from resight._progress import progress
 from resight.datasets.sightings import UNKNOWN_PERSON, Sightings
 from resight.errors import InputError
 from resight.evaluation.calibration import FALSE_ACCEPTS, Calibration
 from resight.evaluation.reliability import scores
-from resight.experiments.learning_curve import require_fixed
-from resight.experiments.runner import Plan
+from resight.experiments.plans import Plan
+from resight.experiments.runner import over_splits
 from resight.models.calibrating import calibrate, iterates
 from resight.models.held_out_distances import gram_distances
 from resight.protocols import Protocol, Split, scored_persons
@@ -23,36 +23,24 @@ from resight.tuning.gram import GramSpace
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class Stated:
-    """What was stated about first matches, and what was true.
-
-    Attributes
-    ----------
-    probability, right : arrays (n_queries,)
-        Of the first match, with everybody in the gallery.
-    half_probability, half_right : arrays (n_queries,)
-        The same where half the queries' people were taken out of the gallery.
-    missing, accepted : bool arrays (n_queries,)
-        Whose person was taken out, and whose first match was accepted.
-    """
-
-    probability: Floats
-    right: Bools
-    half_probability: Floats
-    half_right: Bools
-    missing: Bools
-    accepted: Bools
+# What is stated about the first match of a query, and what is true: with everybody in the gallery,
+# and with half of the queries' people taken out of it (whose: missing; if it was still accepted).
+_STATED = ("probability", "right", "half_probability", "half_right", "missing", "accepted")
 
 
 def confidence(
-    sightings: Sightings, protocol: Protocol, space: GramSpace, plan: Plan, *, n_jobs: int = 1
+    sightings: Sightings,
+    protocol: Protocol,
+    space: GramSpace,
+    plan: Plan,
+    *,
+    folder: Path | None = None,
+    n_jobs: int = 1,
 ) -> dict[str, Any]:
     """Measure calibration over all queries of all splits, pooled.
 
     In each split everything, calibration included, is learned from that split's training people.
+    `folder` and `n_jobs` are those of `over_splits`.
 
     Returns
     -------
@@ -61,39 +49,26 @@ def confidence(
         the same with the right sightings of half the queries removed (and that prior stated);
         ``not_in_gallery``: detection-and-identification rate and realised false-accept rate there.
     """
-    from joblib import Parallel, delayed
-
-    require_fixed(plan)
+    plan.require_fixed()
     if protocol.scoring != "single":
         raise InputError(
             f"protocol {protocol.name!r} ranks people by the {protocol.scoring} of several "
             "distances; probabilities are stated for single sightings, so use a single-shot one"
         )
-    tasks = [
-        delayed(stated_in_split)(sightings, protocol, space, split, plan)
-        for split in protocol.splits
-    ]
-    parts: list[Stated] = []
-    with progress(f"calibration, {plan.learner}", len(tasks)) as advance:
-        workers = min(n_jobs, len(tasks))
-        for part in Parallel(n_jobs=workers, return_as="generator")(tasks):
-            parts.append(part)
-            advance(1)
-    return summary(parts)
+    task = partial(_stated, sightings, protocol, space, plan)
+    title = f"calibration, {plan.learner}"
+    found = over_splits(task, protocol.splits, folder, n_jobs=n_jobs, title=title)
+    return _pooled([{name: np.array(one[name]) for name in _STATED} for one in found])
 
 
-def summary(parts: list[Stated]) -> dict[str, Any]:
-    """Pool the splits."""
-
-    def pooled(name: str) -> NDArray[Any]:
-        return np.concatenate([getattr(part, name) for part in parts])
-
-    missing, accepted = pooled("missing"), pooled("accepted")
-    identified = accepted & pooled("half_right")
-    rates = [float(part.accepted[part.missing].mean()) for part in parts]
+def _pooled(splits: list[dict[str, NDArray[Any]]]) -> dict[str, Any]:
+    stated = {name: np.concatenate([split[name] for split in splits]) for name in _STATED}
+    missing, accepted = stated["missing"], stated["accepted"]
+    identified = accepted & stated["half_right"]
+    rates = [float(split["accepted"][split["missing"]].mean()) for split in splits]
     return {
-        "first_match": scores(pooled("probability"), pooled("right")),
-        "half_missing": scores(pooled("half_probability"), pooled("half_right")),
+        "first_match": scores(stated["probability"], stated["right"]),
+        "half_missing": scores(stated["half_probability"], stated["half_right"]),
         "not_in_gallery": {
             "stated_false_accepts": FALSE_ACCEPTS,
             "false_accepts": float(accepted[missing].mean()),
@@ -105,23 +80,18 @@ def summary(parts: list[Stated]) -> dict[str, Any]:
     }
 
 
-def stated_in_split(
-    sightings: Sightings, protocol: Protocol, space: GramSpace, split: Split, plan: Plan
-) -> Stated:
+def _stated(
+    sightings: Sightings, protocol: Protocol, space: GramSpace, plan: Plan, split: Split
+) -> dict[str, list[float]]:
     """Calibrate on a split's training people and state probabilities for its queries."""
-    from threadpoolctl import threadpool_limits
-
     learner = plan.spec.make(**plan.params)
     persons, cameras = sightings.persons, sightings.cameras
     train, test = split.train, split.test
-    with threadpool_limits(1):
-        folds = gram_distances(
-            learner, space, train, persons[train], cameras[train], plan.normalize
-        )
-        calibration = calibrate(folds, persons[train], cameras[train], once=iterates(learner))
-        everything = np.arange(len(space))
-        fit = gram_distances(learner, space, everything, persons, cameras, plan.normalize)
-        distances = fit(train, test)
+    folds = gram_distances(learner, space, train, persons[train], cameras[train], plan.normalize)
+    calibration = calibrate(folds, persons[train], cameras[train], once=iterates(learner))
+    everything = np.arange(len(space))
+    fit = gram_distances(learner, space, everything, persons, cameras, plan.normalize)
+    distances = fit(train, test)
     place = np.full(len(sightings), -1)
     place[test] = np.arange(len(test))
     parts = []
@@ -130,7 +100,8 @@ def stated_in_split(
         D = distances[np.ix_(place[query], place[gallery])]
         asked, held = scored_persons(sightings, query), scored_persons(sightings, gallery)
         parts.append(_state(calibration, D, usable, asked, held))
-    return Stated(*(np.concatenate(values) for values in zip(*parts, strict=True)))
+    stated = zip(_STATED, zip(*parts, strict=True), strict=True)
+    return {name: np.concatenate(values).tolist() for name, values in stated}
 
 
 def _comparable(
@@ -147,7 +118,7 @@ def _comparable(
 def _state(
     calibration: Calibration, distances: Floats, usable: Bools, asked: Any, held: Any
 ) -> tuple[NDArray[Any], ...]:
-    """State what `Stated` holds for the queries of one direction."""
+    """Return the arrays that `_STATED` names, for the queries of one direction."""
     gone = _half(asked)
     rows = []
     for i, d in enumerate(distances):

@@ -9,9 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from resight.errors import InputError, unknown_name
-from resight.experiments.runner import RERANKERS, Plan
-from resight.registry import learner_spec
-from resight.tuning.candidates import CV, CV_FOLDS
+from resight.experiments.plans import Plan, plans_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -20,11 +18,7 @@ else:
 
 
 class EvaluateConfig(BaseModel):
-    """What to evaluate; unknown keys are refused.
-
-    A learner is a name, optionally with ``:cv`` to choose kernel, width and regulariser in each
-    split by cross-validation over its training people (k-XQDA only).
-    """
+    """What to evaluate, in the words of `resight.evaluate`; unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -40,45 +34,8 @@ class EvaluateConfig(BaseModel):
     rerank: list[str] = []
 
     def plans(self) -> list[Plan]:
-        """Return one plan for each learner, and one more for each re-ranking of it."""
-        for name in self.rerank:
-            if name not in RERANKERS:
-                raise unknown_name("re-ranking", name, RERANKERS)
-        unused = set(self.params) - {word.partition(":")[0] for word in self.learners}
-        if unused:
-            raise InputError(
-                f"parameters given for {sorted(unused)[0]!r}, which is not among the learners "
-                f"{', '.join(self.learners)}"
-            )
-        plain = [self._plan(word) for word in self.learners]
-        return [
-            Plan(p.learner, p.version, p.params, p.candidates, p.n_folds, rerank)
-            for p in plain
-            for rerank in (None, *self.rerank)
-        ]
-
-    def _plan(self, word: str) -> Plan:
-        name, _, version = word.partition(":")
-        params = self.params.get(name, {})
-        learner_spec(name).make(**params)  # wrong names are refused before any work
-        if version == "":
-            return Plan(name, params=params)
-        if version == "cv" and name == "kxqda":
-            _refuse_chosen(word, params)
-            return Plan(name, "cv", params, CV, CV_FOLDS)
-        raise InputError(f"{word!r}: ':cv' is for kxqda; write {name!r} for its defaults")
-
-
-def _refuse_chosen(word: str, params: dict[str, Any]) -> None:
-    """Refuse parameters that cross-validation would overwrite."""
-    regulariser = {"reg", "reg_form"}  # all that is chosen through landmarks
-    chosen = regulariser if params.get("landmarks") else regulariser | {"kernel", "width", "degree"}
-    given = sorted(chosen & set(params))
-    if given:
-        raise InputError(
-            f"{word!r} chooses {given[0]} itself, but {given[0]}={params[given[0]]} is given; "
-            "leave out the parameter, or ':cv'"
-        )
+        """Return what is measured, checked."""
+        return plans_of(self.learners, self.params, self.rerank)
 
 
 def read_config(path: Path) -> dict[str, Any]:

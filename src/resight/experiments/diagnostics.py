@@ -1,58 +1,58 @@
-"""Further questions to an evaluation: how sure is it, how many people must be labelled."""
+"""What ``--calibrate`` and ``--curve`` add to a result: calibration and learning curves."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 from resight.errors import InputError
 from resight.experiments.confidence import confidence
-from resight.experiments.evaluate import Evaluation
 from resight.experiments.learning_curve import curve_table, learning_curve
+from resight.experiments.measuring import Evaluation
 from resight.experiments.out_of_core import GRAM_LIMIT
-from resight.experiments.runner import Plan
 from resight.experiments.tables import markdown_table
-from resight.features.rows import FeatureRows
-from resight.features.store import Features
 from resight.tuning.gram import gram_space
 
 
-def add_studies(
+def add_diagnostics(
+    document: dict[str, Any],
     evaluation: Evaluation,
-    feature_sets: Sequence[Features],
-    plans: Sequence[Plan],
-    *,
-    calibrate: bool,
-    curve: bool,
-    sizes: Sequence[int] | None = None,
-    n_jobs: int = 1,
+    calibrate: bool = False,
+    curve: bool | Sequence[int] = False,
 ) -> None:
     """Put ``confidence`` and ``learning_curve`` into the runs of a result document.
 
     Re-ranked runs have neither: their order is not that of distances.
     """
-    runs = iter(evaluation.result["runs"])
-    for features in feature_sets:
-        source = FeatureRows(features.parts, features.blocks)
+    runs = iter(document["runs"])
+    sizes = None if isinstance(curve, bool) else curve
+    for given in evaluation.feature_sets if calibrate or curve else ():
+        source = given.source
         if source.gram_bytes > GRAM_LIMIT:
             raise InputError(
                 f"--calibrate and --curve fit many models in Gram space, for which {len(source):,} "
                 f"sightings ({source.gram_bytes / 1e9:.0f} GB of inner products) are too many; "
                 "evaluate a part of the people"
             )
-        space = gram_space(features)
-        for plan in plans:
-            run = next(runs)
+        space = gram_space(given.features, given.usable)
+        for plan in evaluation.plans:
+            run, folder = next(runs), partial(evaluation.folder, given, [plan])
             where = (evaluation.sightings, evaluation.protocol, space, plan)
             if calibrate and plan.rerank is None:
-                run["confidence"] = confidence(*where, n_jobs=n_jobs)
+                kept = folder("confidence")
+                run["confidence"] = confidence(*where, folder=kept, n_jobs=evaluation.n_jobs)
             if curve and plan.rerank is None:
-                run["learning_curve"] = learning_curve(*where, sizes, n_jobs=n_jobs)
+                kept = folder("learning curve", repr(sizes))
+                run["learning_curve"] = learning_curve(
+                    *where, sizes, folder=kept, n_jobs=evaluation.n_jobs
+                )
 
 
-def studies_text(evaluation: Evaluation) -> str:
+def diagnostics_text(document: dict[str, Any]) -> str:
     """Tell them as text."""
     parts = []
-    for run in evaluation.result["runs"]:
+    for run in document["runs"]:
         if "learning_curve" in run:
             curve = run["learning_curve"]
             parts += [
@@ -60,7 +60,7 @@ def studies_text(evaluation: Evaluation) -> str:
                 curve_table(curve),
                 curve["sentence"],
             ]
-    told = [run for run in evaluation.result["runs"] if "confidence" in run]
+    told = [run for run in document["runs"] if "confidence" in run]
     if told:
         rows = []
         for run in told:

@@ -1,193 +1,171 @@
-"""The main job: sightings and a protocol in, a result document out."""
+"""The main job: sightings and a protocol in, a result out."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
-from resight.experiments.out_of_core import needs_direct, run_direct
-from resight.experiments.results import Run, document
-from resight.experiments.runner import Plan, Trial, run
-from resight.features.rows import FeatureRows
-from resight.features.store import Failure, Features, FeatureStore
-from resight.protocols import Protocol, for_dataset, from_file
+from resight.experiments.diagnostics import add_diagnostics
+from resight.experiments.explaining import explain_matches, save_explanations
+from resight.experiments.measuring import Evaluation, FeatureSet
+from resight.experiments.plans import Plan, listed, plans_of
+from resight.experiments.results import Result, Run, document, ranking_rows
+from resight.experiments.runner import FinishedSplits
+from resight.features.store import Features, FeatureStore
+from resight.features.vectors import load_vectors
+from resight.protocols import for_dataset, from_file
 from resight.registry import AUTO
-from resight.tuning.gram import GramSpace, Rows, gram_space
-from resight.workers.executors import Executor
+from resight.workers.executors import Executor, local
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """Everything an evaluation found."""
+class DiagnosticsError(InputError):
+    """Calibration or a learning curve cannot be measured; `result` holds everything else."""
 
-    sightings: Sightings
-    protocol: Protocol
-    runs: list[Run]
-    result: dict[str, Any]
-    failures: tuple[Failure, ...] = ()
+    def __init__(self, reason: str, result: Result) -> None:
+        super().__init__(reason)
+        self.result = result
 
 
 def evaluate(
-    sightings: Sightings,
-    store: FeatureStore,
-    descriptor_sets: Sequence[str],
-    plans: Sequence[Plan],
+    sightings: Sightings | None = None,
     *,
+    descriptor: str | Sequence[str] = "gog",
+    features: Features | str | Path | None = None,
+    learner: str | Sequence[str | Plan] = "kxqda",
+    params: Mapping[str, Mapping[str, object]] | None = None,
+    rerank: str | Sequence[str] = (),
     protocol: str | None = None,
-    splits: str | None = None,
+    splits: str | Path | None = None,
     mirror: bool = False,
-    n_jobs: int = 1,
+    calibrate: bool = False,
+    curve: bool | Sequence[int] = False,
+    store: FeatureStore | str | Path = "features",
+    out: str | Path | None = None,
+    explain: int = 0,
+    jobs: int | None = None,
     executor: Executor | None = None,
-) -> Evaluation:
-    """Extract descriptors, fit learners on each split and rank.
+) -> Result:
+    """Fit learners on the training people of each split and rank the others.
 
-    Unreadable images are left out of the evaluation and returned as `failures`. For the learner
-    `auto` descriptors averaged over mirror images are extracted too, unless `mirror` asks for
-    nothing else: it chooses.
+    Parameters
+    ----------
+    sightings : Sightings, optional
+        Not needed where the file `features` holds people and cameras.
+    descriptor : str or sequence of str
+        ``+`` puts descriptors side by side; ``,`` or a sequence gives several runs.
+    features : Features or path, optional
+        Own vectors instead of descriptors, one row for each sighting.
+    learner, params, rerank
+        As `plans_of` takes them: ``learner="kxqda,xqda", params={"kxqda": {"reg": 1e-3}}``.
+    protocol, splits : optional
+        A protocol's name, or a JSON file of own splits; by default the dataset's usual protocol.
+    mirror : bool
+        Average descriptors over mirror images. The learner `auto` chooses, unless this is set.
+    calibrate, curve : bool
+        Also measure calibration, or with fewer labelled people: `curve` may list their numbers.
+    store : FeatureStore or path
+        Where descriptors are kept, and finished splits until the result is there: a call that was
+        interrupted goes on with the others.
+    out, explain : optional
+        Folder for the result's files, with so many matches explained.
+    jobs : int, optional
+        Processes; by default one per core.
+    executor : Executor, optional
+        Such as `resight.cluster`, for extraction and landmarks.
+
+    Examples
+    --------
+    >>> evaluate(sightings, learner="kxqda,xqda").to_frame()  # doctest: +SKIP
     """
-    _check_auto(plans)
-    found = {
-        names: store.ensure(sightings, names, mirror, executor, on_error="collect")
-        for names in descriptor_sets
-    }
-    both = not mirror and any(plan.learner == AUTO for plan in plans)
-    usable = np.logical_and.reduce([features.usable for features in found.values()])
+    plans = plans_of(learner, params or {}, rerank)
+    for plan in plans if calibrate or curve else ():
+        plan.require_fixed()
+    kept_in = store if isinstance(store, FeatureStore) else FeatureStore(store)
+    with local(jobs) if executor is None else nullcontext(executor) as workers:
+        if features is not None:
+            usable, inputs = _own_vectors(sightings, features)
+        else:
+            choosing = not mirror and any(plan.learner == AUTO for plan in plans)
+            describe = partial(kept_in.ensure, executor=workers, on_error="collect")
+            usable, inputs = _described(sightings, listed(descriptor), describe, mirror, choosing)
+        evaluation = Evaluation(
+            usable,
+            from_file(str(splits), usable) if splits else for_dataset(usable, protocol),
+            plans,
+            inputs,
+            FinishedSplits(kept_in.folder),
+            n_jobs=local(jobs).slots,
+            executor=workers if features is None else None,
+        )
+        runs = evaluation.runs()
+        result = _result(evaluation, runs, mirror)
+        refusal = None
+        try:
+            add_diagnostics(result.document, evaluation, calibrate, curve)
+        except InputError as error:  # what was measured is kept all the same
+            refusal = DiagnosticsError(str(error), result)
+    if out is not None:
+        result.save(out)
+        n_explained = explain if features is None else 0
+        save_explanations(Path(out), explain_matches(evaluation, runs, n_explained, mirror))
+    evaluation.finished.remove()
+    if refusal is not None:
+        raise refusal
+    return result
+
+
+def _described(
+    sightings: Sightings | None,
+    descriptors: list[str],
+    describe: Callable[..., Features],
+    mirror: bool,
+    choosing: bool,
+) -> tuple[Sightings, list[FeatureSet]]:
+    """Return the sightings that have features, and their features.
+
+    Features averaged over mirror images are added if `auto` is `choosing` between both.
+    """
+    if sightings is None:
+        raise InputError("nothing to evaluate: give sightings, or features with people and cameras")
+    found = [describe(sightings, names, mirror) for names in descriptors]
+    usable = np.logical_and.reduce([features.usable for features in found])
     if not usable.any():
-        first = next(iter(found.values())).failures[0]
+        first = found[0].failures[0]
         raise InputError(f"no image could be described; the first: {first.path}: {first.reason}")
-    kept = sightings.select(np.flatnonzero(usable))
-    chosen = from_file(splits, kept) if splits else for_dataset(kept, protocol)
-    runs = []
-    for names, features in found.items():
-        workers = _Workers(n_jobs, executor, store.folder)
-        other = store.ensure(sightings, names, True, executor, on_error="collect") if both else None
-        trials = _measure(kept, chosen, features, usable, plans, workers, f"splits, {names}", other)
-        runs += [
-            Run(plan, features.descriptors, of_plan)
-            for plan, of_plan in zip(plans, trials, strict=True)
-        ]
-    fingerprints = {names: features.fingerprint for names, features in found.items()}
-    facts = {"sightings": len(kept), "fingerprint": fingerprints, "mirror": mirror}
-    failures = tuple({f.row: f for part in found.values() for f in part.failures}.values())
-    return Evaluation(kept, chosen, runs, document(kept, chosen, runs, facts), failures)
+    mirrored = [describe(sightings, names, True) if choosing else None for names in descriptors]
+    sets = [FeatureSet(*pair, usable) for pair in zip(found, mirrored, strict=True)]
+    return sightings.select(np.flatnonzero(usable)), sets
 
 
-def evaluate_vectors(
-    sightings: Sightings,
-    features: Features,
-    plans: Sequence[Plan],
-    *,
-    protocol: str | None = None,
-    splits: str | None = None,
-    n_jobs: int = 1,
-) -> Evaluation:
-    """Evaluate learners on a user's own vectors, one row for each sighting."""
-    _check_auto(plans)
-    chosen = from_file(splits, sightings) if splits else for_dataset(sightings, protocol)
-    trials = _measure(sightings, chosen, features, None, plans, _Workers(n_jobs))
-    runs = [
-        Run(plan, features.descriptors, of_plan)
-        for plan, of_plan in zip(plans, trials, strict=True)
-    ]
+def _own_vectors(
+    sightings: Sightings | None, features: Features | str | Path
+) -> tuple[Sightings, list[FeatureSet]]:
+    if not isinstance(features, Features):
+        features, labelled = load_vectors(features)
+        sightings = labelled if sightings is None else sightings
+    n_rows = len(features.parts[0])
+    if sightings is None or len(sightings) != n_rows:
+        given = "no" if sightings is None else len(sightings)
+        raise InputError(f"{n_rows} vectors, but {given} sightings; give one for each vector")
+    return sightings, [FeatureSet(features, None, np.ones(n_rows, bool))]
+
+
+def _result(evaluation: Evaluation, runs: list[Run], mirror: bool) -> Result:
+    sightings, used = evaluation.sightings, [one.features for one in evaluation.feature_sets]
     facts = {
         "sightings": len(sightings),
-        "fingerprint": {"+".join(features.descriptors): features.fingerprint},
-        "mirror": False,
+        "fingerprint": {"+".join(one.descriptors): one.fingerprint for one in used},
+        "mirror": mirror,
     }
-    return Evaluation(sightings, chosen, runs, document(sightings, chosen, runs, facts))
-
-
-class _Workers(NamedTuple):
-    """Processes here, or elsewhere with a folder that both see."""
-
-    n_jobs: int
-    executor: Executor | None = None
-    scratch: Path | None = None
-
-
-def _measure(
-    sightings: Sightings,
-    protocol: Protocol,
-    features: Features,
-    usable: np.ndarray[Any, Any] | None,
-    plans: Sequence[Plan],
-    workers: _Workers,
-    title: str = "splits",
-    mirrored: Features | None = None,
-) -> list[list[Trial]]:
-    """Measure plans in Gram space where it fits, else from the features; in the plans' order.
-
-    `mirrored` are features averaged over mirror images, for `auto` to choose.
-    """
-    index = None if usable is None else np.flatnonzero(usable)
-    source = FeatureRows(features.parts, features.blocks, index)
-    direct = [plan for plan in plans if needs_direct(plan, source)]
-    others = [plan for plan in plans if plan not in direct]
-    found: dict[int, list[Trial]] = {}
-    if others:
-        found |= _in_gram_space(
-            sightings, protocol, features, usable, others, mirrored, workers, title
-        )
-    if direct:
-        trials = run_direct(
-            sightings,
-            protocol,
-            source,
-            direct,
-            fingerprint=features.fingerprint,
-            n_jobs=workers.n_jobs,
-            executor=workers.executor,
-            scratch=workers.scratch,
-            title=title,
-        )
-        found |= {id(plan): of_plan for plan, of_plan in zip(direct, trials, strict=True)}
-    return [found[id(plan)] for plan in plans]
-
-
-def _in_gram_space(
-    sightings: Sightings,
-    protocol: Protocol,
-    features: Features,
-    usable: np.ndarray[Any, Any] | None,
-    plans: Sequence[Plan],
-    mirrored: Features | None,
-    workers: _Workers,
-    title: str,
-) -> dict[int, list[Trial]]:
-    """Measure plans in Gram space; return trials by the plan's `id`."""
-    space = gram_space(features, usable, _trainable(protocol, plans))
-    choosing = [plan for plan in plans if plan.learner == AUTO and mirrored is not None]
-    groups: list[tuple[GramSpace, list[Plan], dict[str, Any]]]
-    groups = [(space, [plan for plan in plans if plan not in choosing], {})]
-    if choosing and mirrored is not None:
-        second = gram_space(mirrored, usable, space.trainable)
-        groups.append((GramSpace.joined([space, second]), choosing, {"mirrored": True}))
-    found: dict[int, list[Trial]] = {}
-    for of_group, some, more in groups:
-        made = [replace(plan, params={**plan.params, **more}) for plan in some]
-        trials = run(sightings, protocol, of_group, made, n_jobs=workers.n_jobs, title=title)
-        found |= {id(plan): of_plan for plan, of_plan in zip(some, trials, strict=True)}
-    return found
-
-
-def _check_auto(plans: Sequence[Plan]) -> None:
-    for plan in plans:
-        for name in ("blocks", "setting") if plan.learner == AUTO else ():
-            if name in plan.params:
-                raise InputError(
-                    f"{name!r} is a parameter of AutoKXQDA in Python only: here blocks are known "
-                    "from the descriptors, and the setting is chosen in each split"
-                )
-
-
-def _trainable(protocol: Protocol, plans: Sequence[Plan]) -> Rows | None:
-    """Rows whose inner products with all others are needed: None for all of them."""
-    if any(plan.learner == "euclidean" for plan in plans):
-        return None  # it compares test rows directly
-    return np.unique(np.concatenate([split.train for split in protocol.splits]))
+    failures = {failure.row: failure for one in used for failure in one.failures}
+    return Result(
+        document(sightings, evaluation.protocol, runs, facts),
+        ranking_rows(sightings, runs),
+        tuple(failures.values()),
+    )

@@ -6,6 +6,7 @@ know nothing of single features.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight._files import write_json
-from resight.experiments.evaluate import Evaluation
+from resight.datasets.sightings import Sightings
+from resight.experiments.measuring import Evaluation
 from resight.experiments.results import Run
 from resight.explanation.explainer import N_PAIRS, Explainer
-from resight.features.store import FeatureStore
 from resight.models.model import Model
 from resight.registry import AUTO
 
@@ -29,9 +30,11 @@ Rows = NDArray[np.intp]
 
 
 def explain_matches(
-    found: Evaluation, store: FeatureStore, n_matches: int = 4, mirror: bool = False
+    evaluation: Evaluation, runs: Sequence[Run], n_matches: int = 4, mirror: bool = False
 ) -> dict[str, Any] | None:
     """Explain first matches of the first split, half of them right if there are as many.
+
+    `mirror` tells whether the features of the runs are averaged over mirror images.
 
     Returns
     -------
@@ -40,24 +43,24 @@ def explain_matches(
         resight.explanation/1 document. None where no run can be explained: those that choose
         their whole setting, take minutes to fit, or learn from more than 4,000 sightings.
     """
-    run = next((run for run in found.runs if _can_be_fitted_again(run)), None)
-    train = found.protocol.splits[0].train
-    if run is None or len(train) > _MOST_TRAINING_ROWS or not n_matches:
+    number = next((i for i, run in enumerate(runs) if _can_be_fitted_again(run)), None)
+    sightings, train = evaluation.sightings, evaluation.protocol.splits[0].train
+    if number is None or len(train) > _MOST_TRAINING_ROWS or not n_matches:
         return None
-    features = store.ensure(found.sightings, "+".join(run.descriptors), mirror).features
-    trial = run.trials[0]
+    run, trial = runs[number], runs[number].trials[0]
+    features = evaluation.feature_sets[number // len(evaluation.plans)].source
     result, query, gallery, *_ = trial.rankings[0]
     learner = run.plan.spec.make(**trial.params)
     model = Model(run.descriptors, learner, mirror=mirror, normalize=run.plan.normalize)
-    persons, cameras = found.sightings.persons, found.sightings.cameras
-    model.fit(features[train], persons[train], cameras[train])
+    persons, cameras = sightings.persons, sightings.cameras
+    model.fit(features.read(train), persons[train], cameras[train])
     references = _some(gallery)
-    explainer = Explainer(model, features[references], persons[references])
+    explainer = Explainer(model, features.read(references), persons[references])
     matches = []
     for place in _chosen(result.first_ranks == 1, result.top_distances[:, 0], n_matches):
-        pair = query[place], gallery[result.top[place, 0]]
-        explanation = explainer.explain_features(features[list(pair)])
-        matches.append(_match(found, pair, int(result.first_ranks[place]), explanation.to_dict()))
+        pair = np.array([query[place], gallery[result.top[place, 0]]])
+        told = explainer.explain_features(features.read(pair)).to_dict()
+        matches.append(_match(sightings, pair, int(result.first_ranks[place]), told))
     return {"schema": SCHEMA, "run": run.title, "matches": matches}
 
 
@@ -97,9 +100,8 @@ def _spread(n_taken: int, n: int) -> Rows:
 
 
 def _match(
-    found: Evaluation, pair: tuple[Any, Any], first_rank: int, explanation: dict[str, Any]
+    sightings: Sightings, pair: Rows, first_rank: int, explanation: dict[str, Any]
 ) -> dict[str, Any]:
-    sightings = found.sightings
     query, match = (
         {
             "path": str(sightings.paths[row]),

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import log2
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from resight._files import digest_of
-from resight._progress import progress
 from resight.datasets.sightings import Sightings, seen_by_two
 from resight.errors import InputError
-from resight.experiments.results import percent_summary
-from resight.experiments.runner import RANKS, Plan, Trial, rank_directions
-from resight.experiments.tables import markdown_table
+from resight.experiments.plans import Plan
+from resight.experiments.results import summary_of
+from resight.experiments.runner import over_splits
+from resight.experiments.tables import HEADINGS, markdown_table, summary_cells
+from resight.experiments.trials import Trial, rank_directions
 from resight.models.held_out_distances import gram_distances
 from resight.protocols import Protocol, Split
 from resight.tuning.gram import GramSpace, lookup
@@ -33,6 +36,7 @@ def learning_curve(
     sizes: Sequence[int] | None = None,
     *,
     draws: int = DRAWS,
+    folder: Path | None = None,
     n_jobs: int = 1,
 ) -> dict[str, Any]:
     """Measure a plan with fewer and fewer of each split's training people.
@@ -43,6 +47,8 @@ def learning_curve(
         Numbers of people; by default all, half of them, a quarter, ... down to a sixteenth.
     draws : int
         Random orders of each split's people. The subsets of one order are nested.
+    folder, n_jobs
+        As `over_splits` takes them.
 
     Returns
     -------
@@ -55,33 +61,18 @@ def learning_curve(
     -----
     Only people seen by two cameras are counted and used: others teach no pair of one person.
     """
-    from joblib import Parallel, delayed
-
-    require_fixed(plan)
+    plan.require_fixed()
     people = min(len(_people(sightings, split.train)) for split in protocol.splits)
     chosen = checked_sizes(sizes, people)
-    tasks = [
-        delayed(_of_split)(sightings, protocol, space, split, plan, chosen, draws)
-        for split in protocol.splits
-    ]
-    found: list[dict[int, list[Trial]]] = []
-    with progress(f"learning curve, {plan.learner}", len(tasks)) as advance:
-        workers = min(n_jobs, len(tasks))
-        for of_split in Parallel(n_jobs=workers, return_as="generator")(tasks):
-            found.append(of_split)
-            advance(1)
-    points = [_point(size, [trial for one in found for trial in one[size]]) for size in chosen]
+    task = partial(_fewer_people, sightings, protocol, space, plan, chosen, draws)
+    title = f"learning curve, {plan.learner}"
+    found = over_splits(task, protocol.splits, folder, n_jobs=n_jobs, title=title)
+    points = []
+    for size in chosen:
+        fits = [figures for of_split in found for figures in of_split[f"{size}"]]
+        points.append({"people": size, "fits": len(fits), **summary_of(fits)})
     gain = _gain(points)
     return {"points": points, "draws": draws, "gain": gain, "sentence": _sentence(points, gain)}
-
-
-def require_fixed(plan: Plan) -> None:
-    """Refuse plans that choose a setting in each split: they would choose again in each fit."""
-    if plan.candidates or plan.learner == "auto" or plan.params.get("landmarks"):
-        raise InputError(
-            f"{plan.learner} ({plan.version}) has no fixed setting in Gram space; learning curves "
-            "and calibration need one, such as kxqda with --param kxqda.reg=1e-3"
-        )
 
 
 def checked_sizes(sizes: Sequence[int] | None, people: int) -> list[int]:
@@ -108,13 +99,8 @@ def checked_sizes(sizes: Sequence[int] | None, people: int) -> list[int]:
 
 def curve_table(curve: dict[str, Any]) -> str:
     """Return a Markdown table of a curve, in percent."""
-    names = [*(f"rank{k}" for k in RANKS), "map"]
-    rows = []
-    for point in curve["points"]:
-        cells = [f"{point[name]['mean']:.1f}" for name in names]
-        cells[0] += "" if point["rank1"]["sd"] is None else f" ± {point['rank1']['sd']:.1f}"
-        rows.append([str(point["people"]), *cells])
-    return markdown_table(("people", *(f"rank {k}" for k in RANKS), "mAP"), rows)
+    rows = [[str(point["people"]), *summary_cells(point)] for point in curve["points"]]
+    return markdown_table(("people", *HEADINGS), rows)
 
 
 def _people(sightings: Sightings, rows: Rows) -> list[str]:
@@ -123,45 +109,32 @@ def _people(sightings: Sightings, rows: Rows) -> list[str]:
     return people
 
 
-def _of_split(
+def _fewer_people(
     sightings: Sightings,
     protocol: Protocol,
     space: GramSpace,
-    split: Split,
     plan: Plan,
     sizes: list[int],
     draws: int,
-) -> dict[int, list[Trial]]:
+    split: Split,
+) -> dict[str, list[dict[str, Any]]]:
     """Fit on nested subsets of a split's training people; the same people are asked for always."""
-    from threadpoolctl import threadpool_limits
-
     everything = np.arange(len(space))
     learner = plan.spec.make(**plan.params)
     persons, cameras = sightings.persons, sightings.cameras
     fit = gram_distances(learner, space, everything, persons, cameras, plan.normalize)
     people = _people(sightings, split.train)
-    found: dict[int, list[Trial]] = {size: [] for size in sizes}
-    with threadpool_limits(1):
-        for draw in range(draws):
-            order = sorted(people, key=lambda person: digest_of(f"{draw}", person))
-            for size in sizes:
-                if size == len(people) and draw:
-                    continue  # everybody: the same in each draw
-                rows = split.train[np.isin(persons[split.train], order[:size])]
-                distances = fit(rows, split.test)
-                rankings = rank_directions(sightings, protocol, split, lookup(distances))
-                found[size].append(Trial(rankings, plan.params, 0.0))
+    found: dict[str, list[dict[str, Any]]] = {f"{size}": [] for size in sizes}
+    for draw in range(draws):
+        order = sorted(people, key=lambda person: digest_of(f"{draw}", person))
+        for size in sizes:
+            if size == len(people) and draw:
+                continue  # everybody: the same in each draw
+            rows = split.train[np.isin(persons[split.train], order[:size])]
+            distances = fit(rows, split.test)
+            rankings = rank_directions(sightings, protocol, split, lookup(distances))
+            found[f"{size}"].append(Trial(rankings, plan.params, 0.0).figures())
     return found
-
-
-def _point(size: int, trials: list[Trial]) -> dict[str, Any]:
-    values = {f"rank{k}": [trial.rank(k) for trial in trials] for k in RANKS}
-    values["map"] = [trial.map for trial in trials]
-    return {
-        "people": size,
-        "fits": len(trials),
-        **{name: percent_summary(numbers) for name, numbers in values.items()},
-    }
 
 
 def _gain(points: list[dict[str, Any]]) -> float | None:

@@ -10,19 +10,21 @@ from __future__ import annotations
 import tempfile
 import time
 import warnings
-from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from resight._files import digest_of
-from resight._progress import progress
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
 from resight.evaluation.reranking import cross_view_reciprocal
-from resight.experiments.runner import Plan, Ranked, Trial, ranked
+from resight.experiments.plans import Plan
+from resight.experiments.runner import over_splits
+from resight.experiments.trials import Ranked, Trial, ranked
 from resight.features.rows import FeatureRows
 from resight.kernels import NON_NEGATIVE
 from resight.learners._base import squared_euclidean
@@ -31,7 +33,7 @@ from resight.models.landmark_fitting import LandmarkJob, fit_landmark_model
 from resight.models.model import Model
 from resight.protocols import Protocol, Split
 from resight.registry import AUTO
-from resight.tuning.cross_validation import Choice, choose
+from resight.tuning.cross_validation import choose
 from resight.tuning.gram import GramSpace
 from resight.workers.executors import Executor
 
@@ -43,8 +45,8 @@ GRAM_LIMIT = 4 * 10**9
 _CHOICE_ROWS = 4000  # sightings on which a large exact model chooses its setting, by whole people
 
 
-def needs_direct(plan: Plan, source: FeatureRows) -> bool:
-    """Tell whether a plan is measured here rather than in Gram space."""
+def exceeds_gram_space(plan: Plan, source: FeatureRows) -> bool:
+    """Tell whether a plan must be measured from the features."""
     return (
         source.gram_bytes > GRAM_LIMIT
         or plan.params.get("landmarks") is not None
@@ -52,38 +54,37 @@ def needs_direct(plan: Plan, source: FeatureRows) -> bool:
     )
 
 
-def run_direct(
+def measure(
     sightings: Sightings,
     protocol: Protocol,
     source: FeatureRows,
-    plans: Sequence[Plan],
+    plan: Plan,
     *,
     fingerprint: str,
-    n_jobs: int = 1,
+    folder: Path | None = None,
+    threads: int = 1,
     executor: Executor | None = None,
     scratch: Path | None = None,
     title: str = "splits",
-) -> list[list[Trial]]:
-    """Measure each plan on each split, one after the other; BLAS has `n_jobs` threads.
+) -> list[Trial]:
+    """Measure a plan on each split, one after the other; BLAS has `threads` threads.
 
     `executor` sums up the chunks of landmark fits in the folder `scratch`, which its workers
-    must see; without it this process does.
+    must see; without it this process does. `folder` keeps finished splits, see `over_splits`.
     """
-    from threadpoolctl import threadpool_limits
 
-    for plan in plans:
-        _check(plan, source)
-    trials: list[list[Trial]] = [[] for _ in plans]
-    with threadpool_limits(n_jobs), progress(title, len(protocol.splits) * len(plans)) as advance:
-        for split in protocol.splits:
-            for plan, of_plan in zip(plans, trials, strict=True):
-                work = _Work(sightings, protocol, source, split, plan)
-                of_plan.append(work.trial(_Workshop(fingerprint, executor, scratch)))
-                advance(1)
-    return trials
+    def trial(split: Split) -> dict[str, Any]:
+        params = dict(plan.params)
+        work = _SplitFit(sightings, protocol, source, split, plan, fingerprint, params)
+        with nullcontext(scratch) if scratch else tempfile.TemporaryDirectory() as room:
+            return work.trial(Path(room), executor).to_dict()
+
+    found = over_splits(trial, protocol.splits, folder, threads=threads, title=title)
+    return [Trial.from_dict(one) for one in found]
 
 
-def _check(plan: Plan, source: FeatureRows) -> None:
+def check(plan: Plan, source: FeatureRows) -> None:
+    """Refuse what cannot be measured from the features."""
     size = f"{len(source):,} sightings ({source.gram_bytes / 1e9:.0f} GB of inner products)"
     if plan.learner == AUTO:
         raise InputError(
@@ -98,43 +99,28 @@ def _check(plan: Plan, source: FeatureRows) -> None:
         )
 
 
-class _Workshop(NamedTuple):
-    """What landmark fits are given besides data."""
+@dataclass
+class _SplitFit:
+    """One plan on one split; what is chosen is put into `params` and `table`."""
 
+    sightings: Sightings
+    protocol: Protocol
+    source: FeatureRows
+    split: Split
+    plan: Plan
     fingerprint: str  # of the features
-    executor: Executor | None
-    scratch: Path | None
+    params: dict[str, Any]
+    table: list[dict[str, Any]] | None = None
 
-    def fit(self, job: LandmarkJob) -> Choice | None:
-        if self.executor is not None and self.scratch is not None:
-            return fit_landmark_model(job, self.scratch, self.executor)
-        with tempfile.TemporaryDirectory() as folder:
-            return fit_landmark_model(job, Path(folder))
+    def __post_init__(self) -> None:
+        self.persons = self.sightings.persons[self.split.train]
+        self.cameras = self.sightings.cameras[self.split.train]
 
-
-class _Work:
-    """One plan on one split."""
-
-    def __init__(
-        self,
-        sightings: Sightings,
-        protocol: Protocol,
-        source: FeatureRows,
-        split: Split,
-        plan: Plan,
-    ) -> None:
-        self.sightings, self.protocol = sightings, protocol
-        self.source, self.split, self.plan = source, split, plan
-        self.persons = sightings.persons[split.train]
-        self.cameras = sightings.cameras[split.train]
-        self.params: dict[str, Any] = dict(plan.params)
-        self.table: list[dict[str, Any]] | None = None
-
-    def trial(self, workshop: _Workshop) -> Trial:
+    def trial(self, scratch: Path, executor: Executor | None) -> Trial:
         start = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model = self._fitted(workshop)
+            model = self._fitted(scratch, executor)
             rankings = tuple(
                 self._ranked(model, query, gallery) for query, gallery in self.split.directions
             )
@@ -142,13 +128,13 @@ class _Work:
         said = dict.fromkeys(str(warning.message) for warning in caught)
         return Trial(rankings, self.params, seconds, self.table, tuple(said))
 
-    def _fitted(self, workshop: _Workshop) -> Model:
+    def _fitted(self, scratch: Path, executor: Executor | None) -> Model:
         training = self.source.select(self.split.train)
         learner = self.plan.spec.make(**self.params)
         if isinstance(learner, KXQDA):
             learner.landmarks = learner.wanted_landmarks(len(training))
             if learner.landmarks is not None:
-                return self._fitted_by_landmarks(training, learner, workshop)
+                return self._fitted_by_landmarks(training, learner, scratch, executor)
         if self.plan.candidates:
             self._choose(training)
             learner.set_params(**self.params)
@@ -164,7 +150,7 @@ class _Work:
         return model
 
     def _fitted_by_landmarks(
-        self, training: FeatureRows, learner: KXQDA, workshop: _Workshop
+        self, training: FeatureRows, learner: KXQDA, scratch: Path, executor: Executor | None
     ) -> Model:
         model = Model((), learner, normalize=self.plan.normalize)
         job = LandmarkJob(
@@ -172,10 +158,10 @@ class _Work:
             self.persons,
             self.cameras,
             model,
-            workshop.fingerprint,
+            self.fingerprint,
             choose=bool(self.plan.candidates),
         )
-        choice = workshop.fit(job)
+        choice = fit_landmark_model(job, scratch, executor)
         if choice is not None:
             self.params |= {"reg": choice.best.reg, "reg_form": choice.best.reg_form}
             self.table = choice.table()

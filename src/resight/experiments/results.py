@@ -7,21 +7,29 @@ import os
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from resight._files import atomic_write, write_json
 from resight._version import __version__
 from resight.datasets.sightings import Sightings
+from resight.errors import InputError
 from resight.evaluation.camera_pairs import CameraPairs
 from resight.evaluation.result import COLUMNS
 from resight.evaluation.statistics import summarise
-from resight.experiments.runner import RANKS, Plan, Trial, warnings_of
+from resight.experiments.plans import Plan
+from resight.experiments.tables import results_table
+from resight.experiments.trials import RANKS, Trial, warnings_of
+from resight.features.store import Failure
 from resight.protocols import Protocol
+from resight.report.result_files import JSON, SCHEMA, read_rankings, read_result
 
-SCHEMA = "resight.result/1"
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 LABELS = ("run", "split", "direction", "query", "query_camera", "top_paths")
 
 
@@ -40,18 +48,78 @@ class Run:
         after = "" if self.plan.rerank is None else f", re-ranked ({self.plan.rerank})"
         return f"{self.plan.spec.title}{version}, {'+'.join(self.descriptors)}{after}"
 
-    def summary(self) -> dict[str, dict[str, float | None]]:
-        """Mean, standard deviation and 95% interval over trials, in percent."""
-        values = {f"rank{k}": [trial.rank(k) for trial in self.trials] for k in RANKS}
-        values["map"] = [trial.map for trial in self.trials]
-        values["minp"] = [trial.minp for trial in self.trials]
-        return {name: percent_summary(numbers) for name, numbers in values.items()}
+
+@dataclass(frozen=True, repr=False)
+class Result:
+    """What an evaluation measured.
+
+    Attributes
+    ----------
+    document : dict
+        Schema ``resight.result/1``: plain types, percentages.
+    rankings : list of dict
+        Where each query found its person: the rows of ``rankings.csv``.
+    failures : tuple of Failure
+        Images that could not be used and were left out.
+
+    Examples
+    --------
+    >>> result = Result.load("result")  # doctest: +SKIP
+    >>> result.to_frame().groupby("title")["rank1"].mean()  # doctest: +SKIP
+    """
+
+    document: dict[str, JSON]
+    rankings: list[dict[str, str]]
+    failures: tuple[Failure, ...] = ()
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Result:
+        """Read what `save`, or ``resight evaluate --out``, wrote."""
+        return cls(read_result(folder), read_rankings(Path(folder) / "rankings.csv"))
+
+    def save(self, folder: str | Path) -> None:
+        """Write `result.json` and `rankings.csv` into a folder, each atomically."""
+        with atomic_write(Path(folder) / "rankings.csv", "w") as stream:
+            writer = csv.DictWriter(stream, (*LABELS, *COLUMNS), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(self.rankings)
+        write_json(Path(folder) / "result.json", self.document)
+
+    def to_frame(self) -> DataFrame:
+        """Return a pandas table, one row for each run and split, in percent and seconds."""
+        try:
+            from pandas import DataFrame
+        except ImportError:
+            raise InputError("to_frame() needs pandas: pip install pandas") from None
+        document: dict[str, Any] = self.document
+        rows = []
+        for run in document["runs"]:
+            facts = {name: run[name] for name in ("title", "learner", "version", "rerank")}
+            facts["descriptors"] = "+".join(run["descriptors"])
+            for split, trial in enumerate(run["trials"]):
+                ranks = {f"rank{k}": percent for k, percent in trial["cmc"].items()}
+                others = {name: trial[name] for name in ("map", "minp", "fit_s")}
+                rows.append({**facts, "split": split, **ranks, **others})
+        return DataFrame(rows)
+
+    def __repr__(self) -> str:
+        return results_table(self.document)
+
+    def _repr_html_(self) -> str:
+        return results_table(self.document, html=True)
+
+
+def summary_of(trials: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Summarise figures of trials (`Trial.figures`): mean, sd and 95% interval, in percent."""
+    values = {name: [trial["ranks"][name] for trial in trials] for name in trials[0]["ranks"]}
+    values["map"] = [trial["map"] for trial in trials]
+    return {name: percent_summary(fractions) for name, fractions in values.items()}
 
 
 def percent_summary(fractions: Sequence[float]) -> dict[str, Any]:
     """Summarise fractions over trials as percentages."""
     found = summarise(100.0 * np.asarray(fractions))
-    return {"mean": found.mean, "sd": found.sd, "ci95": found.ci95}
+    return {"mean": found.mean, "sd": found.sd, "ci95": found.ci95 and list(found.ci95)}
 
 
 def document(
@@ -83,17 +151,8 @@ def environment() -> dict[str, Any]:
     }
 
 
-def save(folder: Path, result: dict[str, Any], sightings: Sightings, runs: Sequence[Run]) -> None:
-    """Write `result.json` and `rankings.csv` into a folder, each atomically."""
-    with atomic_write(folder / "rankings.csv", "w") as stream:
-        writer = csv.DictWriter(stream, (*LABELS, *COLUMNS), lineterminator="\n")
-        writer.writeheader()
-        for number, run in enumerate(runs):
-            writer.writerows(_ranking_rows(number, run, sightings))
-    write_json(folder / "result.json", result)
-
-
 def _run_document(run: Run) -> dict[str, Any]:
+    summary = summary_of([trial.figures() for trial in run.trials])
     return {
         "learner": run.plan.learner,
         "title": run.title,
@@ -102,9 +161,9 @@ def _run_document(run: Run) -> dict[str, Any]:
         "params": run.plan.params,
         "rerank": run.plan.rerank,
         "trials": [_trial_document(trial) for trial in run.trials],
-        "summary": run.summary(),
+        "summary": summary | {"minp": percent_summary([trial.minp for trial in run.trials])},
         "camera_pairs": _camera_pairs(run),
-        "warnings": warnings_of(run.trials),
+        "warnings": warnings_of([trial.warnings for trial in run.trials]),
     }
 
 
@@ -129,19 +188,15 @@ def _trial_document(trial: Trial) -> dict[str, Any]:
     return found
 
 
-def _ranking_rows(number: int, run: Run, sightings: Sightings) -> list[dict[str, Any]]:
+def ranking_rows(sightings: Sightings, runs: Sequence[Run]) -> list[dict[str, str]]:
+    """Return the rows of `rankings.csv`: one for each run, split, direction and query."""
     rows = []
-    for split, trial in enumerate(run.trials):
-        for direction, (result, query, gallery, _) in enumerate(trial.rankings):
+    paths, cameras = sightings.paths, sightings.cameras
+    for (number, run), (split, _) in product(enumerate(runs), enumerate(runs[0].trials)):
+        for direction, (result, query, gallery, _) in enumerate(run.trials[split].rankings):
             for row, source in zip(result.to_rows(), query.tolist(), strict=True):
-                top = [int(place) for place in row["top"].split()]
-                labels = {
-                    "run": number,
-                    "split": split,
-                    "direction": direction,
-                    "query": sightings.paths[source],
-                    "query_camera": sightings.cameras[source],
-                    "top_paths": "|".join(str(sightings.paths[gallery[i]]) for i in top if i >= 0),
-                }
-                rows.append({**labels, **row})
+                top = [str(paths[gallery[int(place)]]) for place in row["top"].split()]
+                place = (str(number), str(split), str(direction))
+                seen = (str(paths[source]), str(cameras[source]), "|".join(top))
+                rows.append({**dict(zip(LABELS, (*place, *seen), strict=True)), **row})
     return rows

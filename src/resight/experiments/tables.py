@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 COLUMNS = ("rank1", "rank5", "rank10", "rank20", "map")
 HEADINGS = ("rank 1", "rank 5", "rank 10", "rank 20", "mAP")
 
 
-def results_table(result: dict[str, Any]) -> str:
-    """Return a Markdown table of a result document: mean and, for rank 1, spread, in percent."""
-    rows = []
-    for run in result["runs"]:
-        summary = run["summary"]
-        cells = [f"{summary[name]['mean']:.1f}" for name in COLUMNS]
-        spread = summary["rank1"]["sd"]
-        cells[0] += "" if spread is None else f" ± {spread:.1f}"
-        rows.append([run["title"], *cells])
-    return markdown_table(("learner", *HEADINGS), rows)
+def results_table(result: dict[str, Any], html: bool = False) -> str:
+    """Return a table of a result document: mean and, for rank 1, spread, in percent.
+
+    Markdown, unless HTML is asked for.
+    """
+    rows = [[run["title"], *summary_cells(run["summary"])] for run in result["runs"]]
+    return (_html_table if html else markdown_table)(("learner", *HEADINGS), rows)
+
+
+def summary_cells(summary: dict[str, Any]) -> list[str]:
+    """Return the cells below `HEADINGS`: means and, for rank 1, the spread."""
+    cells = [f"{summary[name]['mean']:.1f}" for name in COLUMNS]
+    spread = summary["rank1"]["sd"]
+    return [cells[0] + ("" if spread is None else f" ± {spread:.1f}"), *cells[1:]]
 
 
 def notes(result: dict[str, Any]) -> list[str]:
@@ -54,6 +59,12 @@ def markdown_table(headings: tuple[str, ...], rows: list[list[str]]) -> str:
     lines = [_line(row, widths) for row in table]
     rule = ["-" * widths[0], *(("-" * (width - 1)) + ":" for width in widths[1:])]
     return "\n".join([lines[0], _line(rule, widths), *lines[1:]])
+
+
+def _html_table(headings: tuple[str, ...], rows: list[list[str]]) -> str:
+    table = [("th", headings), *(("td", row) for row in rows)]
+    lines = ("".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) for tag, cells in table)
+    return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
 
 
 def _line(cells: list[str], widths: list[int]) -> str:

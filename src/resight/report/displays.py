@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from resight.report.result_files import JSON, read_result
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Floats = NDArray[np.float64]
 COLOURS = ("#1b6ca8", "#c8553d", "#588157", "#8a5a9e", "#b08900", "#4d5d6c", "#d17aa6", "#2a9d8f")
@@ -15,64 +21,92 @@ _SHOWN_RANKS = 20
 _METADATA = ("Date", "Creator", "Format", "Type")  # left out: equal data, equal bytes
 
 
-@dataclass(frozen=True)
-class CMCCurve:
-    """Cumulative match characteristic of one run, in percent, with its spread over splits."""
+class Curve(NamedTuple):
+    """One run's line, in percent, with its standard deviation over splits."""
 
     title: str
-    mean: Floats  # (n_ranks,)
-    sd: Floats  # (n_ranks,)
+    x: Floats  # (n,)
+    mean: Floats  # (n,)
+    sd: Floats  # (n,)
 
 
-@dataclass(frozen=True)
-class CMCDisplay:
-    """CMC curves of all runs of a result."""
+class _HasDocument(Protocol):
+    @property
+    def document(self) -> dict[str, JSON]: ...
 
-    curves: tuple[CMCCurve, ...]
 
-    @classmethod
-    def from_result(cls, result: dict[str, Any]) -> CMCDisplay:
-        """Take the curves of a `resight.result/1` document."""
-        curves = []
-        for run in result["runs"]:
-            rows = [trial["curve"][:_SHOWN_RANKS] for trial in run["trials"]]
-            values = np.array([row[: min(map(len, rows))] for row in rows])
-            sd = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1])
-            curves.append(CMCCurve(run["title"], values.mean(axis=0), sd))
-        return cls(tuple(curves))
+@dataclass
+class Display:
+    """Curves of a result's runs, and how they are drawn."""
 
-    def plot(self, ax: Any) -> None:
-        """Draw the curves with bands of one standard deviation."""
-        for i, curve in enumerate(self.curves):
-            ranks = np.arange(1, len(curve.mean) + 1)
-            colour = COLOURS[i % len(COLOURS)]
-            style = ("-", "--", ":")[(i // len(COLOURS)) % 3]
-            ax.plot(ranks, curve.mean, style, color=colour, label=curve.title, linewidth=2)
-            low, high = curve.mean - curve.sd, curve.mean + curve.sd
-            ax.fill_between(
-                ranks, low, np.minimum(high, 100), color=colour, alpha=0.15, linewidth=0
-            )
-        ax.set(xlabel="rank", ylabel="found, percent", xlim=(1, None), ylim=(0, 100))
-        ax.set_xticks([1, 5, 10, 15, 20])
-        ax.grid(alpha=0.3)
-        ax.legend(loc="lower right", fontsize="small", frameon=False)
+    curves: tuple[Curve, ...]
+    size: ClassVar[tuple[float, float]] = (7.0, 4.2)  # inches
+
+    def plot(self, ax: Axes) -> object:
+        """Draw the curves."""
+        raise NotImplementedError
 
     def svg(self) -> str:
         """Return the plot as an inline SVG element."""
-        return svg(self.plot, (7.0, 4.2))
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+
+        with rc_context(
+            {"svg.fonttype": "none", "svg.hashsalt": "resight", "font.family": "sans-serif"}
+        ):
+            figure = Figure(figsize=self.size, layout="constrained")
+            self.plot(figure.add_subplot())
+            stream = io.StringIO()
+            figure.savefig(stream, format="svg", metadata=dict.fromkeys(_METADATA))
+        text = stream.getvalue()
+        return text[text.index("<svg") :]
 
 
-def svg(draw: Any, size: tuple[float, float]) -> str:
-    """Draw on new axes and return the plot as an inline SVG element."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
+class CMCDisplay(Display):
+    """CMC curves of all runs of a result; `plot` sets `ax_` and `figure_`.
 
-    with rc_context(
-        {"svg.fonttype": "none", "svg.hashsalt": "resight", "font.family": "sans-serif"}
-    ):
-        figure = Figure(figsize=size, layout="constrained")
-        draw(figure.add_subplot())
-        stream = io.StringIO()
-        figure.savefig(stream, format="svg", metadata=dict.fromkeys(_METADATA))
-    text = stream.getvalue()
-    return text[text.index("<svg") :]
+    Examples
+    --------
+    >>> CMCDisplay.from_result("result").figure_.savefig("cmc.png")  # doctest: +SKIP
+    """
+
+    @classmethod
+    def from_result(cls, result: _HasDocument | str | Path, ax: Axes | None = None) -> CMCDisplay:
+        """Draw the curves of a `Result`, or of the folder that it was saved in."""
+        told = read_result(result) if isinstance(result, str | Path) else result.document
+        return cls.from_document(told).plot(ax)
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> CMCDisplay:
+        """Take the curves of a `resight.result/1` document, without drawing them."""
+        curves = []
+        for run in document["runs"]:
+            rows = [trial["curve"][:_SHOWN_RANKS] for trial in run["trials"]]
+            values = np.array([row[: min(map(len, rows))] for row in rows])
+            sd = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1])
+            ranks = np.arange(1.0, values.shape[1] + 1)
+            curves.append(Curve(run["title"], ranks, values.mean(axis=0), sd))
+        return cls(tuple(curves))
+
+    def plot(self, ax: Axes | None = None) -> CMCDisplay:
+        """Draw the curves with bands of one standard deviation, on new axes if none are given."""
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            ax = plt.subplots(layout="constrained")[1]
+        draw(ax, self.curves)
+        ax.set(xlabel="rank", ylabel="found, percent", xlim=(1, None), ylim=(0, 100))
+        ax.set_xticks([1, 5, 10, 15, 20])
+        ax.legend(loc="lower right", fontsize="small", frameon=False)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def draw(ax: Axes, curves: tuple[Curve, ...], marker: str = "") -> None:
+    """Draw curves with bands of one standard deviation, in colours and then in dashes."""
+    for i, (title, x, mean, sd) in enumerate(curves):
+        colour, dashes = COLOURS[i % len(COLOURS)], ("-", "--", ":")[(i // len(COLOURS)) % 3]
+        ax.plot(x, mean, linestyle=dashes, marker=marker, color=colour, label=title, linewidth=2)
+        low, high = np.maximum(mean - sd, 0), np.minimum(mean + sd, 100)
+        ax.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
+    ax.grid(alpha=0.3)

@@ -10,15 +10,14 @@ from typing import Any
 
 from resight._files import atomic_write
 from resight.datasets.sightings import Sightings
-from resight.errors import StoreError
 from resight.evaluation.statistics import compare_paired
 from resight.report.cameras import camera_table
 from resight.report.diagnostics import LearningCurveDisplay, ReliabilityDisplay
 from resight.report.displays import CMCDisplay
 from resight.report.matches import read_matches
-from resight.report.rankings import read_rankings, worst_first
+from resight.report.rankings import worst_first
+from resight.report.result_files import read_rankings
 
-SCHEMA = "resight.result/1"
 _MEASURES = (
     ("rank1", "rank 1"),
     ("rank5", "rank 5"),
@@ -64,23 +63,6 @@ def write(
         stream.write(text)
 
 
-def read_result(folder: Path) -> dict[str, Any]:
-    """Read `result.json` of a folder, refusing what is no result."""
-    file = folder / "result.json"
-    try:
-        result = json.loads(file.read_bytes())
-        schema = result["schema"]
-    except FileNotFoundError:
-        raise StoreError(
-            f"there is no result.json in {folder}; run resight evaluate --out"
-        ) from None
-    except (ValueError, KeyError, TypeError):
-        raise StoreError(f"{file} is damaged; evaluate again") from None
-    if schema != SCHEMA:
-        raise StoreError(f"{file} has schema {schema!r}; this resight reads {SCHEMA!r}")
-    return dict(result)
-
-
 def _context(
     result: dict[str, Any], sightings: Sightings | None, rankings: Path | None, command: str
 ) -> dict[str, Any]:
@@ -89,10 +71,10 @@ def _context(
         "command": command,
         "measures": _MEASURES,
         "best": _best(result["runs"]),
-        "curves": CMCDisplay.from_result(result).svg(),
+        "curves": CMCDisplay.from_document(result).svg(),
         "comparisons": _comparisons(result),
-        "reliability": ReliabilityDisplay.from_result(result),
-        "learning": LearningCurveDisplay.from_result(result),
+        "reliability": ReliabilityDisplay.from_document(result),
+        "learning": LearningCurveDisplay.from_document(result),
         "reranked": any(run.get("rerank") for run in result["runs"]),
         "settings": json.dumps(
             [{key: run[key] for key in ("title", "params", "version")} for run in result["runs"]],

@@ -1,16 +1,13 @@
-"""The ranked lists of a run, read back from `rankings.csv`, as pictures."""
+"""The ranked lists of a run, as pictures."""
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
-from pathlib import Path
 
 from resight.datasets.sightings import Sightings
-from resight.errors import InputError, ResightError
+from resight.errors import ResightError
 from resight.report.thumbnails import thumbnail
 
-_NEEDED = ("run", "split", "query", "query_camera", "top_paths", "first_rank", "person")
 _QUERIES = 24  # pictures keep the file small: at most so many queries ...
 _ANSWERS = 8  # ... with so many answers each
 
@@ -33,19 +30,6 @@ class QueryList:
     camera: str
     first_rank: int
     answers: tuple[Answer, ...]
-
-
-def read_rankings(path: Path) -> list[dict[str, str]]:
-    """Read `rankings.csv`, refusing a file that is none."""
-    try:
-        with path.open(newline="", encoding="utf-8") as stream:
-            rows = list(csv.DictReader(stream))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path} cannot be read: {error}; evaluate again") from error
-    missing = [name for name in _NEEDED if not rows or rows[0].get(name) is None]
-    if missing:
-        raise InputError(f"{path} lacks the columns {', '.join(missing)}; evaluate again")
-    return rows
 
 
 def worst_first(rows: list[dict[str, str]], sightings: Sightings) -> list[QueryList]:

@@ -7,32 +7,28 @@ from typing import Any
 
 import numpy as np
 
-from resight.experiments.finished_splits import KeptTrial
-from resight.experiments.results import percent_summary
-from resight.experiments.runner import warnings_of
+from resight.experiments.results import summary_of
+from resight.experiments.trials import warnings_of
 from resight.registry import AUTO
 from resight.reproduce.paper import Job, PaperRow, PaperTable
 
 
-def run_figures(job: Job, trials: Sequence[KeptTrial], seconds: float) -> dict[str, Any]:
-    """Summarise the trials of a run, in percent."""
-    names = list(trials[0].ranks)
-    summary = {name: percent_summary([trial.ranks[name] for trial in trials]) for name in names}
-    summary["map"] = percent_summary([trial.map for trial in trials])
+def run_figures(job: Job, trials: Sequence[dict[str, Any]], seconds: float) -> dict[str, Any]:
+    """Summarise the trials of a run (`Trial.figures`), in percent."""
     figures = {
         "dataset": job.dataset,
         "protocol": job.protocol,
         "descriptors": list(job.descriptors),
         "learner": job.plan.learner,
         "version": job.plan.version,
-        "summary": summary,
-        "trials": [{"rank1": 100.0 * t.ranks["rank1"], "fit_s": t.fit_s} for t in trials],
+        "summary": summary_of(trials),
+        "trials": [{"rank1": 100.0 * t["ranks"]["rank1"], "fit_s": t["fit_s"]} for t in trials],
         "seconds": seconds,
-        "warnings": warnings_of(trials),
+        "warnings": warnings_of([trial["warnings"] for trial in trials]),
     }
-    tables = [trial.choice for trial in trials if trial.choice]
+    tables = [trial["choice"] for trial in trials if trial["choice"]]
     if tables:
-        figures["chosen"] = [trial.params for trial in trials]
+        figures["chosen"] = [trial["params"] for trial in trials]
     if tables and job.plan.learner == AUTO:
         figures["stages"] = _stages(tables)
     return figures

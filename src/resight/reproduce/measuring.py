@@ -13,9 +13,10 @@ from resight import datasets
 from resight._files import digest_of, write_json
 from resight.datasets.sightings import Sightings
 from resight.errors import unknown_name
-from resight.experiments.finished_splits import run_kept
+from resight.experiments.in_gram_space import measure_split
+from resight.experiments.runner import over_splits
 from resight.features.store import Features, FeatureStore
-from resight.protocols import for_dataset
+from resight.protocols import Split, for_dataset
 from resight.registry import AUTO
 from resight.reproduce.document import run_figures, table_document
 from resight.reproduce.paper import Job, PaperTable
@@ -106,15 +107,13 @@ class _Bench:
         file, sightings = self._file(job), self.sightings(job.dataset)
         start = time.perf_counter()
         title = f"{job.protocol}, {'+'.join(job.descriptors)}, {job.plan.learner}"
-        trials = run_kept(
-            self.out / "splits" / file.stem,
-            sightings,
-            for_dataset(sightings, job.protocol),
-            self.space(job),
-            job.plan,
-            n_jobs=self.n_jobs,
-            title=title,
-        )
+        protocol, space = for_dataset(sightings, job.protocol), self.space(job)
+        folder = self.out / "splits" / file.stem
+
+        def trial(split: Split) -> dict[str, Any]:
+            return measure_split(sightings, protocol, space, split, [job.plan])[0].figures()
+
+        trials = over_splits(trial, protocol.splits, folder, n_jobs=self.n_jobs, title=title)
         figures = run_figures(job, trials, time.perf_counter() - start)
         write_json(file, figures)
         rank1 = figures["summary"]["rank1"]

@@ -1,0 +1,194 @@
+"""Trials: what one learner reached on one split, and how distances become rankings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.datasets.sightings import Sightings
+from resight.errors import unknown_name
+from resight.evaluation.camera_pairs import CameraPairs, camera_pairs
+from resight.evaluation.reranking import cross_view_reciprocal, k_reciprocal_from_distances
+from resight.evaluation.result import RankingResult
+from resight.experiments.plans import RERANKERS
+from resight.protocols import Protocol, Split, person_scores, scored_persons
+from resight.protocols.scoring import PersonScores
+from resight.tuning.gram import Between
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+RANKS = (1, 5, 10, 20)
+
+
+class Ranked(NamedTuple):
+    """The rankings of one direction, and the sightings (rows of the dataset) that were ranked."""
+
+    result: RankingResult
+    query_rows: Rows
+    gallery_rows: Rows
+    cameras: CameraPairs | None = None  # where three or more cameras are ranked
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it in plain types."""
+        ranking = {field.name: getattr(self.result, field.name) for field in fields(self.result)}
+        distances = ranking["top_distances"].astype(object)
+        distances[np.isnan(self.result.top_distances)] = None  # JSON has no NaN
+        ranking["top_distances"] = distances
+        return {
+            "ranking": {name: values.tolist() for name, values in ranking.items()},
+            "query_rows": self.query_rows.tolist(),
+            "gallery_rows": self.gallery_rows.tolist(),
+            "cameras": None if self.cameras is None else self.cameras.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, told: dict[str, Any]) -> Ranked:
+        """Restore what `to_dict` gave."""
+        query, gallery = (np.array(told[name], np.intp) for name in ("query_rows", "gallery_rows"))
+        cameras = None if told["cameras"] is None else CameraPairs.from_dict(told["cameras"])
+        distances = np.array(told["ranking"]["top_distances"], float)
+        result = RankingResult(**{**told["ranking"], "top_distances": distances})
+        return cls(result, query, gallery, cameras)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one learner reached on one split."""
+
+    rankings: tuple[Ranked, ...]  # one for each direction
+    params: dict[str, Any]
+    fit_s: float
+    choice: list[dict[str, Any]] | None = None  # how each candidate scored
+    warnings: tuple[str, ...] = ()  # what the learner had to say about its fit
+
+    def rank(self, k: int) -> float:
+        """Fraction found within the first k, mean of directions."""
+        return float(np.mean([result.rank(k) for result, *_ in self.rankings]))
+
+    @property
+    def map(self) -> float:
+        """Mean average precision, mean of directions."""
+        return float(np.mean([result.mean_average_precision for result, *_ in self.rankings]))
+
+    @property
+    def minp(self) -> float:
+        """Mean inverse negative penalty, mean of directions."""
+        values = [result.mean_inverse_negative_penalty for result, *_ in self.rankings]
+        return float(np.mean(values))
+
+    def figures(self) -> dict[str, Any]:
+        """Return it in plain types, without the rankings themselves."""
+        return {
+            "ranks": {f"rank{k}": self.rank(k) for k in RANKS},
+            "map": self.map,
+            "params": self.params,
+            "fit_s": self.fit_s,
+            "choice": self.choice,
+            "warnings": list(self.warnings),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it in plain types."""
+        return {**self.figures(), "rankings": [ranked.to_dict() for ranked in self.rankings]}
+
+    @classmethod
+    def from_dict(cls, told: dict[str, Any]) -> Trial:
+        """Restore what `to_dict` gave."""
+        rankings = tuple(map(Ranked.from_dict, told["rankings"]))
+        return cls(rankings, told["params"], told["fit_s"], told["choice"], tuple(told["warnings"]))
+
+
+def warnings_of(splits: Sequence[Sequence[str]]) -> list[str]:
+    """List what learners warned of, each once, with the number of splits it happened in.
+
+    Warnings that differ only in their figures count as one; the first is shown.
+    """
+    counts: dict[str, int] = {}
+    shown: dict[str, str] = {}
+    for texts in splits:
+        for text in texts:
+            kind = re.sub(r"[-+.\d]+(e[-+]?\d+)?", "#", text)
+            counts[kind] = counts.get(kind, 0) + 1
+            shown.setdefault(kind, text)
+    return [f"in {counts[kind]} of {len(splits)} splits: {text}" for kind, text in shown.items()]
+
+
+def rank_directions(
+    sightings: Sightings,
+    protocol: Protocol,
+    split: Split,
+    between: Between,
+    rerank: str | None = None,
+) -> tuple[Ranked, ...]:
+    """Score people and rank the gallery, in each direction of a split.
+
+    ``between(a, b)`` gives the distances between test rows, by their places in ``split.test``.
+    """
+    place = np.full(len(sightings), -1)
+    place[split.test] = np.arange(len(split.test))
+    rankings = []
+    for query, gallery in split.directions:
+        part = _reranked(between, place[query], place[gallery], rerank)
+        rankings.append(ranked(sightings, protocol, query, gallery, part))
+    return tuple(rankings)
+
+
+def ranked(
+    sightings: Sightings,
+    protocol: Protocol,
+    query: NDArray[np.intp],
+    gallery: NDArray[np.intp],
+    distances: Floats,
+) -> Ranked:
+    """Score people and rank the gallery of one direction, from distances (n_query, n_gallery)."""
+    asked, held = scored_persons(sightings, query), scored_persons(sightings, gallery)
+    scores = person_scores(distances, asked, held, protocol.scoring)
+    query, gallery = query[scores.query_rows], gallery[scores.gallery_rows]
+    own_camera = protocol.cross_camera_only
+    result = RankingResult.from_distances(
+        scores.distances,
+        scores.query_persons,
+        scores.gallery_persons,
+        query_cameras=sightings.cameras[query] if own_camera else None,
+        gallery_cameras=sightings.cameras[gallery] if own_camera else None,
+        junk=sightings.roles[gallery] == "junk",
+    )
+    return Ranked(
+        result, query, gallery, _camera_pairs(sightings, protocol, query, gallery, scores)
+    )
+
+
+def _camera_pairs(
+    sightings: Sightings, protocol: Protocol, query: Rows, gallery: Rows, scores: PersonScores
+) -> CameraPairs | None:
+    """Count by pairs of cameras, if there are more than two and sightings stand for themselves."""
+    cameras = np.unique(sightings.cameras).tolist()
+    if len(cameras) < 3 or protocol.scoring != "single":
+        return None
+    return camera_pairs(
+        scores.distances,
+        scores.query_persons,
+        scores.gallery_persons,
+        sightings.cameras[query],
+        sightings.cameras[gallery],
+        junk=sightings.roles[gallery] == "junk",
+        cameras=cameras,
+    )
+
+
+def _reranked(between: Between, query: Rows, gallery: Rows, rerank: str | None) -> Floats:
+    """Distances of queries to gallery, replaced by re-ranked ones where asked for."""
+    part = between(query, gallery)
+    if rerank is None:
+        return part
+    if rerank == "cross-view":
+        return cross_view_reciprocal(part)
+    if rerank == "k-reciprocal":
+        parts = part, between(query, query), between(gallery, gallery)
+        return k_reciprocal_from_distances(*(np.maximum(one, 0.0) for one in parts))
+    raise unknown_name("re-ranking", rerank, RERANKERS)

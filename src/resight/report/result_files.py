@@ -1,0 +1,44 @@
+"""The files of a result, `result.json` and `rankings.csv`, read and checked."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+from resight.errors import InputError, StoreError
+
+SCHEMA = "resight.result/1"
+JSON = str | int | float | bool | None | list["JSON"] | dict[str, "JSON"]
+"""What JSON can hold."""
+_NEEDED = ("run", "split", "query", "query_camera", "top_paths", "first_rank", "person")
+
+
+def read_result(folder: str | Path) -> dict[str, JSON]:
+    """Read `result.json` of a folder, refusing what is no result."""
+    file = Path(folder) / "result.json"
+    try:
+        result = json.loads(file.read_bytes())
+        schema = result["schema"]
+    except FileNotFoundError:
+        raise StoreError(
+            f"there is no result.json in {folder}; run resight evaluate --out"
+        ) from None
+    except (ValueError, KeyError, TypeError):
+        raise StoreError(f"{file} is damaged; evaluate again") from None
+    if schema != SCHEMA:
+        raise StoreError(f"{file} has schema {schema!r}; this resight reads {SCHEMA!r}")
+    return dict(result)
+
+
+def read_rankings(path: Path) -> list[dict[str, str]]:
+    """Read `rankings.csv`, refusing a file that is none."""
+    try:
+        with path.open(newline="", encoding="utf-8") as stream:
+            rows = list(csv.DictReader(stream))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path} cannot be read: {error}; evaluate again") from error
+    missing = [name for name in _NEEDED if not rows or rows[0].get(name) is None]
+    if missing:
+        raise InputError(f"{path} lacks the columns {', '.join(missing)}; evaluate again")
+    return rows
