@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from resight._files import atomic_folder, atomic_write, digest_of
+from resight._progress import log
 from resight._version import __version__
 from resight.errors import InputError, StoreError
 
@@ -85,6 +86,7 @@ def load(path: str | Path) -> Any:
         If the folder is missing, not a model, damaged, or written by a newer format.
     """
     folder = Path(path)
+    log.debug("loading model %s", folder)
     manifest = _read_manifest(folder)
     file = folder / _tensors_name(manifest)
     try:

@@ -68,7 +68,7 @@ def test_more_inner_products_than_memory_allows_are_refused(own, capsys, monkeyp
 
 def test_sizes_that_are_no_numbers(own, capsys):
     assert main([*own[1], "--people", "many"]) == 2
-    assert "write numbers" in capsys.readouterr().err
+    assert "give numbers" in capsys.readouterr().err
 
 
 def test_too_few_people_for_a_calibration(tmp_path, capsys):

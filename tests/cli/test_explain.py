@@ -52,7 +52,7 @@ def test_page(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     words = ["explain", str(place / "model"), *pair(place, "0015", "0020"), "--html", str(file)]
     assert main(words) == 0
     assert "camera-2/0020/0001.png" in file.read_text()
-    assert f"written: {file}" in capsys.readouterr().err
+    assert f"wrote {file}" in capsys.readouterr().err
 
 
 def test_mistakes(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

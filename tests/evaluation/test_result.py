@@ -84,9 +84,9 @@ def test_lists_shorter_than_the_depth_survive_the_round_trip():
         ({"hits": "0 3"}, "outside the ranked list"),
         ({"hits": "5 3"}, "ascending"),
         ({"hits": ""}, "offsets"),
-        ({"top": "1"}, "does not fit its distances"),
-        ({"top_distances": "1 2 3 4 5 6 7"}, "does not fit its distances"),
-        ({"hits": "one"}, "no number"),
+        ({"top": "1"}, "does not match its distances"),
+        ({"top_distances": "1 2 3 4 5 6 7"}, "does not match its distances"),
+        ({"hits": "one"}, "not a number"),
     ],
 )
 def test_a_damaged_row_is_refused(result, change, message):

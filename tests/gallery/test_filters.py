@@ -42,7 +42,7 @@ def test_widening_drops_one_condition_each() -> None:
 
 
 def test_contradictions() -> None:
-    with pytest.raises(InputError, match="exchange the two"):
+    with pytest.raises(InputError, match="swap the two"):
         Filter(after=2.0, before=1.0)
-    with pytest.raises(InputError, match="both asked for and excluded"):
+    with pytest.raises(InputError, match="both selected and excluded"):
         Filter(cameras=("a",), exclude_cameras=("a",))

@@ -1,4 +1,4 @@
-"""``resight demo``: the whole flow in a minute, on cameras the package draws itself."""
+"""``resight demo``: the whole workflow in a minute, on synthetic people."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Annotated
 
 import typer
 
-from resight.cli._common import print_json, say, verb
+from resight.cli._common import Jobs, Json, print_json, say, verb
 
-app = verb("Draw synthetic cameras, learn, evaluate and write a report.")
+app = verb("Run the whole workflow in a minute on synthetic people.")
 
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="folder for everything the demo makes")] = Path("demo"),
-    jobs: Annotated[int | None, typer.Option(min=1, help="processes; one per core")] = None,
-    json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Output folder")] = Path("demo"),
+    jobs: Jobs = None,
+    json: Json = False,
 ) -> None:
-    """Go from images to a table, a report and a model; nothing is fetched."""
+    """Generate images, evaluate, write a report and train a model; nothing is downloaded."""
     from resight.experiments.demo import run_demo
     from resight.experiments.tables import results_table
     from resight.workers.executors import local
 
     n_jobs = jobs or os.cpu_count() or 1
-    say("drawing two cameras, describing the images, learning on 10 splits ...")
+    say("generating two cameras, computing descriptors, evaluating on 10 splits ...")
     with local(n_jobs) as workers:
         made = run_demo(out, n_jobs=n_jobs, executor=workers)
     result = made.evaluation.result
@@ -35,7 +35,7 @@ def demo(
         print(results_table(result))
     say(f"\nreport: {made.report}")
     gallery = out / "gallery"
-    say("to search these people on a page:")
+    say("to search these people on a web page:")
     say(f"  resight gallery create {gallery} --model {made.model}")
     say(f"  resight gallery add {gallery} {made.images}")
     say(f"  resight serve {gallery}")

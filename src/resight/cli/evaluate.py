@@ -1,4 +1,4 @@
-"""``resight evaluate``: measure learners on a dataset or on one's own folders."""
+"""``resight evaluate``: evaluate learners on a dataset or on your own folders."""
 
 from __future__ import annotations
 
@@ -10,85 +10,139 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from resight.cli._common import print_json, say, verb
+from resight.cli._common import (
+    Cluster,
+    ConfigurableCommand,
+    Jobs,
+    Json,
+    Mirror,
+    Root,
+    Store,
+    print_json,
+    report_failures,
+    say,
+    verb,
+)
 
 if TYPE_CHECKING:
     from resight.experiments.config import EvaluateConfig
     from resight.experiments.evaluate import Evaluation
     from resight.features.store import Features
 
-app = verb("Measure learners on a dataset or on your own folders.")
+app = verb("Evaluate learners on a dataset or on your own folders.")
 
 
-@app.command()
+@app.command(cls=ConfigurableCommand)
 def evaluate(
     data: Annotated[
-        str | None, typer.Argument(help="a dataset's name, a folder of images or a CSV")
+        str | None,
+        typer.Argument(
+            help="Dataset name, folder of images, or CSV table of sightings",
+            show_default="none, with --features",
+        ),
     ] = None,
-    root: Annotated[Path | None, typer.Option(help="where the named dataset lies")] = None,
+    root: Root = None,
     descriptor: Annotated[
-        str | None, typer.Option(help="'+' puts descriptors side by side, ',' separates runs")
-    ] = None,
+        str,
+        typer.Option(
+            metavar="NAME[+NAME...]", help="Descriptors, concatenated with '+'; ',' separates runs"
+        ),
+    ] = "gog",
     learner: Annotated[
-        str | None, typer.Option(help="learners, separated by ','; kxqda:cv chooses its setting")
-    ] = None,
+        str,
+        typer.Option(
+            metavar="NAME[,NAME...]",
+            help="Learners; kxqda:cv chooses its settings by cross-validation",
+        ),
+    ] = "kxqda",
     param: Annotated[
-        list[str] | None, typer.Option(help="learner.name=value, such as kxqda.reg=1e-3")
+        list[str] | None,
+        typer.Option(
+            metavar="LEARNER.NAME=VALUE",
+            help="Parameter of a learner, such as kxqda.reg=1e-3 (repeatable)",
+            show_default="the learner's defaults",
+        ),
     ] = None,
-    protocol: Annotated[str | None, typer.Option(help="name of a protocol")] = None,
-    splits: Annotated[Path | None, typer.Option(help="your own splits, a JSON file")] = None,
+    protocol: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Protocol", show_default="the dataset's usual one"),
+    ] = None,
+    splits: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Your own splits (JSON)", show_default="those of the protocol"
+        ),
+    ] = None,
     features: Annotated[
-        Path | None, typer.Option(help="your own vectors (.npy, .csv, .mat) instead of descriptors")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Your own vectors (.npy, .csv, .mat) instead of descriptors",
+            show_default="compute descriptors",
+        ),
     ] = None,
-    mirror: Annotated[bool, typer.Option("--mirror", help="average over mirror images")] = False,
+    mirror: Mirror = False,
     rerank: Annotated[
-        str | None, typer.Option(help="add re-ranked rows: k-reciprocal, cross-view")
+        str | None,
+        typer.Option(
+            metavar="METHOD[,METHOD]",
+            help="Add re-ranked rows: k-reciprocal, cross-view",
+            show_default="none",
+        ),
     ] = None,
     calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="also measure how true stated probabilities are")
+        bool, typer.Option("--calibrate", help="Also measure how well calibrated probabilities are")
     ] = False,
     curve: Annotated[
-        bool, typer.Option("--curve", help="also measure with fewer labelled people")
+        bool, typer.Option("--curve", help="Also measure with fewer labelled people")
     ] = False,
     people: Annotated[
         str | None,
-        typer.Option(metavar="N,N,...", help="numbers of people for --curve; by default halvings"),
+        typer.Option(
+            metavar="N[,N...]",
+            help="Numbers of people for --curve",
+            show_default="all, half, a quarter, ...",
+        ),
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="TOML file with these settings")] = None,
-    store: Annotated[Path, typer.Option(help="feature store")] = Path("features"),
-    out: Annotated[Path | None, typer.Option(help="folder for result, rankings, report")] = None,
+    store: Store = Path("features"),
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Output folder for result, rankings and report",
+            show_default="print only",
+        ),
+    ] = None,
     explain: Annotated[
-        int, typer.Option(min=0, help="first matches that the report explains, right and wrong")
+        int,
+        typer.Option(
+            metavar="N", min=0, help="How many matches, right and wrong, the report explains"
+        ),
     ] = 4,
-    jobs: Annotated[int | None, typer.Option(min=1, help="processes; one per core")] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Dask scheduler for extraction and landmarks"),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
+    jobs: Jobs = None,
+    cluster: Cluster = None,
+    json: Json = False,
 ) -> None:
-    """Fit learners on the training people of each split and rank the others.
+    """Train learners on the training people of each split and rank the others.
 
-    Prints rank 1, 5, 10, 20 and mAP in percent, mean and standard deviation over splits. Exit
-    code 1 if some images could not be used.
+    Prints rank 1, 5, 10, 20 and mAP in percent, mean and standard deviation over splits. The exit
+    code is 1 if some images could not be used.
     """
-    from resight.experiments.config import checked_config, read_config
+    from resight.experiments.config import checked_config
 
     given: dict[str, Any] = {
         "dataset": data,
         "root": root,
-        "descriptors": descriptor.split(",") if descriptor else None,
-        "learners": learner.split(",") if learner else None,
-        "params": _params(param or []) or None,
+        "descriptors": descriptor.split(","),
+        "learners": learner.split(","),
+        "params": _params(param or []),
         "protocol": protocol,
         "splits": splits,
         "features": features,
-        "mirror": mirror or None,
-        "rerank": rerank.split(",") if rerank else None,
+        "mirror": mirror,
+        "rerank": rerank.split(",") if rerank else [],
     }
-    settings = read_config(config) if config else {}
-    settings |= {key: value for key, value in given.items() if value is not None}
-    checked = checked_config(settings)
+    checked = checked_config(given)
     sizes = _sizes(people)
     if calibrate or curve or sizes:
         from resight.experiments.learning_curve import require_fixed
@@ -111,7 +165,7 @@ def evaluate(
                 sizes=sizes,
                 n_jobs=jobs or os.cpu_count() or 1,
             )
-        except InputError as error:  # what was measured is printed and kept all the same
+        except InputError as error:  # results so far are printed and saved first
             refusal = error
     _print(found, json)
     if out is not None:
@@ -119,11 +173,7 @@ def evaluate(
         _save(found, out, store, n_explained, checked.mirror)
     if refusal is not None:
         raise refusal
-    if found.failures:
-        for failure in found.failures[:20]:
-            say(f"left out: {failure.path}: {failure.reason}")
-        say(f"{len(found.failures)} images could not be used")
-        raise typer.Exit(1)
+    report_failures("skipped", [(f.path, f.reason) for f in found.failures])
 
 
 def _evaluate(settings: EvaluateConfig, store: Path, jobs: int, cluster: str | None) -> Evaluation:
@@ -140,8 +190,8 @@ def _evaluate(settings: EvaluateConfig, store: Path, jobs: int, cluster: str | N
 
         if cluster is not None or settings.mirror:
             raise InputError(
-                "--cluster and --mirror are about describing images; with --features nothing is "
-                "described, so leave them out"
+                "--cluster and --mirror apply to computing descriptors; leave them out with "
+                "--features"
             )
         vectors, sightings = load_vectors(settings.features, labels=settings.dataset)
         return evaluate_vectors(
@@ -153,7 +203,9 @@ def _evaluate(settings: EvaluateConfig, store: Path, jobs: int, cluster: str | N
             n_jobs=jobs,
         )
     if settings.dataset is None:
-        raise InputError("name a dataset, a folder or a CSV to evaluate, or give --features FILE")
+        raise InputError(
+            "give a dataset name, a folder or a CSV table to evaluate, or --features FILE"
+        )
     workers = executors.local(jobs) if cluster is None else executors.cluster(cluster)
     with workers:
         return evaluate(
@@ -170,7 +222,7 @@ def _evaluate(settings: EvaluateConfig, store: Path, jobs: int, cluster: str | N
 
 
 def _feature_sets(found: Evaluation, settings: EvaluateConfig, store: Path) -> list[Features]:
-    """Return the features of what was evaluated, from the store."""
+    """Return the features of the evaluated sightings, from the store."""
     from resight.features.store import FeatureStore
 
     if settings.features is not None:
@@ -187,7 +239,7 @@ def _sizes(words: str | None) -> list[int] | None:
     try:
         return [int(word) for word in words.split(",")]
     except ValueError:
-        raise typer.BadParameter(f"--people {words}: write numbers, such as 25,50,100") from None
+        raise typer.BadParameter(f"--people {words}: give numbers, such as 25,50,100") from None
 
 
 def _params(words: list[str]) -> dict[str, dict[str, Any]]:
@@ -197,7 +249,9 @@ def _params(words: list[str]) -> dict[str, dict[str, Any]]:
     for name, value in parse_params(words).items():
         learner, dot, key = name.partition(".")
         if not dot:
-            raise typer.BadParameter(f"{name}: write learner.name=value, such as kxqda.reg=1e-3")
+            raise typer.BadParameter(
+                f"--param {name}: expected learner.name=value, such as kxqda.reg=1e-3"
+            )
         params.setdefault(learner, {})[key] = value
     return params
 
@@ -215,8 +269,8 @@ def _print(found: Evaluation, as_json: bool) -> None:
     protocol = found.result["protocol"]
     print(
         f"{found.sightings.name}: {protocol['name']}, {protocol['splits']} splits, "
-        f"{protocol['train_people']} people to learn from, {protocol['query']} queries, "
-        f"{protocol['gallery']} in the gallery"
+        f"{protocol['train_people']} training people, {protocol['query']} queries, "
+        f"gallery of {protocol['gallery']}"
     )
     print(results_table(found.result))
     for more in (*notes(found.result), studies_text(found)):
@@ -235,4 +289,4 @@ def _save(found: Evaluation, out: Path, store: Path, n_explained: int, mirror: b
     save_explanations(out, told)
     command = shlex.join(["resight", *sys.argv[1:]])
     write(out / "report.html", found.result, found.sightings, out / "rankings.csv", command)
-    say(f"written: {out / 'result.json'}, {out / 'rankings.csv'}, {out / 'report.html'}")
+    say(f"wrote {out / 'result.json'}, {out / 'rankings.csv'}, {out / 'report.html'}")

@@ -1,4 +1,4 @@
-"""``resight fit``: learn a model from labelled sightings and save it."""
+"""``resight fit``: train a model on labelled sightings and save it."""
 
 from __future__ import annotations
 
@@ -8,55 +8,75 @@ from typing import Annotated
 
 import typer
 
-from resight.cli._common import print_json, say, verb
+from resight.cli._common import (
+    Cluster,
+    ConfigurableCommand,
+    Data,
+    Descriptor,
+    Jobs,
+    Json,
+    Mirror,
+    Root,
+    Store,
+    count,
+    one_place,
+    print_json,
+    report_failures,
+    say,
+    verb,
+)
 
 _SET_BY_MODEL = ("descriptor", "learner", "param", "landmarks", "mirror")
 
-app = verb("Learn a model from labelled sightings and save it.")
+app = verb("Train a model on labelled sightings and save it.")
 
 
-@app.command()
+@app.command(cls=ConfigurableCommand)
 def fit(
     ctx: typer.Context,
-    data: Annotated[str, typer.Argument(help="a dataset's name, a folder of images or a CSV")],
-    out: Annotated[Path, typer.Option(help="folder of the model")],
-    root: Annotated[Path | None, typer.Option(help="where the named dataset lies")] = None,
-    descriptor: Annotated[
-        str, typer.Option(help="descriptors, put side by side with +")
-    ] = "gog+lomo-dagger",
-    learner: Annotated[str, typer.Option(help="the learner")] = "kxqda",
+    data: Data,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Output folder of the model")],
+    root: Root = None,
+    descriptor: Descriptor = "gog+lomo-dagger",
+    learner: Annotated[str, typer.Option(metavar="NAME", help="Learner")] = "kxqda",
     param: Annotated[
-        list[str] | None, typer.Option(help="parameter of the learner, name=value")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Parameter of the learner, such as reg=1e-3 (repeatable)",
+            show_default="the learner's defaults",
+        ),
     ] = None,
     landmarks: Annotated[
         int | None,
         typer.Option(
+            metavar="N",
             min=1,
-            help="learn kxqda through so many landmark features; chooses reg unless it is given",
+            help="Train kxqda on this many landmark features; chooses reg unless given",
+            show_default="exact kernel",
         ),
     ] = None,
     add: Annotated[
         Path | None,
         typer.Option(
-            metavar="MODEL", help="landmark model to which these people are added; --out gets it"
+            metavar="MODEL",
+            help="Landmark model to extend with these people; saved in --out",
+            show_default="a new model",
         ),
     ] = None,
     calibrate: Annotated[
-        bool, typer.Option(help="learn from held-out people what distances mean")
+        bool, typer.Option(help="Calibrate distances to probabilities on held-out people")
     ] = True,
-    mirror: Annotated[bool, typer.Option("--mirror", help="average over mirror images")] = False,
-    store: Annotated[Path, typer.Option(help="feature store")] = Path("features"),
-    jobs: Annotated[int | None, typer.Option(min=1, help="processes; one per core")] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Dask scheduler for extraction and landmarks"),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
+    mirror: Mirror = False,
+    store: Store = Path("features"),
+    jobs: Jobs = None,
+    cluster: Cluster = None,
+    json: Json = False,
 ) -> None:
-    """Fit on every labelled sighting (distractors and junk are left out) and save the model.
+    """Train on every labelled sighting (except distractors and junk) and save the model.
 
-    With at least 20 people seen by two cameras the model also learns what its distances mean:
-    searches then show probabilities and tell who is probably not in the gallery.
+    With at least 20 people seen by two cameras the model is also calibrated: searches then show
+    probabilities and say who is probably not in the gallery.
     """
     from resight import datasets, load
     from resight.features.store import FeatureStore
@@ -65,8 +85,7 @@ def fit(
     from resight.models.fitting import fit_model
     from resight.workers import executors
 
-    if jobs is not None and cluster is not None:
-        raise typer.BadParameter("give --jobs (this machine) or --cluster, not both")
+    one_place(jobs, cluster)
     if add is not None:
         _refuse_given(ctx)
     sightings = datasets.load(data, root=root)
@@ -102,21 +121,19 @@ def fit(
     }
     if fitted.choice is not None:
         facts |= {"chosen": fitted.choice.best.params(), "candidates": fitted.choice.table()}
-    for failure in fitted.failures[:20]:
-        say(f"left out: {failure.path}: {failure.reason}")
     if fitted.uncalibrated is not None:
-        say(f"the model states no probabilities: {fitted.uncalibrated}")
+        say(f"not calibrated, so searches show no probabilities: {fitted.uncalibrated}")
     if json:
         print_json(facts)
     else:
-        print(f"{out}: {learner} on {fitted.n_sightings} sightings of {fitted.n_people} people")
-    if fitted.failures:
-        raise typer.Exit(1)
+        sightings_of = f"{count(fitted.n_sightings, 'sighting')} of {fitted.n_people:,} people"
+        print(f"saved {out}: {learner} trained on {sightings_of}")
+    report_failures("skipped", [(f.path, f.reason) for f in fitted.failures])
 
 
 def _refuse_given(ctx: typer.Context) -> None:
-    """Refuse options that a model to which people are added has decided."""
+    """Refuse options that are already fixed by a model to which people are added."""
     for name in _SET_BY_MODEL:
         source = ctx.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            raise typer.BadParameter(f"with --add the model decides --{name}; leave it out")
+        if source is not None and source.name in ("COMMANDLINE", "DEFAULT_MAP"):
+            raise typer.BadParameter(f"--{name} is fixed by the model given with --add")

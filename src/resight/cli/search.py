@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from resight.cli._common import print_json, say, verb
+from resight.cli._common import GalleryPlace, Json, print_json, say, verb
 
 if TYPE_CHECKING:
     from resight.gallery import Gallery, Hits
@@ -20,34 +20,59 @@ SCHEMA = "resight.search/1"
 
 @app.command()
 def search(
-    gallery: Annotated[str, typer.Argument(help="a folder, s3://... or postgresql://...#name")],
-    images: Annotated[list[Path], typer.Argument(help="one crop of a person each")],
-    k: Annotated[int, typer.Option("-k", help="how many results", min=1)] = 20,
-    camera: Annotated[list[str] | None, typer.Option(help="only this camera (repeatable)")] = None,
+    gallery: GalleryPlace,
+    images: Annotated[list[Path], typer.Argument(help="Crops, each of one person")],
+    top: Annotated[
+        int, typer.Option("-k", "--top", metavar="N", help="Number of results", min=1)
+    ] = 20,
+    camera: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Only this camera (repeatable)", show_default="every camera"
+        ),
+    ] = None,
     exclude_camera: Annotated[
-        list[str] | None, typer.Option(help="not this camera (repeatable)")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Not this camera (repeatable)", show_default="none"),
     ] = None,
     after: Annotated[
-        str | None, typer.Option(metavar="TIME", help="seconds, h:mm:ss or 2024-05-31T14:00")
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Only later sightings: seconds, h:mm:ss or 2024-05-31T14:00",
+            show_default="any time",
+        ),
     ] = None,
-    before: Annotated[str | None, typer.Option(metavar="TIME", help="as --after")] = None,
+    before: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Only earlier sightings", show_default="any time"),
+    ] = None,
     person: Annotated[
-        list[str] | None, typer.Option(help="only sightings labelled so (repeatable)")
+        list[str] | None,
+        typer.Option(
+            metavar="LABEL", help="Only this person (repeatable)", show_default="everyone"
+        ),
     ] = None,
     rerank: Annotated[
         str | None,
         typer.Option(
             metavar="METHOD",
-            help="k-reciprocal or cross-view (two images or more): put the first 500 results of "
-            "each image in another order; post-processing that uses the gallery",
+            help="Re-rank the first 500 results of each image: k-reciprocal or cross-view (two or "
+            "more images); post-processing that uses the gallery",
+            show_default="none",
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
+    json: Json = False,
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="write a page with thumbnails")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write an HTML page with thumbnails",
+            show_default="print a table",
+        ),
     ] = None,
 ) -> None:
-    """Rank a gallery's sightings by how much they look like each image."""
+    """Rank a gallery's sightings by how similar they are to each image."""
     from resight.gallery import Filter, Gallery
     from resight.gallery.reranking import NOTE, method_named
     from resight.times import parse
@@ -61,7 +86,7 @@ def search(
     )
     opened = Gallery.open(gallery)
     method = None if rerank is None else method_named(rerank)
-    found = opened.search_many(images, k, where, rerank=method)
+    found = opened.search_many(images, top, where, rerank=method)
     answers = list(zip(images, found, strict=True))
     if html is not None:
         _write_page(html, opened, answers, method)
@@ -110,7 +135,8 @@ def _print_table(path: Path, hits: Hits, where: Any) -> None:
     was = f"  {'was':>4}" if hits[0].rank_before is not None else ""
     print(f"{path}" if hits.presence is None else f"{path}: {hits.presence.words}")
     print(
-        f"{'rank':>4}{was}  {'distance':>9}  {'same':>5}  {'camera':<14} {'time':<19} person / id"
+        f"{'rank':>4}{was}  {'distance':>9}  {'same':>5}  {'camera':<14} {'time':<19} "
+        "person / id / file"
     )
     for hit in hits:
         same = (
@@ -119,7 +145,7 @@ def _print_table(path: Path, hits: Hits, where: Any) -> None:
         was = f"  {hit.rank_before:>4}" if hit.rank_before is not None else ""
         print(
             f"{hit.rank:>4}{was}  {hit.distance:>9.4g}  {same:>5}  {hit.camera:<14} "
-            f"{show(hit.time):<19} {hit.person or 'unknown'} / {hit.id}"
+            f"{show(hit.time):<19} {hit.person or 'unknown'} / {hit.id} / {hit.source}"
         )
 
 

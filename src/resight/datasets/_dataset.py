@@ -69,8 +69,9 @@ class Dataset:
                 if rows:
                     return self._table(folder, rows)
         raise InputError(
-            f"no {self.title} images below {str(root)!r}; expected {' or '.join(self.layouts)}: "
-            "give the folder of the dataset or the folder above it"
+            f"no {self.title} images in {str(root)!r}; expected "
+            f"{' or '.join(self.layouts)}: give the folder of the dataset or the "
+            "folder above it"
         )
 
     def recognises(self, images: list[PurePosixPath]) -> bool:
@@ -90,8 +91,9 @@ class Dataset:
                 found[layout] = rows
         if len(found) > 1:
             raise InputError(
-                f"{str(folder)!r} holds {self.title} in two layouts, {' and '.join(found)}; "
-                "keep one copy or give the folder of one"
+                f"{str(folder)!r} contains {self.title} in two layouts, "
+                f"{' and '.join(found)}; keep one copy, or give the folder of one of "
+                "them"
             )
         return next(iter(found.values()), {})
 

@@ -168,7 +168,9 @@ class RankingResult:
             distances = [np.array(row["top_distances"].split(), float) for row in given]
             candidates = np.array([row["candidates"] for row in given]).astype(np.intp)
         except ValueError as error:
-            raise InputError(f"a row of the ranking holds what is no number: {error}") from error
+            raise InputError(
+                f"a row of the ranking has a value that is not a number: {error}"
+            ) from error
         depth = max(map(len, top + distances))
         return cls(
             np.array([row["person"] for row in given]),
@@ -188,23 +190,23 @@ def _check(result: RankingResult) -> None:
     """Refuse parts that cannot come from a ranking, such as a file edited by hand."""
     n, offsets, hits = len(result.persons), result.offsets, result.hits
     problems = {
-        "there is no query": n == 0,
-        "offsets do not describe the hits": offsets.shape != (n + 1,)
+        "there are no queries": n == 0,
+        "offsets do not match the hits": offsets.shape != (n + 1,)
         or offsets[0] != 0
         or offsets[-1] != len(hits)
         or bool(np.any(np.diff(offsets) < 1)),
-        "top does not fit its distances": result.top.shape != result.top_distances.shape
+        "top does not match its distances": result.top.shape != result.top_distances.shape
         or result.top.shape[:1] != (n,)
         or bool(np.any((result.top < 0) != np.isnan(result.top_distances))),
-        "candidates are not one for each query": result.n_candidates.shape != (n,),
+        "candidates are not one per query": result.n_candidates.shape != (n,),
     }
     wrong = [problem for problem, present in problems.items() if present]
     if not wrong:
         owner = np.repeat(np.arange(n), np.diff(offsets))
         rises = np.diff(hits) > 0
         if np.any(hits < 1) or np.any(hits > result.n_candidates[owner]):
-            wrong.append("a hit lies outside the ranked list")
+            wrong.append("a hit is outside the ranked list")
         if not np.all(rises | (np.diff(owner) > 0)):
             wrong.append("the hits of a query are not in ascending order")
     if wrong:
-        raise InputError(f"this is no valid ranking: {'; '.join(wrong)}")
+        raise InputError(f"this is not a valid ranking: {'; '.join(wrong)}")

@@ -1,8 +1,7 @@
-"""Settings of an evaluation: from a TOML file, from the command line, or both."""
+"""Settings of an evaluation."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,6 @@ from resight.errors import InputError, unknown_name
 from resight.experiments.runner import RERANKERS, Plan
 from resight.learners.registry import learner_spec
 from resight.tuning.candidates import CV, CV_FOLDS
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 
 class EvaluateConfig(BaseModel):
@@ -79,17 +73,6 @@ def _refuse_chosen(word: str, params: dict[str, Any]) -> None:
             f"{word!r} chooses {given[0]} itself, but {given[0]}={params[given[0]]} is given; "
             "leave out the parameter, or ':cv'"
         )
-
-
-def read_config(path: Path) -> dict[str, Any]:
-    """Read a TOML file into settings that are not checked yet."""
-    try:
-        with path.open("rb") as stream:
-            return tomllib.load(stream)
-    except FileNotFoundError:
-        raise InputError(f"no configuration file {path}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path} is not valid TOML: {error}") from error
 
 
 def checked_config(settings: dict[str, Any]) -> EvaluateConfig:

@@ -66,7 +66,7 @@ def describe_batch(
         except InputError:
             features, failures = _one_by_one(model, pictures)
     for place in np.flatnonzero(~np.isfinite(features).all(axis=1)).tolist():
-        failures.setdefault(place, "its descriptor holds values that are not finite")
+        failures.setdefault(place, "its descriptor contains values that are not finite")
     return Description(features, failures)
 
 

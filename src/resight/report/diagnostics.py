@@ -43,8 +43,8 @@ class ReliabilityDisplay:
                 self.stated[i], self.came_true[i], "o-", color=colour, label=title, markersize=5
             )
         ax.set(
-            xlabel="stated probability that the first match is right, percent",
-            ylabel="right, percent",
+            xlabel="predicted probability that the first match is correct, percent",
+            ylabel="correct, percent",
             xlim=(0, 100),
             ylim=(0, 100),
             aspect="equal",

@@ -52,7 +52,7 @@ class CMCDisplay:
             ax.fill_between(
                 ranks, low, np.minimum(high, 100), color=colour, alpha=0.15, linewidth=0
             )
-        ax.set(xlabel="rank", ylabel="found, percent", xlim=(1, None), ylim=(0, 100))
+        ax.set(xlabel="rank", ylabel="matched, percent", xlim=(1, None), ylim=(0, 100))
         ax.set_xticks([1, 5, 10, 15, 20])
         ax.grid(alpha=0.3)
         ax.legend(loc="lower right", fontsize="small", frameon=False)

@@ -71,13 +71,11 @@ def read_result(folder: Path) -> dict[str, Any]:
         result = json.loads(file.read_bytes())
         schema = result["schema"]
     except FileNotFoundError:
-        raise StoreError(
-            f"there is no result.json in {folder}; run resight evaluate --out"
-        ) from None
+        raise StoreError(f"no result.json in {folder}; run resight evaluate --out") from None
     except (ValueError, KeyError, TypeError):
-        raise StoreError(f"{file} is damaged; evaluate again") from None
+        raise StoreError(f"{file} is damaged; run the evaluation again") from None
     if schema != SCHEMA:
-        raise StoreError(f"{file} has schema {schema!r}; this resight reads {SCHEMA!r}")
+        raise StoreError(f"{file} has schema {schema!r}; this version of resight reads {SCHEMA!r}")
     return dict(result)
 
 

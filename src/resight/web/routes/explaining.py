@@ -17,7 +17,7 @@ from resight.web.visiting import Visit, Visitor
 router = APIRouter()
 
 _Like = Annotated[str, Query(description="id of a stored sighting")]
-_Upload = Annotated[str, Query(description="key that POST /upload gave, instead of `like`")]
+_Upload = Annotated[str, Query(description="key returned by POST /upload, instead of `like`")]
 _Hit = Annotated[str, Query(description="id of the stored sighting to compare with")]
 
 
@@ -48,9 +48,7 @@ def _explain(visit: Visit, hit: str, like: str, upload: str) -> Explained:
     elif upload:
         first = _uploaded(visit, upload).described.features
     else:
-        raise InputError(
-            "nothing to compare with; give `like` or `upload`, as the search page does"
-        )
+        raise InputError("nothing to compare with; give `like` or `upload`")
     found = visit.site.explainer().explain_features(np.concatenate([first, second]))
     visit.site.log(visit.who, "why", query=f"{like or 'upload ' + upload} and {hit}")
     return Explained(
@@ -73,7 +71,7 @@ def _stored(visit: Visit, key: str) -> Sighting:
 def _uploaded(visit: Visit, key: str) -> Any:
     kept = visit.site.upload(key)
     if kept is None:
-        raise RefusedError(404, "this upload is no longer kept; upload the image again")
+        raise RefusedError(404, "this upload has expired; upload the image again")
     return kept
 
 

@@ -48,7 +48,7 @@ def _person(visit: Visit, name: str) -> PersonAnswer:
     view = visit.site.gallery.view
     rows = np.flatnonzero(view.persons == name) if name else np.empty(0, np.intp)
     if not len(rows):
-        raise RefusedError(404, f"nobody is called {name!r} in this gallery")
+        raise RefusedError(404, f"no person named {name!r} in this gallery")
     order = np.argsort(np.nan_to_num(view.table.times[rows], nan=np.inf), kind="stable")
     seen = [sighting(view, row) for row in rows[order].tolist()]
     visit.site.log(visit.who, "person", query=name)

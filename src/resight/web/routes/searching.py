@@ -17,7 +17,7 @@ from resight.web.visiting import Conditions, Visit, Visitor, Where
 router = APIRouter()
 
 _Like = Annotated[str, Query(description="id of a stored sighting")]
-_Upload = Annotated[str, Query(description="key that POST /upload gave")]
+_Upload = Annotated[str, Query(description="key returned by POST /upload")]
 
 
 @router.get("/search", response_class=HTMLResponse, include_in_schema=False)
@@ -42,7 +42,9 @@ class _InMemory(MultiPartParser):
     spool_max_size = MAX_BODY
 
 
-@router.post("/upload", tags=["search"], responses={303: {"description": "to the search page"}})
+@router.post(
+    "/upload", tags=["search"], responses={303: {"description": "link to the search page"}}
+)
 async def upload(request: Request) -> Response:
     """Send an image (form field `image`) to search with; it is kept in memory only."""
     from fastapi.concurrency import run_in_threadpool
@@ -53,12 +55,12 @@ async def upload(request: Request) -> Response:
     try:
         form = await _InMemory(request.headers, request.stream(), max_files=1, max_fields=5).parse()
     except (MultiPartException, KeyError) as error:
-        raise InputError("the upload did not arrive as a form with a file; try again") from error
+        raise InputError("the upload contained no file; try again") from error
     try:
         visit.site.guard.check_change(request, str(form.get("csrf", "")))
         file = form.get("image")
         if file is None or isinstance(file, str) or not file.size:
-            raise InputError("no image was chosen; choose a JPEG or PNG of one person")
+            raise InputError("no image chosen; choose a JPEG or PNG of one person")
         name, content = file.filename or "upload", await file.read()
     finally:
         await form.close()
@@ -79,7 +81,7 @@ def uploaded(visit: Visitor, key: str) -> Response:
     """Return an uploaded image while it is in memory."""
     kept = visit.site.upload(key)
     if kept is None:
-        raise RefusedError(404, "this upload is no longer kept; upload the image again")
+        raise RefusedError(404, "this upload has expired; upload the image again")
     return _picture(kept.image)
 
 
@@ -103,7 +105,7 @@ def _search(visit: Visit, where: Conditions, like: str, upload: str) -> SearchAn
     elif upload:
         kept = visit.site.upload(upload)
         if kept is None:
-            raise RefusedError(404, "this upload is no longer kept; upload the image again")
+            raise RefusedError(404, "this upload has expired; upload the image again")
         name = kept.name
         hits = gallery.search_described(kept.described, where.k, where.filter())[0]
     else:

@@ -24,8 +24,8 @@ _Text = Annotated[str, Form()]
 def teach(
     visit: Changer,
     kind: Annotated[Literal["same", "different"], Form()],
-    a: Annotated[str, Form(description="the sighting that was searched for")],
-    b: Annotated[str, Form(description="the sighting that was found")],
+    a: Annotated[str, Form(description="the query sighting")],
+    b: Annotated[str, Form(description="the sighting in the results")],
     back: _Text = "/",
 ) -> Response:
     """Say that two sightings show the same person, or different people."""
@@ -54,13 +54,13 @@ def name(
 @router.post("/undo", response_model=TeachAnswer, tags=["teaching"])
 def undo(
     visit: Changer,
-    key: Annotated[str, Form(description="what to undo; empty: the latest")] = "",
+    key: Annotated[str, Form(description="the answer to undo; empty: the latest")] = "",
     back: _Text = "/",
 ) -> Response:
     """Take back something that was taught."""
     active = visit.site.gallery.view.labels.active
     if not key and not active:
-        raise InputError("there is nothing left to undo")
+        raise InputError("nothing to undo")
     visit.site.gallery.teach("undo", key or active[-1].key, who=visit.who)
     undone = next((entry for entry in active if entry.key == (key or active[-1].key)), None)
     if visit.wants_json:
