@@ -108,7 +108,6 @@ def test_summary_counts_and_fingerprint_follows_the_rows(sightings):
     protocol = Protocol("mine", (GOOD,))
     facts = protocol.summary(sightings)
     assert (facts["train_people"], facts["query_people"], facts["gallery"]) == (2, 2, 3)
-    assert protocol.test_fraction(sightings) == 0.5
     other = Protocol("mine", (Split([0, 1, 2, 3], [6, 4], [5, 7, 8]),))
     assert protocol.fingerprint != other.fingerprint
     assert protocol.fingerprint == Protocol("other name", (GOOD,)).fingerprint

@@ -70,12 +70,14 @@ def _run(verb: str, rest: list[str]) -> int:
     import time
 
     start = time.perf_counter()
+    from resight.cli._common import command
+
     app = import_module(f"resight.cli.{verb}").app
     log, handler = logging.getLogger("resight"), logging.StreamHandler(sys.stderr)
     log.addHandler(handler)
     log.setLevel(logging.INFO)  # --verbose and --quiet change it
     try:
-        app(args=rest, prog_name=f"resight {verb}")
+        command(app)(args=rest, prog_name=f"resight {verb}")
     except SystemExit as stop:
         return _exit_code(stop)
     except BrokenPipeError:

@@ -1,4 +1,4 @@
-"""Parts shared by all verbs: how an app is built, common options, and how results are printed."""
+"""Parts shared by all verbs: common options, how a command is built, how results are printed."""
 
 from __future__ import annotations
 
@@ -7,84 +7,64 @@ import logging
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from resight._progress import log
 
+if TYPE_CHECKING:
+    from resight.workers.executors import Executor
+
+CONFIGURABLE = ("crop", "extract", "fit", "evaluate", "reproduce", "add", "search", "serve")
 SHOWN = 20  # lines printed of a long list; --json has all of them
 
-Data = Annotated[
-    str, typer.Argument(help="Dataset name, folder of images, or CSV table of sightings")
-]
-Root = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR",
-        help="Folder of a dataset given by name, or base of the relative paths in a CSV table",
-        show_default="folder of the CSV table",
-    ),
-]
-GalleryPlace = Annotated[
-    str,
-    typer.Argument(metavar="GALLERY", help="Folder, s3://... or postgresql://user@host/db#name"),
-]
-Descriptor = Annotated[
-    str, typer.Option(metavar="NAME[+NAME...]", help="Descriptors, concatenated with '+'")
-]
-Mirror = Annotated[
-    bool, typer.Option("--mirror", help="Average the features of each image and its mirror image")
-]
-Store = Annotated[Path, typer.Option(metavar="DIR", help="Feature store")]
-Jobs = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, help="Number of local processes", show_default="one per core"),
-]
-Cluster = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Run on a Dask cluster: address of its scheduler, tcp://HOST:PORT",
-        show_default="this machine",
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output")]
+
+def option(metavar: str, help: str, default: str | bool = True, *names: str, **rest: Any) -> Any:
+    """Declare an option; `default` describes a default that is computed."""
+    return typer.Option(*names, metavar=metavar, help=help, show_default=default, **rest)
 
 
-class Command(TyperCommand):
-    """A command with the options that every command has."""
-
-    def __init__(self, *args: Any, params: list[Any], **rest: Any) -> None:
-        super().__init__(*args, params=params + _options(_verbosity), **rest)
+def flag(name: str, help: str, *names: str, **rest: Any) -> Any:
+    """Declare an option without a value."""
+    return typer.Option(*names, name, help=help, **rest)
 
 
-class ConfigurableCommand(TyperCommand):
-    """A command whose settings may also come from a TOML file; the command line wins."""
+_DATA = "Dataset name, folder of images, or CSV table of sightings"
+_ROOT = "Folder of a dataset given by name, or base of the relative paths in a CSV table"
+_PLACE = "Folder, s3://... or postgresql://user@host/db#name"
+_CLUSTER = "Run on a Dask cluster: address of its scheduler, tcp://HOST:PORT"
 
-    def __init__(self, *args: Any, params: list[Any], **rest: Any) -> None:
-        super().__init__(*args, params=params + _options(_config) + _options(_verbosity), **rest)
+Data = Annotated[str, typer.Argument(help=_DATA)]
+DataOrNone = Annotated[str | None, typer.Argument(help=_DATA, show_default="none, with --features")]
+GalleryPlace = Annotated[str, typer.Argument(metavar="GALLERY", help=_PLACE)]
+Root = Annotated[Path | None, option("DIR", _ROOT, "folder of the CSV table")]
+Descriptor = Annotated[str, option("NAME[+NAME...]", "Descriptors, concatenated with '+'")]
+Mirror = Annotated[bool, flag("--mirror", "Average each image's features with its mirror image")]
+Store = Annotated[Path, option("DIR", "Feature store")]
+Jobs = Annotated[int | None, option("N", "Number of local processes", "one per core", min=1)]
+Cluster = Annotated[str | None, option("ADDRESS", _CLUSTER, "this machine")]
+Json = Annotated[bool, flag("--json", "Print one JSON document on standard output")]
 
 
-class Verb(typer.Typer):
-    """The app of one verb."""
-
-    def command(self, name: str | None = None, **rest: Any) -> Callable[..., Any]:
-        """Register a function as a command that takes --verbose and --quiet."""
-        return super().command(name, **{"cls": Command, **rest})
-
-
-def verb(help: str) -> Verb:
+def verb(help: str) -> typer.Typer:
     """Build the Typer app of one verb; bad input is reported by `resight.cli.main`, not here."""
-    return Verb(
+    return typer.Typer(
         help=help,
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
-        no_args_is_help=False,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
+
+
+def command(app: typer.Typer) -> Any:
+    """Build the commands of a verb, with the options that all of them have."""
+    built: Any = typer.main.get_command(app)
+    for one in getattr(built, "commands", {"": built}).values():
+        one.params += _params(_config) if one.name in CONFIGURABLE else []
+        one.params += _params(_verbosity)
+    return built
 
 
 def print_json(document: Any) -> None:
@@ -98,10 +78,10 @@ def say(text: str) -> None:
     log.info(text)
 
 
-def report_failures(what: str, failures: Sequence[tuple[str, str]]) -> None:
+def report_failures(failures: Sequence[tuple[str, str]]) -> None:
     """List files that could not be used and exit with code 1 if there are any."""
     for path, reason in failures[:SHOWN]:
-        log.error("%s: %s: %s", what, path, reason)
+        log.error("skipped: %s: %s", path, reason)
     if len(failures) > SHOWN:
         log.error("and %s more (--json lists all)", f"{len(failures) - SHOWN:,}")
     if failures:
@@ -109,10 +89,15 @@ def report_failures(what: str, failures: Sequence[tuple[str, str]]) -> None:
         raise typer.Exit(1)
 
 
-def one_place(jobs: int | None, cluster: str | None) -> None:
-    """Refuse --jobs together with --cluster."""
+def executor(jobs: int | None, cluster: str | None, send_files: bool = False) -> Executor:
+    """Return the workers that --jobs or --cluster ask for."""
+    from resight.workers import executors
+
     if jobs is not None and cluster is not None:
         raise typer.BadParameter("give either --jobs (this machine) or --cluster, not both")
+    if cluster is None:
+        return executors.local(jobs)
+    return executors.cluster(cluster, send_files=send_files)
 
 
 def count(number: int, noun: str) -> str:
@@ -124,38 +109,6 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _set_level(level: int) -> Callable[[bool], None]:
-    def set_level(given: bool) -> None:
-        if given:
-            log.setLevel(level)
-
-    return set_level
-
-
-def _verbosity(
-    verbose: Annotated[
-        bool,
-        typer.Option(
-            "-v",
-            "--verbose",
-            help="Show what is loaded and how long it takes, and the traceback of a bug",
-            callback=_set_level(logging.DEBUG),
-            expose_value=False,
-        ),
-    ] = False,
-    quiet: Annotated[
-        bool,
-        typer.Option(
-            "-q",
-            "--quiet",
-            help="Show errors only, no progress or messages",
-            callback=_set_level(logging.ERROR),
-            expose_value=False,
-        ),
-    ] = False,
-) -> None: ...
-
-
 def _read_config(ctx: typer.Context, file: Path | None) -> None:
     if file is not None and not ctx.resilient_parsing:
         from resight.cli._config import read_config
@@ -163,22 +116,28 @@ def _read_config(ctx: typer.Context, file: Path | None) -> None:
         ctx.default_map = read_config(file, ctx.command.params)
 
 
-def _config(
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="TOML file with these settings; options on the command line win",
-            show_default="none",
-            callback=_read_config,
-            is_eager=True,
-            expose_value=False,
-        ),
-    ] = None,
-) -> None: ...
+def _level(level: int) -> dict[str, Any]:
+    return {"callback": lambda given: log.setLevel(level) if given else None, "expose_value": False}
 
 
-def _options(function: Callable[..., None]) -> list[Any]:
+_FILE = "TOML file with these settings; options on the command line win"
+_VERBOSE = "Show what is loaded and how long it takes, and the traceback of a bug"
+_QUIET = "Show errors only, no progress or messages"
+_EAGER: dict[str, Any] = {"callback": _read_config, "is_eager": True, "expose_value": False}
+
+
+def _config(config: Annotated[Path | None, option("FILE", _FILE, "none", **_EAGER)] = None) -> None:
+    """Take --config."""
+
+
+def _verbosity(
+    verbose: Annotated[bool, flag("--verbose", _VERBOSE, "-v", **_level(logging.DEBUG))] = False,
+    quiet: Annotated[bool, flag("--quiet", _QUIET, "-q", **_level(logging.ERROR))] = False,
+) -> None:
+    """Take --verbose and --quiet."""
+
+
+def _params(function: Callable[..., None]) -> list[Any]:
     """Return the parameters that Typer makes of a function."""
     app = typer.Typer(add_completion=False)
     app.command()(function)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
-import typer
 from typer.completion import completion_init, get_completion_script, install
 from typer.core import TyperGroup
 
 from resight.cli import VERBS
+from resight.cli._common import command
 from resight.errors import unknown_name
 
 _SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
@@ -26,7 +28,7 @@ class _Verbs(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in VERBS:
             return None
-        return typer.main.get_command(import_module(f"resight.cli.{cmd_name}").app)
+        return command(import_module(f"resight.cli.{cmd_name}").app)
 
 
 def run(words: list[str]) -> int:
@@ -35,7 +37,7 @@ def run(words: list[str]) -> int:
         completion_init()
         _Verbs(name="resight").main(args=words, **_NAMES)
         return 0
-    shell = words[1] if len(words) > 1 else _current_shell()
+    shell = words[1] if len(words) > 1 else Path(os.environ.get("SHELL", "")).name
     if shell not in _SHELLS:
         print(f"error: {unknown_name('shell', shell, _SHELLS)}", file=sys.stderr)
         return 2
@@ -45,12 +47,3 @@ def run(words: list[str]) -> int:
         shell, path = install(shell=shell, **_NAMES)
         print(f"installed completion for {shell} in {path}; open a new terminal to use it")
     return 0
-
-
-def _current_shell() -> str:
-    import shellingham
-
-    try:
-        return str(shellingham.detect_shell()[0])
-    except shellingham.ShellDetectionFailure:
-        return ""  # refused with the names of those that can be given

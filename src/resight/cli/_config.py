@@ -16,12 +16,7 @@ else:
     import tomli as tomllib
 
 # Keys that version 0.1 used in files for `resight evaluate`.
-_OLD_KEYS = {
-    "dataset": "data",
-    "descriptors": "descriptor",
-    "learners": "learner",
-    "params": "param",
-}
+_OLD_KEYS = dict(dataset="data", descriptors="descriptor", learners="learner", params="param")
 
 
 def read_config(file: Path, params: Sequence[Any]) -> dict[str, Any]:

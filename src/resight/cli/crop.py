@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from resight.cli._common import ConfigurableCommand, Json, count, print_json, say, verb
+from resight.cli._common import Json, count, option, print_json, say, verb
 
 app = verb("Crop people from video or frames into one folder per camera.")
 
@@ -23,35 +23,19 @@ _LIMITS = {
 }
 
 
-@app.command(cls=ConfigurableCommand)
+@app.command()
 def crop(
     source: Annotated[Path, typer.Argument(help="Video file or folder of frames")],
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Output folder: crops in DIR/CAMERA/ and a table")
-    ],
-    camera: Annotated[str, typer.Option(metavar="NAME", help="Name of the camera")],
+    out: Annotated[Path, option("DIR", "Output folder: crops in DIR/CAMERA/ and a table")],
+    camera: Annotated[str, option("NAME", "Name of the camera")],
     boxes: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Boxes: MOT file, or CSV with frame,x,y,w,h[,id]",
-            show_default="detect people",
-        ),
+        Path | None, option("FILE", "MOT file, or CSV with frame,x,y,w,h[,id]", "detect people")
     ] = None,
-    find: Annotated[
-        str, typer.Option(metavar="METHOD", help="How to detect without --boxes: people or motion")
-    ] = "people",
-    every: Annotated[int, typer.Option(metavar="N", help="Use every Nth frame", min=1)] = 1,
-    fps: Annotated[
-        float | None,
-        typer.Option(metavar="RATE", help="Frames per second", show_default="as the video says"),
-    ] = None,
-    start: Annotated[
-        str, typer.Option(metavar="TIME", help="Time of the first frame: seconds or an ISO date")
-    ] = "0",
-    min_height: Annotated[
-        int, typer.Option(metavar="PIXELS", help="Minimum height of a person", min=32)
-    ] = 64,
+    find: Annotated[str, option("METHOD", "Detector without --boxes: people, motion")] = "people",
+    every: Annotated[int, option("N", "Use every Nth frame", min=1)] = 1,
+    fps: Annotated[float | None, option("RATE", "Frames per second", "as in the video")] = None,
+    start: Annotated[str, option("TIME", "Time of the first frame: seconds or ISO date")] = "0",
+    min_height: Annotated[int, option("PIXELS", "Minimum height of a person", min=32)] = 64,
     json: Json = False,
 ) -> None:
     """Crop people; the folder can be given to `resight gallery add`."""

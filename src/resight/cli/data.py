@@ -108,7 +108,7 @@ def cut(
         print_json({"schema": "resight.cut/1", **document})
     else:
         print(f"wrote {count(len(done.sightings), 'crop')} to {folder}")
-    report_failures("skipped", [(f"row {row + 1}", why) for row, why in done.failures.items()])
+    report_failures([(f"row {row + 1}", why) for row, why in done.failures.items()])
 
 
 def _described(sightings: Sightings) -> dict[str, Any]:

@@ -6,16 +6,14 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from resight.cli._common import Jobs, Json, print_json, say, verb
+from resight.cli._common import Jobs, Json, option, print_json, say, verb
 
 app = verb("Run the whole workflow in a minute on synthetic people.")
 
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Output folder")] = Path("demo"),
+    out: Annotated[Path, option("DIR", "Output folder")] = Path("demo"),
     jobs: Jobs = None,
     json: Json = False,
 ) -> None:

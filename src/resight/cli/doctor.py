@@ -14,7 +14,7 @@ import typer
 
 from resight._version import __version__
 from resight.cli import EXTRAS
-from resight.cli._common import Json, print_json, say, verb
+from resight.cli._common import Json, flag, print_json, say, verb
 
 SCHEMA = "resight.doctor/1"
 NEEDED = ("numpy", "scipy", "scikit-learn", "numba", "pillow", "opencv-contrib-python-headless")
@@ -24,12 +24,7 @@ app = verb("Check the installation; precompile.")
 
 @app.command()
 def doctor(
-    warm_up: Annotated[
-        bool,
-        typer.Option(
-            "--warm-up", help="Compile every descriptor now, so that later runs start at once"
-        ),
-    ] = False,
+    warm_up: Annotated[bool, flag("--warm-up", "Compile every descriptor now")] = False,
     json: Json = False,
 ) -> None:
     """Check the installation; exit code 1 if a required package is missing."""

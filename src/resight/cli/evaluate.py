@@ -10,19 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from resight.cli._common import (
-    Cluster,
-    ConfigurableCommand,
-    Jobs,
-    Json,
-    Mirror,
-    Root,
-    Store,
-    print_json,
-    report_failures,
-    say,
-    verb,
-)
+from resight.cli import _common as common
+from resight.cli._common import flag, option, print_json, say, verb
 
 if TYPE_CHECKING:
     from resight.experiments.config import EvaluateConfig
@@ -32,96 +21,53 @@ if TYPE_CHECKING:
 app = verb("Evaluate learners on a dataset or on your own folders.")
 
 
-@app.command(cls=ConfigurableCommand)
+@app.command()
 def evaluate(
-    data: Annotated[
-        str | None,
-        typer.Argument(
-            help="Dataset name, folder of images, or CSV table of sightings",
-            show_default="none, with --features",
-        ),
-    ] = None,
-    root: Root = None,
+    data: common.DataOrNone = None,
+    root: common.Root = None,
     descriptor: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME[+NAME...]", help="Descriptors, concatenated with '+'; ',' separates runs"
-        ),
+        str, option("NAME[+NAME...]", "Descriptors, concatenated with '+'; ',' separates runs")
     ] = "gog",
     learner: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME[,NAME...]",
-            help="Learners; kxqda:cv chooses its settings by cross-validation",
-        ),
+        str, option("NAME[,NAME...]", "Learners; kxqda:cv chooses settings by cross-validation")
     ] = "kxqda",
     param: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="LEARNER.NAME=VALUE",
-            help="Parameter of a learner, such as kxqda.reg=1e-3 (repeatable)",
-            show_default="the learner's defaults",
+        option(
+            "LEARNER.NAME=VALUE",
+            "Learner parameter, as kxqda.reg=1e-3 (repeatable)",
+            "its defaults",
         ),
     ] = None,
-    protocol: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Protocol", show_default="the dataset's usual one"),
-    ] = None,
+    protocol: Annotated[str | None, option("NAME", "Protocol", "the dataset's first")] = None,
     splits: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Your own splits (JSON)", show_default="those of the protocol"
-        ),
+        Path | None, option("FILE", "Your own splits (JSON)", "those of the protocol")
     ] = None,
     features: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Your own vectors (.npy, .csv, .mat) instead of descriptors",
-            show_default="compute descriptors",
-        ),
+        Path | None, option("FILE", "Your own vectors (.npy, .csv, .mat)", "compute descriptors")
     ] = None,
-    mirror: Mirror = False,
+    mirror: common.Mirror = False,
     rerank: Annotated[
         str | None,
-        typer.Option(
-            metavar="METHOD[,METHOD]",
-            help="Add re-ranked rows: k-reciprocal, cross-view",
-            show_default="none",
-        ),
+        option("METHOD[,METHOD]", "Add re-ranking: k-reciprocal, cross-view", "none"),
     ] = None,
     calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="Also measure how well calibrated probabilities are")
+        bool, flag("--calibrate", "Also measure how well calibrated probabilities are")
     ] = False,
-    curve: Annotated[
-        bool, typer.Option("--curve", help="Also measure with fewer labelled people")
-    ] = False,
+    curve: Annotated[bool, flag("--curve", "Also measure with fewer labelled people")] = False,
     people: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N[,N...]",
-            help="Numbers of people for --curve",
-            show_default="all, half, a quarter, ...",
-        ),
+        str | None, option("N[,N...]", "Numbers of people for --curve", "all, 1/2, 1/4, ...")
     ] = None,
-    store: Store = Path("features"),
+    store: common.Store = Path("features"),
     out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Output folder for result, rankings and report",
-            show_default="print only",
-        ),
+        Path | None, option("DIR", "Output folder for result, rankings, report", "print only")
     ] = None,
     explain: Annotated[
-        int,
-        typer.Option(
-            metavar="N", min=0, help="How many matches, right and wrong, the report explains"
-        ),
+        int, option("N", "How many matches, right and wrong, the report explains", min=0)
     ] = 4,
-    jobs: Jobs = None,
-    cluster: Cluster = None,
-    json: Json = False,
+    jobs: common.Jobs = None,
+    cluster: common.Cluster = None,
+    json: common.Json = False,
 ) -> None:
     """Train learners on the training people of each split and rank the others.
 
@@ -173,7 +119,7 @@ def evaluate(
         _save(found, out, store, n_explained, checked.mirror)
     if refusal is not None:
         raise refusal
-    report_failures("skipped", [(f.path, f.reason) for f in found.failures])
+    common.report_failures([(f.path, f.reason) for f in found.failures])
 
 
 def _evaluate(settings: EvaluateConfig, store: Path, jobs: int, cluster: str | None) -> Evaluation:
@@ -181,7 +127,6 @@ def _evaluate(settings: EvaluateConfig, store: Path, jobs: int, cluster: str | N
     from resight.errors import InputError
     from resight.experiments.evaluate import evaluate, evaluate_vectors
     from resight.features.store import FeatureStore
-    from resight.workers import executors
 
     plans = settings.plans()
     splits = str(settings.splits) if settings.splits else None
@@ -206,8 +151,7 @@ def _evaluate(settings: EvaluateConfig, store: Path, jobs: int, cluster: str | N
         raise InputError(
             "give a dataset name, a folder or a CSV table to evaluate, or --features FILE"
         )
-    workers = executors.local(jobs) if cluster is None else executors.cluster(cluster)
-    with workers:
+    with common.executor(None if cluster else jobs, cluster) as workers:
         return evaluate(
             datasets.load(settings.dataset, root=settings.root),
             FeatureStore(store),

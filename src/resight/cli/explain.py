@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from resight.cli._common import Json, print_json, say, verb
+from resight.cli._common import Json, option, print_json, say, verb
 
 if TYPE_CHECKING:
     from resight.explanation import Explainer, Explanation
@@ -20,10 +20,7 @@ def explain(
     model: Annotated[str, typer.Argument(help="Model folder or gallery")],
     image_a: Annotated[Path, typer.Argument(help="Crop of a person")],
     image_b: Annotated[Path, typer.Argument(help="Another crop")],
-    html: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write an HTML page", show_default="print a table"),
-    ] = None,
+    html: Annotated[Path | None, option("FILE", "Write an HTML page", "print a table")] = None,
     json: Json = False,
 ) -> None:
     """Break down the learned distance of two sightings by strip and channel.

@@ -8,24 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from resight.cli._common import (
-    SHOWN,
-    Cluster,
-    ConfigurableCommand,
-    Data,
-    Descriptor,
-    Jobs,
-    Json,
-    Mirror,
-    Root,
-    Store,
-    count,
-    one_place,
-    print_json,
-    report_failures,
-    say,
-    verb,
-)
+from resight.cli import _common as common
+from resight.cli._common import count, flag, print_json, say, verb
 
 if TYPE_CHECKING:
     from resight.datasets.sightings import Sightings
@@ -36,22 +20,19 @@ SCHEMA = "resight.extract/1"
 app = verb("Compute descriptors of many images into a feature store.")
 
 
-@app.command(cls=ConfigurableCommand)
+@app.command()
 def extract(
-    data: Data,
-    store: Store = Path("features"),
-    root: Root = None,
-    descriptor: Descriptor = "gog+lomo-dagger",
-    mirror: Mirror = False,
-    jobs: Jobs = None,
-    cluster: Cluster = None,
+    data: common.Data,
+    store: common.Store = Path("features"),
+    root: common.Root = None,
+    descriptor: common.Descriptor = "gog+lomo-dagger",
+    mirror: common.Mirror = False,
+    jobs: common.Jobs = None,
+    cluster: common.Cluster = None,
     send_files: Annotated[
-        bool,
-        typer.Option(
-            "--send-files", help="With --cluster: send the files, for workers without your folders"
-        ),
+        bool, flag("--send-files", "With --cluster: send files to workers without your folders")
     ] = False,
-    json: Json = False,
+    json: common.Json = False,
     out: Annotated[Path | None, typer.Option(hidden=True)] = None,  # what 0.1 called --store
 ) -> None:
     """Compute descriptors; stored ones are reused, so run again to resume.
@@ -60,32 +41,26 @@ def extract(
     """
     from resight import datasets
     from resight.features.store import FeatureStore
-    from resight.workers import executors
 
     if send_files and cluster is None:
         raise typer.BadParameter("--send-files needs --cluster")
-    one_place(jobs, cluster)
+    workers = common.executor(jobs, cluster, send_files)
     sightings = datasets.load(data, root=root)
     folder = out or store
     start = time.perf_counter()
-    workers = (
-        executors.local(jobs)
-        if cluster is None
-        else executors.cluster(cluster, send_files=send_files)
-    )
     with workers:
         features = FeatureStore(folder).ensure(
             sightings, descriptor, mirror=mirror, executor=workers, on_error="collect"
         )
     _report(sightings, features, folder, time.perf_counter() - start, json)
-    report_failures("skipped", [(f.path, f.reason) for f in features.failures])
+    common.report_failures([(f.path, f.reason) for f in features.failures])
 
 
 def _report(
     sightings: Sightings, features: Features, store: Path, seconds: float, as_json: bool
 ) -> None:
     if features.changed:
-        shown = ", ".join(features.changed[:SHOWN])
+        shown = ", ".join(features.changed[: common.SHOWN])
         images = count(len(features.changed), "image")
         say(f"recomputed {images} that changed since stored: {shown}")
     if as_json:

@@ -2,76 +2,46 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from resight.cli._common import (
-    Cluster,
-    ConfigurableCommand,
-    Data,
-    Descriptor,
-    Jobs,
-    Json,
-    Mirror,
-    Root,
-    Store,
-    count,
-    one_place,
-    print_json,
-    report_failures,
-    say,
-    verb,
-)
+from resight.cli import _common as common
+from resight.cli._common import count, option, print_json, say, verb
 
 _SET_BY_MODEL = ("descriptor", "learner", "param", "landmarks", "mirror")
 
 app = verb("Train a model on labelled sightings and save it.")
 
 
-@app.command(cls=ConfigurableCommand)
+@app.command()
 def fit(
     ctx: typer.Context,
-    data: Data,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Output folder of the model")],
-    root: Root = None,
-    descriptor: Descriptor = "gog+lomo-dagger",
-    learner: Annotated[str, typer.Option(metavar="NAME", help="Learner")] = "kxqda",
+    data: common.Data,
+    out: Annotated[Path, option("DIR", "Output folder of the model")],
+    root: common.Root = None,
+    descriptor: common.Descriptor = "gog+lomo-dagger",
+    learner: Annotated[str, option("NAME", "Learner")] = "kxqda",
     param: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="Parameter of the learner, such as reg=1e-3 (repeatable)",
-            show_default="the learner's defaults",
-        ),
+        option("NAME=VALUE", "Learner parameter, as reg=1e-3 (repeatable)", "its defaults"),
     ] = None,
     landmarks: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Train kxqda on this many landmark features; chooses reg unless given",
-            show_default="exact kernel",
-        ),
+        option("N", "Train kxqda on N landmark features; chooses reg unless given", "exact", min=1),
     ] = None,
     add: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="MODEL",
-            help="Landmark model to extend with these people; saved in --out",
-            show_default="a new model",
-        ),
+        Path | None, option("MODEL", "Add these people to a landmark model", "a new model")
     ] = None,
     calibrate: Annotated[
         bool, typer.Option(help="Calibrate distances to probabilities on held-out people")
     ] = True,
-    mirror: Mirror = False,
-    store: Store = Path("features"),
-    jobs: Jobs = None,
-    cluster: Cluster = None,
-    json: Json = False,
+    mirror: common.Mirror = False,
+    store: common.Store = Path("features"),
+    jobs: common.Jobs = None,
+    cluster: common.Cluster = None,
+    json: common.Json = False,
 ) -> None:
     """Train on every labelled sighting (except distractors and junk) and save the model.
 
@@ -83,17 +53,11 @@ def fit(
     from resight.learners.registry import parse_params
     from resight.models.adding_people import add_people
     from resight.models.fitting import fit_model
-    from resight.workers import executors
 
-    one_place(jobs, cluster)
+    workers = common.executor(jobs, cluster)
     if add is not None:
         _refuse_given(ctx)
     sightings = datasets.load(data, root=root)
-    workers = (
-        executors.local(jobs or os.cpu_count() or 1)
-        if cluster is None
-        else executors.cluster(cluster)
-    )
     with workers:
         if add is not None:
             fitted = add_people(load(add), sightings, FeatureStore(store), workers)
@@ -128,7 +92,7 @@ def fit(
     else:
         sightings_of = f"{count(fitted.n_sightings, 'sighting')} of {fitted.n_people:,} people"
         print(f"saved {out}: {learner} trained on {sightings_of}")
-    report_failures("skipped", [(f.path, f.reason) for f in fitted.failures])
+    common.report_failures([(f.path, f.reason) for f in fitted.failures])
 
 
 def _refuse_given(ctx: typer.Context) -> None:

@@ -7,20 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from resight.cli._common import (
-    Cluster,
-    ConfigurableCommand,
-    Data,
-    GalleryPlace,
-    Jobs,
-    Json,
-    Root,
-    count,
-    one_place,
-    print_json,
-    report_failures,
-    verb,
-)
+from resight.cli import _common as common
+from resight.cli._common import Data, Json, count, flag, option, print_json, verb
 
 if TYPE_CHECKING:
     from resight.datasets.sightings import Sightings
@@ -28,29 +16,15 @@ if TYPE_CHECKING:
 
 app = verb("Create, fill, check and clean a gallery of sightings.")
 
-_Camera = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="Camera of all these images", show_default="from folders or table"
-    ),
-]
-_Unlabelled = Annotated[
-    bool, typer.Option("--unlabelled", help="Ignore the person labels of folders or table")
-]
-_Model = Annotated[
-    Path, typer.Option(metavar="DIR", help="Model folder, as written by `resight fit`")
-]
+_Model = Annotated[Path, option("DIR", "Model folder, as written by `resight fit`")]
 
 
 @app.command()
 def create(
-    place: GalleryPlace,
+    place: common.GalleryPlace,
     model: _Model,
     retention: Annotated[
-        float | None,
-        typer.Option(
-            metavar="DAYS", help="Remove sightings older than this", show_default="keep all"
-        ),
+        float | None, option("DAYS", "Remove sightings older than this", "keep all")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -65,30 +39,30 @@ def create(
         print(f"created {place}. Next: resight gallery add {place} IMAGES")
 
 
-@app.command(cls=ConfigurableCommand)
+@app.command()
 def add(
-    place: GalleryPlace,
+    place: common.GalleryPlace,
     data: Data,
-    root: Root = None,
-    camera: _Camera = None,
-    unlabelled: _Unlabelled = False,
-    jobs: Jobs = None,
-    cluster: Cluster = None,
+    root: common.Root = None,
+    camera: Annotated[
+        str | None, option("NAME", "Camera of all these images", "from folders or table")
+    ] = None,
+    unlabelled: Annotated[bool, flag("--unlabelled", "Ignore person labels")] = False,
+    jobs: common.Jobs = None,
+    cluster: common.Cluster = None,
     json: Json = False,
 ) -> None:
     """Add sightings; existing sightings are skipped; run again to resume."""
     from resight._progress import progress
     from resight.gallery import Gallery
-    from resight.workers import executors
 
-    one_place(jobs, cluster)
+    workers = common.executor(jobs, cluster)
     sightings = _sightings(data, root, camera, unlabelled)
     gallery = Gallery.open(place)
-    workers = executors.local(jobs) if cluster is None else executors.cluster(cluster)
     with workers, progress("adding", len(sightings)) as advance:
         result = gallery.add(sightings, on_batch=lambda ids: advance(len(ids)), executor=workers)
     _print_added(place, result, len(gallery), json)
-    report_failures("skipped", result.failures)
+    common.report_failures(result.failures)
 
 
 def _print_added(place: str, result: Added, total: int, as_json: bool) -> None:
@@ -106,7 +80,7 @@ def _print_added(place: str, result: Added, total: int, as_json: bool) -> None:
 
 @app.command()
 def remove(
-    place: GalleryPlace,
+    place: common.GalleryPlace,
     ids: Annotated[list[str], typer.Argument(help="Ids of sightings, as printed by search")],
 ) -> None:
     """Remove sightings by id (to erase a person and verify it, use `forget`)."""
@@ -117,7 +91,7 @@ def remove(
 
 
 @app.command()
-def info(place: GalleryPlace, json: Json = False) -> None:
+def info(place: common.GalleryPlace, json: Json = False) -> None:
     """Show what a gallery contains."""
     from resight.gallery import Gallery
     from resight.times import show
@@ -136,7 +110,7 @@ def info(place: GalleryPlace, json: Json = False) -> None:
 
 
 @app.command()
-def check(place: GalleryPlace, json: Json = False) -> None:
+def check(place: common.GalleryPlace, json: Json = False) -> None:
     """Verify everything in a gallery; exit code 1 if something is damaged."""
     from resight.gallery.checking import check as check_gallery
 
@@ -166,7 +140,7 @@ def check(place: GalleryPlace, json: Json = False) -> None:
 
 
 @app.command()
-def rebuild(place: GalleryPlace, model: _Model) -> None:
+def rebuild(place: common.GalleryPlace, model: _Model) -> None:
     """Switch to another model: recompute all embeddings from the stored descriptors.
 
     Run again to resume; until it has finished, searches use the old model.
@@ -190,7 +164,7 @@ def rebuild(place: GalleryPlace, model: _Model) -> None:
 
 @app.command()
 def forget(
-    place: GalleryPlace,
+    place: common.GalleryPlace,
     person: Annotated[str, typer.Argument(help="Label of the person")],
     json: Json = False,
 ) -> None:
@@ -215,7 +189,7 @@ def forget(
 
 @app.command()
 def retain(
-    place: GalleryPlace,
+    place: common.GalleryPlace,
     days: Annotated[
         float | None,
         typer.Argument(help="Remove sightings older than this", show_default="keep all"),

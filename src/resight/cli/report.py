@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from resight.cli._common import Root, say, verb
+from resight.cli._common import Root, option, say, verb
 
 app = verb("Write the HTML report of a result.")
 
@@ -15,17 +15,9 @@ app = verb("Write the HTML report of a result.")
 @app.command()
 def report(
     result: Annotated[Path, typer.Argument(help="Folder with result.json and rankings.csv")],
-    data: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DATA", help="Evaluated data, to show images", show_default="no images"
-        ),
-    ] = None,
+    data: Annotated[str | None, option("DATA", "Evaluated data, for images", "none")] = None,
     root: Root = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="HTML file", show_default="report.html in RESULT"),
-    ] = None,
+    out: Annotated[Path | None, option("FILE", "HTML file", "report.html in RESULT")] = None,
 ) -> None:
     """Write one self-contained page: figures, curves, ranked lists (worst first)."""
     from resight import datasets

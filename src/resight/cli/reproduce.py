@@ -8,36 +8,25 @@ from typing import Annotated
 
 import typer
 
-from resight.cli._common import ConfigurableCommand, Jobs, Json, print_json, say, verb
+from resight.cli._common import Jobs, Json, flag, option, print_json, say, verb
 
 app = verb("Reproduce the paper's tables from raw images.")
 
 
-@app.command(cls=ConfigurableCommand)
+@app.command()
 def reproduce(
-    data: Annotated[Path, typer.Option(metavar="DIR", help="Folder that contains the datasets")],
+    data: Annotated[Path, option("DIR", "Folder that contains the datasets")],
     tables: Annotated[
-        list[str] | None, typer.Argument(help="table1 to table7, or all", show_default="all")
+        list[str] | None, typer.Argument(help="Tables: table1 to table7", show_default="all")
     ] = None,
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Output folder for features and finished runs")
-    ] = Path("reproduce"),
-    page: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write the tables as a Markdown page too", show_default="no page"
-        ),
-    ] = None,
-    slow: Annotated[
-        bool, typer.Option("--slow", help="Include MLAPG on CUHK01, which takes hours")
-    ] = False,
+    out: Annotated[Path, option("DIR", "Output folder for features and finished runs")] = Path(
+        "reproduce"
+    ),
+    page: Annotated[Path | None, option("FILE", "Also write a Markdown page", "no page")] = None,
+    slow: Annotated[bool, flag("--slow", "Include MLAPG on CUHK01, which takes hours")] = False,
     only: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="VERSION",
-            help="Run only this version, such as auto, and show stored results of the others",
-            show_default="every version",
-        ),
+        option("VERSION", "Run only this version and show stored results of others", "all"),
     ] = None,
     jobs: Jobs = None,
     json: Json = False,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from resight.cli._common import GalleryPlace, Json, print_json, say, verb
+from resight.cli._common import GalleryPlace, Json, option, print_json, say, verb
 
 if TYPE_CHECKING:
     from resight.gallery import Gallery, Hits
@@ -16,61 +16,33 @@ if TYPE_CHECKING:
 
 app = verb("Find the sightings in a gallery that look most like a person.")
 SCHEMA = "resight.search/1"
+_RERANK = (
+    "Re-rank the first 500 results of each image: k-reciprocal, or cross-view (two or more "
+    "images); post-processing that uses the gallery"
+)
 
 
 @app.command()
 def search(
     gallery: GalleryPlace,
     images: Annotated[list[Path], typer.Argument(help="Crops, each of one person")],
-    top: Annotated[
-        int, typer.Option("-k", "--top", metavar="N", help="Number of results", min=1)
-    ] = 20,
+    top: Annotated[int, option("N", "Number of results", True, "-k", "--top", min=1)] = 20,
     camera: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Only this camera (repeatable)", show_default="every camera"
-        ),
+        list[str] | None, option("NAME", "Only this camera (repeatable)", "all")
     ] = None,
     exclude_camera: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Not this camera (repeatable)", show_default="none"),
+        list[str] | None, option("NAME", "Not this camera (repeatable)", "none")
     ] = None,
     after: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="Only later sightings: seconds, h:mm:ss or 2024-05-31T14:00",
-            show_default="any time",
-        ),
+        str | None, option("TIME", "Only later: seconds, h:mm:ss or 2024-05-31T14:00", "any time")
     ] = None,
-    before: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Only earlier sightings", show_default="any time"),
-    ] = None,
+    before: Annotated[str | None, option("TIME", "Only earlier", "any time")] = None,
     person: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="LABEL", help="Only this person (repeatable)", show_default="everyone"
-        ),
+        list[str] | None, option("NAME", "Only this person (repeatable)", "all")
     ] = None,
-    rerank: Annotated[
-        str | None,
-        typer.Option(
-            metavar="METHOD",
-            help="Re-rank the first 500 results of each image: k-reciprocal or cross-view (two or "
-            "more images); post-processing that uses the gallery",
-            show_default="none",
-        ),
-    ] = None,
+    rerank: Annotated[str | None, option("METHOD", _RERANK, "none")] = None,
     json: Json = False,
-    html: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write an HTML page with thumbnails",
-            show_default="print a table",
-        ),
-    ] = None,
+    html: Annotated[Path | None, option("FILE", "Write an HTML page", "print a table")] = None,
 ) -> None:
     """Rank a gallery's sightings by how similar they are to each image."""
     from resight.gallery import Filter, Gallery

@@ -6,27 +6,20 @@ from typing import Annotated
 
 import typer
 
-from resight.cli._common import ConfigurableCommand, GalleryPlace, say, verb
+from resight.cli._common import GalleryPlace, option, say, verb
 
 app = verb("Serve the web page and JSON API of a gallery.")
 
 
-@app.command(cls=ConfigurableCommand)
+@app.command()
 def serve(
     gallery: GalleryPlace,
     host: Annotated[
-        str, typer.Option(metavar="HOST", help="Address to listen on; other machines need a token")
+        str, option("HOST", "Address to listen on; other machines need a token")
     ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(metavar="PORT", help="Port; 0 = any free port", min=0, max=65535)
-    ] = 0,
+    port: Annotated[int, option("PORT", "Port; 0 = any free port", min=0, max=65535)] = 0,
     token: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[NAME:]SECRET",
-            help="Who has access (repeatable)",
-            show_default="a random token unless --host is this machine",
-        ),
+        list[str] | None, option("[NAME:]SECRET", "Who has access (repeatable)", "a random token")
     ] = None,
     browser: Annotated[bool, typer.Option(help="Open the browser")] = True,
 ) -> None:

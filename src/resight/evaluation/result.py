@@ -125,10 +125,6 @@ class RankingResult:
         """Mean over queries of `inverse_negative_penalties`."""
         return float(self.inverse_negative_penalties.mean())
 
-    def worst_queries(self) -> NDArray[np.intp]:
-        """Order the queries from the latest first hit to the earliest."""
-        return np.argsort(-self.first_ranks, kind="stable")
-
     @property
     def _n_hits(self) -> NDArray[np.intp]:
         return np.diff(self.offsets)

@@ -142,14 +142,6 @@ class Protocol:
                 raise InputError(f"protocol {self.name!r}, split {number}: {error}") from error
         return self
 
-    def test_fraction(self, sightings: Sightings) -> float:
-        """Part of the people that is tested, for `resight.evaluation.statistics.compare_paired`."""
-        fractions = []
-        for split in self.splits:
-            tested = len(np.unique(sightings.persons[split.query]))
-            fractions.append(tested / (tested + len(np.unique(sightings.persons[split.train]))))
-        return float(np.mean(fractions))
-
     @property
     def fingerprint(self) -> str:
         """Changes with any row of any split and with the scoring."""
