@@ -131,27 +131,23 @@ class Kernel:
         scale = rule() if isinstance(self.gamma, str) else 1.0 / float(self.gamma)
         if not (np.isfinite(scale) and scale > 0):
             raise InputError(
-                f"the {self.kernel} kernel has no bandwidth: all training rows are "
-                "(nearly) equal. Check for constant features, or set gamma to a "
-                "number"
+                f"the {self.kernel} kernel has no bandwidth: all training rows are (nearly) equal. "
+                "Check for constant features, or set gamma to a number"
             )
         return 1.0 / (scale * self.width)
 
     def _fitted_gamma(self) -> float:
         if self.gamma_ is None:
-            raise InputError(
-                "this kernel has no bandwidth yet: call fit_matrix on the training rows first"
-            )
+            raise InputError("this kernel has no bandwidth yet: call fit_matrix on training rows")
         return self.gamma_
 
     def _chi2_matrix(self, A: Rows, B: Rows) -> Floats:
         for rows in (A, B):
             if rows.size and rows.min() < 0:
                 raise InputError(
-                    f"the {self.kernel} kernel needs non-negative features, but the "
-                    f"smallest value is {rows.min():.4g}. Use raw histograms such as "
-                    "LOMO or WHOS (not GOG, not after BlockNormalizer) or "
-                    "kernel='rbf'"
+                    f"the {self.kernel} kernel needs non-negative features, but the smallest value "
+                    f"is {rows.min():.4g}. Use raw histograms such as LOMO or WHOS (not GOG, not "
+                    "after BlockNormalizer) or kernel='rbf'"
                 )
         return _pairwise(A, B, _chi2_terms if self.kernel == "chi2" else _chi2_distance_terms)
 
@@ -253,8 +249,7 @@ def _checked_callable(matrix: Any, n_rows: int, n_columns: int) -> Floats:
     checked = np.array(matrix, dtype=np.float64)
     if checked.shape != (n_rows, n_columns):
         raise InputError(
-            f"the kernel function returned shape {checked.shape}, not ({n_rows}, "
-            f"{n_columns}): given two arrays, it must return the matrix between their "
-            "rows"
+            f"the kernel function returned shape {checked.shape}, not ({n_rows}, {n_columns}): "
+            "given two arrays, it must return the matrix between their rows"
         )
     return checked

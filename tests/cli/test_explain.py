@@ -33,7 +33,7 @@ def pair(place: Path, first: str = "0015", second: str = "0015") -> list[str]:
 def test_a_model_alone_compares_shares(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", str(place / "model"), *pair(place)]) == 0
     told = capsys.readouterr().out
-    assert "of the distance come from the strip at" in told
+    assert "of the distance comes from the strip at" in told
     assert "whos-star hs (colour)" in told
     assert "method: integrated gradients" in told
 

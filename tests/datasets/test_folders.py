@@ -88,7 +88,7 @@ def test_wrong_layouts_are_refused(names: list[str], message: str, fill: Fill) -
 def test_empty_folders_are_named(fill: Fill) -> None:
     folder = fill(["a/p/1.png", "b/p/1.png"])
     (folder / "b" / "q").mkdir()
-    with pytest.raises(InputError, match=r"'b/q' in .* contains no images; add some or remove it"):
+    with pytest.raises(InputError, match=r"'b/q' in .* has no images; add some or remove it"):
         load(folder)
     (folder / "c").mkdir()
     with pytest.raises(InputError, match="'b/q' and 1 more"):

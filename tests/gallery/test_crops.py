@@ -49,7 +49,7 @@ def test_large_files_are_not_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("shape", "words"),
-    [((20, 60, 3), "too small"), ((40, 100, 3), "wider than high"), ((40, 8, 3), "too small")],
+    [((20, 60, 3), "too small"), ((40, 100, 3), "wider than tall"), ((40, 8, 3), "too small")],
 )
 def test_no_person_fits(shape: tuple[int, ...], words: str) -> None:
     picture = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)

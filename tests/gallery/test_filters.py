@@ -36,7 +36,7 @@ def test_mask_is_the_definition(
 def test_widening_drops_one_condition_each() -> None:
     where = Filter(("a",), ("b",), 1.0, 2.0, ("x",))
     ways = dict(where.widened())
-    assert list(ways) == ["any camera", "also the excluded cameras", "any time", "any person"]
+    assert list(ways) == ["any camera", "include the excluded cameras", "any time", "any person"]
     assert ways["any time"] == Filter(("a",), ("b",), None, None, ("x",))
     assert Filter().widened() == []
 

@@ -291,10 +291,10 @@ def test_an_empty_gallery_finds_nothing(
 @pytest.mark.parametrize(
     ("conditions", "words"),
     [
-        ({"k": 0}, "at least one"),
+        ({"k": 0}, "at least 1"),
         ({"cameras": ["camera-9"]}, "did you mean 'camera-"),
         ({"after": 2.0, "before": 1.0}, "later than"),
-        ({"cameras": ["camera-1"], "exclude_cameras": ["camera-1"]}, "both asked for"),
+        ({"cameras": ["camera-1"], "exclude_cameras": ["camera-1"]}, "both selected"),
     ],
 )
 def test_bad_questions(

@@ -49,7 +49,7 @@ def test_verdicts_hold_for_everything_that_is_joined() -> None:
 def test_names() -> None:
     known = labels(Entry("same", "d", "e"), Entry("name", "d", person=" <b>Zoë</b> "))
     assert known.person("e") == "<b>Zoë</b>"
-    with pytest.raises(InputError, match="another person already has the name 'Bob'"):
+    with pytest.raises(InputError, match="another person has the name 'Bob'"):
         known.check(Entry("name", "d", person="Bob"))
     with pytest.raises(InputError, match="1 to 100 characters"):
         known.check(Entry("name", "d", person="  "))

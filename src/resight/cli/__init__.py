@@ -84,7 +84,7 @@ def _run(verb: str, rest: list[str]) -> int:
         raise
     except Exception as error:
         print(f"error: {_in_words(error)}", file=sys.stderr)
-        log.debug("", exc_info=not isinstance(error, ResightError))
+        log.debug("traceback:", exc_info=True)
         return 1
     finally:
         log.debug("finished in %.1f s", time.perf_counter() - start)

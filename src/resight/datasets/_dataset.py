@@ -69,9 +69,8 @@ class Dataset:
                 if rows:
                     return self._table(folder, rows)
         raise InputError(
-            f"no {self.title} images in {str(root)!r}; expected "
-            f"{' or '.join(self.layouts)}: give the folder of the dataset or the "
-            "folder above it"
+            f"no {self.title} images in {str(root)!r}; expected {' or '.join(self.layouts)}: give "
+            "the folder of the dataset or the folder above it"
         )
 
     def recognises(self, images: list[PurePosixPath]) -> bool:
@@ -92,8 +91,7 @@ class Dataset:
         if len(found) > 1:
             raise InputError(
                 f"{str(folder)!r} contains {self.title} in two layouts, "
-                f"{' and '.join(found)}; keep one copy, or give the folder of one of "
-                "them"
+                f"{' and '.join(found)}; keep one, or give the folder of one"
             )
         return next(iter(found.values()), {})
 

@@ -57,8 +57,7 @@ def read_folder(folder: str | Path) -> Sightings:
     if empty:
         more = f" and {len(empty) - 1} more" if len(empty) > 1 else ""
         raise InputError(
-            f"the folder {empty[0]!r}{more} in {str(root)!r} contains no images; add "
-            "some or remove it"
+            f"the folder {empty[0]!r}{more} in {str(root)!r} has no images; add some or remove it"
         )
     rows = _rows(root, images)
     persons, cameras, roles, _, sequences = (np.array(c) for c in zip(*rows, strict=True))
@@ -97,9 +96,8 @@ def _named_as_market(images: list[PurePosixPath], depth: int) -> bool:
     for wrong in (set(images) - set(named), set(images) - set(in_roles)):
         if wrong:
             raise InputError(
-                f"{str(named[0])!r} is named as in Market-1501 but {str(min(wrong))!r} "
-                f"is not; name all files that way, in {', '.join(_ROLE_FOLDERS)} or in "
-                "one folder"
+                f"{str(named[0])!r} is named as in Market-1501 but {str(min(wrong))!r} is not; "
+                f"name all files that way, in {', '.join(_ROLE_FOLDERS)} or in one folder"
             )
     return True
 

@@ -95,9 +95,8 @@ def _read_lines(file: Path) -> list[tuple[int, dict[str, str]]]:
         for row in reader:
             if row and len(row) != len(header):
                 raise InputError(
-                    f"{file.name} line {reader.line_num}: {len(row)} values for "
-                    f"{len(header)} columns; put values that contain the separator in "
-                    "double quotes"
+                    f"{file.name} line {reader.line_num}: {len(row)} values for {len(header)} "
+                    "columns; put values that contain the separator in double quotes"
                 )
             values = (value.strip() for value in row)
             found.append((reader.line_num, dict(zip(header, values, strict=False))))

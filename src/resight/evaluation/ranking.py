@@ -66,9 +66,8 @@ def answers(
     queries, gallery = np.asarray(query_persons), np.asarray(gallery_persons)
     if queries.ndim != 1 or gallery.ndim != 1 or not len(queries) or not len(gallery):
         raise InputError(
-            f"query persons of shape {queries.shape} and gallery persons of shape "
-            f"{gallery.shape}; give one label per row, with at least one query and one "
-            "gallery row"
+            f"query persons of shape {queries.shape} and gallery persons of shape {gallery.shape}; "
+            "give one label per row, with at least one query and one gallery row"
         )
     if (queries.dtype.kind in "US") != (gallery.dtype.kind in "US"):
         raise InputError(

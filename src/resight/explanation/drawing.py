@@ -128,15 +128,13 @@ def _legend(told: dict[str, Any]) -> str:
     pairs = told["usual_pairs"]
     if told["compared"] == PEOPLE:
         return (
-            "Blue strips are more similar than is typical of different people, orange "
-            f"ones less. Numbers: percent of the typical value (mean of {pairs} pairs "
-            "of different people)."
+            "Blue strips are more similar than is typical of different people, orange ones less. "
+            f"Numbers: percent of the typical value (mean of {pairs} pairs of different people)."
         )
     if told["compared"] == SHARES:
         return (
-            "Orange strips make up more of the distance than is typical, blue ones "
-            f"less. Numbers: percent of the typical share (mean of {pairs} pairs of "
-            "training sightings)."
+            "Orange strips make up more of the distance than is typical, blue ones less. Numbers: "
+            f"percent of the typical share (mean of {pairs} pairs of training sightings)."
         )
     return "The darker the orange, the more of the distance comes from that strip."
 

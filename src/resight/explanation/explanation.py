@@ -141,10 +141,9 @@ class Explanation:
         low, high = bands[0], bands[-1]
         whole = percent(self.whole.level or 0.0)
         return (
-            f"The distance is {whole} of the typical distance between different "
-            f"people. The most similar strip is at {low.label} of the height "
-            f"({percent(low.level or 0.0)} of typical), the least similar at "
-            f"{high.label} ({percent(high.level or 0.0)})."
+            f"The distance is {whole} of the typical distance between different people. The most "
+            f"similar strip is at {low.label} of the height ({percent(low.level or 0.0)} of "
+            f"typical), the least similar at {high.label} ({percent(high.level or 0.0)})."
         )
 
     def to_dict(self) -> dict[str, Any]:

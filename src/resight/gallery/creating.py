@@ -21,9 +21,7 @@ def create(uri: str | Path, model: Any, retention_days: float | None) -> Engine:
         raise StoreError(f"{engine.uri} is already a gallery; open it or choose another place")
     local = Path(engine.uri)
     if "://" not in engine.uri and local.exists() and (local.is_file() or any(local.iterdir())):
-        raise InputError(
-            f"{uri} exists and is not a gallery; nothing was written. Choose another place"
-        )
+        raise InputError(f"{uri} exists and is not a gallery; nothing was written. Choose another")
     check_days(retention_days)
     width = _feature_width(model)
     first = Generation(1, model.fingerprint, embedding_width(model, width), "create")
@@ -37,9 +35,7 @@ def create(uri: str | Path, model: Any, retention_days: float | None) -> Engine:
 def check_days(days: float | None) -> None:
     """Refuse a retention that keeps nothing."""
     if days is not None and not days > 0:
-        raise InputError(
-            f"retention of {days:g} days: it must be above 0, or none to keep everything"
-        )
+        raise InputError(f"retention of {days:g} days: give a number above 0, or none to keep all")
 
 
 def _feature_width(model: Any) -> int:

@@ -40,9 +40,7 @@ class Filter:
             )
         both = sorted(set(self.cameras) & set(self.exclude_cameras))
         if both:
-            raise InputError(
-                f"camera {both[0]!r} is both selected and excluded; drop one of the two"
-            )
+            raise InputError(f"camera {both[0]!r} is both selected and excluded; drop one")
 
     def __bool__(self) -> bool:
         return self != Filter()

@@ -147,14 +147,11 @@ class Labels:
     def _check_name(self, entry: Entry) -> None:
         name = entry.person.strip()
         if not name or len(name) > MAX_NAME:
-            raise InputError(
-                f"a person's name must have 1 to {MAX_NAME} characters, not {len(name)}"
-            )
+            raise InputError(f"a name must have 1 to {MAX_NAME} characters, not {len(name)}")
         holder = next((root for root, used in self._names.items() if used == name), None)
         if holder is not None and holder != self._root(entry.a):
             raise InputError(
-                f"another person already has the name {name!r}; to merge the two, confirm "
-                "a match between them"
+                f"another person has the name {name!r}; to merge them, confirm a match"
             )
 
     def _exist(self, entry: Entry) -> bool:

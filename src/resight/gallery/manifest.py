@@ -115,10 +115,7 @@ def load_model(engine: Engine, generation: int) -> Any:
     prefix = f"model/{generation}/"
     names = engine.names(prefix)
     if not names:
-        raise StoreError(
-            f"gallery {engine.uri}: the files of model {generation} are missing; restore "
-            "them from a backup"
-        )
+        raise StoreError(f"gallery {engine.uri}: the files of model {generation} are missing")
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
             content = engine.get(name)

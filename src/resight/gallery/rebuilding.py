@@ -44,8 +44,7 @@ def rebuild(
     if model.descriptor_fingerprint != manifest.descriptor:
         raise InputError(
             f"the model uses descriptors {model.descriptor_fingerprint}, the gallery "
-            f"{manifest.descriptor}; train a model on the same descriptors or create a "
-            "new gallery"
+            f"{manifest.descriptor}; train a model on the same descriptors or create a new gallery"
         )
     job = _resumed(engine, manifest, model, origin, examples)
     if job is None:
@@ -141,9 +140,8 @@ def _switch(engine: Engine, job: Generation) -> None:
     if job.number not in {generation.number for generation in manifest.history}:
         if pending(engine) != job:
             raise StoreError(
-                f"gallery {engine.uri}: another process is switching to another model, "
-                "so this one was not used. Wait for it to finish and run the same "
-                "command again"
+                f"gallery {engine.uri}: another process is switching to another model, so this one "
+                "was not used. Wait for it to finish and run the same command again"
             )
         base, *later = (*manifest.history, job)
         replace(manifest, history=(base, *later[-2:])).store(engine)

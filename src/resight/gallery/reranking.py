@@ -52,9 +52,8 @@ def check(method: Rerank, n_queries: int) -> None:
     """Refuse an unknown method, and a single query where queries are compared with each other."""
     if method_named(method) == "cross-view" and n_queries < 2:
         raise InputError(
-            "cross-view re-ranking compares the queries with each other: with one "
-            "query it changes nothing. Search for two or more images at once, or use "
-            "k-reciprocal"
+            "cross-view re-ranking compares the queries with each other: with one query it "
+            "changes nothing. Search for two or more images at once, or use k-reciprocal"
         )
 
 

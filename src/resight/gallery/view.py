@@ -112,10 +112,9 @@ def _model(engine: Engine, manifest: Manifest) -> Any:
     model = load_model(engine, manifest.current.number)
     if model.descriptor_fingerprint != manifest.descriptor:
         raise StoreError(
-            f"gallery {engine.uri} has descriptors {manifest.descriptor}, but this "
-            f"version of resight computes {model.descriptor_fingerprint}: the two are "
-            "not comparable. Use the version that created the gallery, or create a "
-            "new one and add the images again"
+            f"gallery {engine.uri} has descriptors {manifest.descriptor}, but this version of "
+            f"resight computes {model.descriptor_fingerprint}: the two are not comparable. Use the "
+            "version that created the gallery, or create a new one and add the images again"
         )
     return model
 

@@ -52,9 +52,7 @@ def _wrong_type(image: np.ndarray) -> str:
     text = f"an image must be uint8 (0..255), not {image.dtype}"
     if np.issubdtype(image.dtype, np.floating):
         if not np.isfinite(image).all():
-            return (
-                f"{text}, and this one contains NaN or infinite values; check how it was computed"
-            )
+            return f"{text}, and this one has NaN or infinite values; check how it was computed"
         return f"{text}; convert values in [0, 1] with np.round(255 * image).astype(np.uint8)"
     return f"{text}; rescale it to 0..255 and convert with astype(np.uint8)"
 

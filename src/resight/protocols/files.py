@@ -122,9 +122,8 @@ def _people(sightings: Sightings, given: list[Any]) -> list[str]:
         people.append(name if name in known else plain)
     if absent:
         raise InputError(
-            f"{len(absent)} people are not among the labelled sightings of "
-            f"{sightings.name}: {shown(absent)}; use the names that 'resight data "
-            "info' shows"
+            f"{len(absent)} people are not among the labelled sightings of {sightings.name}: "
+            f"{shown(absent)}; use the names that 'resight data info' shows"
         )
     return people
 

@@ -181,9 +181,8 @@ def refuse_overlap(trained: set[str], tested: set[str]) -> None:
     both = (trained & tested) - {UNKNOWN_PERSON}
     if both:
         raise InputError(
-            f"{len(both)} people are in both training and test set: {shown(both)}; "
-            "test people must not be seen in training, so remove them from one of the "
-            "two"
+            f"{len(both)} people are in both training and test set: {shown(both)}; test people "
+            "must not be seen in training, so remove them from one of the two"
         )
 
 

@@ -64,9 +64,7 @@ class Guard:
         """Refuse requests that address this server by a foreign name."""
         name = (request.url.hostname or "").strip("[]")
         if self.loopback and name not in LOOPBACK:
-            raise RefusedError(
-                421, f"unknown host {name!r}; use the address that the server printed"
-            )
+            raise RefusedError(421, f"unknown host {name!r}; use the address that was printed")
 
     def check_size(self, request: HTTPConnection) -> None:
         """Refuse large bodies before they are read, and bodies that do not say how large they are.
@@ -93,9 +91,7 @@ class Guard:
         for token, name in self.tokens.items():
             if hmac.compare_digest(token.encode(), given.encode()):
                 return f"{name} ({address})"
-        raise RefusedError(
-            401, "access needs a token: open the address that `resight serve` printed"
-        )
+        raise RefusedError(401, "a token is needed: open the address that `resight serve` printed")
 
     def csrf(self, session: str) -> str:
         """Make the word that forms of a session carry."""

@@ -42,9 +42,7 @@ class _InMemory(MultiPartParser):
     spool_max_size = MAX_BODY
 
 
-@router.post(
-    "/upload", tags=["search"], responses={303: {"description": "link to the search page"}}
-)
+@router.post("/upload", tags=["search"], responses={303: {"description": "to the search page"}})
 async def upload(request: Request) -> Response:
     """Send an image (form field `image`) to search with; it is kept in memory only."""
     from fastapi.concurrency import run_in_threadpool
