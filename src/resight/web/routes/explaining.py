@@ -1,4 +1,4 @@
-"""Why: which strips, colours and textures make a result look like the query."""
+"""Explanations: which strips, colours and textures make a result look like the query."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Hit = Annotated[str, Query(description="id of the stored sighting to compare wi
 
 @router.get("/why", response_class=HTMLResponse, include_in_schema=False)
 def why(visit: Visitor, hit: _Hit, like: _Like = "", upload: _Upload = "") -> HTMLResponse:
-    """Show why a result is alike or different, drawn over the two crops."""
+    """Show why a result looks alike or different, drawn over the two crops."""
     answer = _explain(visit, hit, like, upload)
     first = _picture(visit, answer.query, upload)
     part = draw(answer.explanation, first, _picture(visit, answer.hit, ""))
@@ -32,7 +32,7 @@ def why(visit: Visitor, hit: _Hit, like: _Like = "", upload: _Upload = "") -> HT
 
 @router.get("/why.json", response_model=Explained, tags=["search"])
 def why_json(visit: Visitor, hit: _Hit, like: _Like = "", upload: _Upload = "") -> Explained:
-    """Divide the distance of two sightings among strips, colours and textures."""
+    """Break down the distance of two sightings by strip, colour and texture."""
     return _explain(visit, hit, like, upload)
 
 

@@ -1,4 +1,4 @@
-"""Searching: by a stored sighting or an uploaded image; filters live in the address."""
+"""Searching: by a stored sighting or an uploaded image; filters are part of the URL."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _Upload = Annotated[str, Query(description="key returned by POST /upload")]
 
 @router.get("/search", response_class=HTMLResponse, include_in_schema=False)
 def search(visit: Visitor, where: Where, like: _Like = "", upload: _Upload = "") -> HTMLResponse:
-    """Show what looks most like the query."""
+    """Show the sightings most similar to the query."""
     answer = _search(visit, where, like, upload)
     cameras = visit.site.gallery.view.cameras
     return visit.page("search.html", answer=answer, where=where, cameras=cameras)
@@ -32,7 +32,7 @@ def search(visit: Visitor, where: Where, like: _Like = "", upload: _Upload = "")
 def search_json(
     visit: Visitor, where: Where, like: _Like = "", upload: _Upload = ""
 ) -> SearchAnswer:
-    """Find the sightings most like a stored one or an uploaded image."""
+    """Find the sightings most similar to a stored one or an uploaded image."""
     return _search(visit, where, like, upload)
 
 
@@ -44,7 +44,7 @@ class _InMemory(MultiPartParser):
 
 @router.post("/upload", tags=["search"], responses={303: {"description": "to the search page"}})
 async def upload(request: Request) -> Response:
-    """Send an image (form field `image`) to search with; it is kept in memory only."""
+    """Upload an image (form field `image`) to search with; it is kept in memory only."""
     from fastapi.concurrency import run_in_threadpool
 
     from resight.web.visiting import visit as visit_of
