@@ -61,7 +61,7 @@ def test_htmx_gets_the_card_and_the_tray(
     assert "<html" not in part
     assert f'id="verdict-{b}"' in part
     assert "Different person" in part
-    assert 'id="tray" aria-label="Teaching" hx-swap-oob="true"' in part
+    assert 'id="tray" aria-label="Answers and retraining" hx-swap-oob="true"' in part
 
 
 MARKUP = "<script>alert('x')</script>"
