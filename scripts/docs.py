@@ -17,9 +17,31 @@ from resight.cli import VERBS
 ROOT = Path(__file__).resolve().parents[1]
 
 
+_INTRODUCTION = """Written by `make docs` from the commands' own help.
+
+- **Output.** Results go to standard output, messages and errors to standard error; `--json` prints
+  one JSON document. Exit codes: 0 success, 1 failure, 2 wrong usage. Where standard error is not a
+  terminal, long work prints a line now and then instead of a progress bar.
+- **Completion.** `resight --install-completion` sets up your shell; then `resight ev<TAB>` and
+  `resight evaluate --le<TAB>` complete verbs and options.
+- **Configuration files.** Commands with many settings take `--config FILE`, a TOML file whose keys
+  are the long option names (and argument names); options on the command line win. For example,
+  `resight evaluate --config run.toml` with
+
+  ```toml
+  data = "my/cameras"
+  descriptor = "gog+lomo-dagger"
+  learner = ["kxqda", "xqda"]
+  jobs = 4
+
+  [param.kxqda]
+  reg = 1e-3
+  ```"""
+
+
 def command_page() -> str:
-    """Return the page of all verbs, as their own help tells."""
-    parts = ["# Command line", "Made by `make docs` from the commands' own help.", _block([])]
+    """Return the page of all verbs: their own help."""
+    parts = ["# Command line", _INTRODUCTION, _block([])]
     for verb in VERBS:
         parts += [f"## resight {verb}", _block([verb])]
         for sub in _subcommands(verb):
@@ -28,7 +50,7 @@ def command_page() -> str:
 
 
 def help_text(words: list[str]) -> str:
-    """Return what a command says of itself, for a terminal of 100 columns."""
+    """Return the help of a command, for a terminal of 100 columns."""
     surroundings = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
     command = [sys.executable, "-m", "resight", *words, "--help"]
     done = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=True)

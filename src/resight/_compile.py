@@ -106,8 +106,8 @@ class _Notice(event.Listener):
             return
         self.told = True
         sys.stderr.write(
-            "resight: compiling the descriptors for this processor, once, up to a minute "
-            "(`resight doctor --warm-up` does it ahead)\n"
+            "resight: compiling descriptors for this processor; this happens once and "
+            "takes up to a minute (`resight doctor --warm-up` does it in advance)\n"
         )
         sys.stderr.flush()
 

@@ -136,8 +136,8 @@ class Kernel(SavableMixin):
         scale = rule() if isinstance(self.gamma, str) else 1.0 / float(self.gamma)
         if not (np.isfinite(scale) and scale > 0):
             raise InputError(
-                f"the {self.kernel} kernel found no bandwidth: all training rows are equal or "
-                "nearly so (constant features?). Give descriptors that differ, or gamma=a number"
+                f"the {self.kernel} kernel has no bandwidth: all training rows are (nearly) equal. "
+                "Check for constant features, or set gamma to a number"
             )
         return 1.0 / (scale * self.width)
 
@@ -150,7 +150,7 @@ class Kernel(SavableMixin):
         for rows in (A, B):
             if rows.size and rows.min() < 0:
                 raise InputError(
-                    f"the {self.kernel} kernel needs non-negative features, but the smallest given "
+                    f"the {self.kernel} kernel needs non-negative features, but the smallest value "
                     f"is {rows.min():.4g}. Use raw histograms such as LOMO or WHOS (not GOG, not "
                     "after BlockNormalizer) or kernel='rbf'"
                 )
@@ -255,6 +255,6 @@ def _checked_callable(matrix: Any, n_rows: int, n_columns: int) -> Floats:
     if checked.shape != (n_rows, n_columns):
         raise InputError(
             f"the kernel function returned shape {checked.shape}, not ({n_rows}, {n_columns}): "
-            "it gets two arrays and must return the matrix between their rows"
+            "given two arrays, it must return the matrix between their rows"
         )
     return checked

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from resight._files import atomic_folder, atomic_write, digest_of
+from resight._progress import log
 from resight._version import __version__
 from resight.errors import InputError, StoreError
 
@@ -98,6 +99,7 @@ def _write(folder: Path, manifest: dict[str, Any], data: bytes) -> None:
 
 def read(folder: Path) -> tuple[Any, dict[str, np.ndarray]]:
     """Return the state and the arrays of a model folder, unless they are damaged."""
+    log.debug("loading model %s", folder)
     manifest = _read_manifest(folder)
     file = folder / _tensors_name(manifest)
     try:

@@ -46,6 +46,6 @@ def parse(text: str) -> float:
     except (ValueError, OverflowError):
         pass
     raise InputError(
-        f"{text!r} is no time; write seconds (90), hours:minutes:seconds (0:01:30) or a date "
-        "(2024-05-31T14:00)"
+        f"{text!r} is not a valid time; use seconds (90), hours:minutes:seconds "
+        "(0:01:30) or a date (2024-05-31T14:00)"
     )

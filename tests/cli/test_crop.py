@@ -32,7 +32,7 @@ def test_crop_with_the_detector_and_with_boxes(
     found = json.loads(told.out)
     assert found["schema"] == "resight.crop/1"
     assert found["crops"] >= 2
-    assert "look through the crops" in told.err  # honest about its limits
+    assert "check the crops" in told.err  # honest about its limits
     (tmp_path / "b.csv").write_text("frame,x,y,w,h\n1,60,60,96,192\n3,900,0,50,50\n")
     assert main([*words, "--boxes", str(tmp_path / "b.csv")]) == 0
     told = capsys.readouterr()
@@ -40,18 +40,18 @@ def test_crop_with_the_detector_and_with_boxes(
         "crops": 1,
         "left_out": 1,
     }
-    assert "look through" not in told.err
+    assert "check the crops" not in told.err
 
 
 def test_nobody_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "f").mkdir()
     cv2.imwrite(str(tmp_path / "f" / "a.png"), np.full((200, 200, 3), 9, np.uint8))
     assert main(["crop", str(tmp_path / "f"), "--out", str(tmp_path / "o"), "--camera", "c"]) == 0
-    assert "found nobody in 1 frames" in capsys.readouterr().out
+    assert "found nobody in 1 frame;" in capsys.readouterr().out
     assert not (tmp_path / "o").exists()
 
 
 def test_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["crop", str(tmp_path / "no.mp4"), "--out", "x", "--camera", "c"]) == 1
-    assert "there is no video or folder" in capsys.readouterr().err
+    assert "no video or folder" in capsys.readouterr().err
     assert main(["crop", str(tmp_path)]) == 2

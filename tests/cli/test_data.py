@@ -54,7 +54,7 @@ def test_check_of_sound_data(town: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert document["problems"] == document["unreadable"] == document["duplicates"] == []
     assert document["fingerprint"] == fingerprint(load(town))
     assert main(["data", "check", str(town)]) == 0
-    assert "nothing to change" in capsys.readouterr().out
+    assert "no problems found" in capsys.readouterr().out
 
 
 def test_check_lists_troubles_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,7 +72,7 @@ def test_check_lists_troubles_and_fails(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["data", "check", str(tmp_path)]) == 1
     printed = capsys.readouterr()
     assert "unreadable: camera-2/0003/0001.png" in printed.err
-    assert "problem: 1 unreadable files" in printed.out
+    assert "problem: 1 unreadable file:" in printed.out
 
 
 def test_one_camera_only_is_a_problem_with_a_reason(

@@ -24,6 +24,6 @@ def test_kxqda_leads_and_learning_pays(demo):
 
 def test_it_leaves_a_report_and_a_model(demo):
     text = (demo / "report.html").read_text()
-    assert "find their person" in text
+    assert "rank-1 accuracy" in text
     assert text.count("data:image/jpeg") > 50
     assert resight.load(demo / "model").descriptors == ("lomo-dagger",)

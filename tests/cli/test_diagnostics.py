@@ -31,7 +31,7 @@ def test_curve_and_confidence_are_printed_kept_and_drawn(own, capsys):
     assert set(plain["confidence"]) == {"first_match", "half_missing", "not_in_gallery"}
     assert not {"confidence", "learning_curve"} & set(reranked)
     report = (out / "report.html").read_text()
-    assert "How many people must be labelled" in report
+    assert "how many people to label" in report
     assert "Reliability diagram" in report
     assert plain["learning_curve"]["sentence"] in report
     assert main(["report", str(out), "--out", str(folder / "again.html")]) == 0
@@ -68,7 +68,7 @@ def test_more_inner_products_than_memory_allows_are_refused(own, capsys, monkeyp
 
 def test_sizes_that_are_no_numbers(own, capsys):
     assert main([*own[1], "--people", "many"]) == 2
-    assert "write numbers" in capsys.readouterr().err
+    assert "give numbers" in capsys.readouterr().err
 
 
 def test_too_few_people_for_a_calibration(tmp_path, capsys):

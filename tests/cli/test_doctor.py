@@ -28,7 +28,7 @@ def test_json_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
     assert document["schema"] == "resight.doctor/1"
     assert document["missing"] == []
     assert list(document["warm_up_seconds"]) == list(DESCRIPTORS)
-    assert "warming up gog" in streams.err
+    assert "compiling gog" in streams.err
 
 
 def test_a_missing_package_is_told(

@@ -39,7 +39,7 @@ def test_an_unreadable_image_is_left_out_and_the_exit_code_says_so(cameras, tmp_
     words = ["evaluate", str(folder), "--descriptor", "whos-star", "--learner", "euclidean"]
     assert main([*words, "--store", str(tmp_path / "store"), "--jobs", "1"]) == 1
     captured = capsys.readouterr()
-    assert "1 images could not be used" in captured.err
+    assert "1 image could not be used" in captured.err
     assert "Euclidean" in captured.out
 
 
@@ -63,13 +63,16 @@ def test_own_vectors_and_a_configuration_file(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["evaluate"], "name a dataset"),
+        (["evaluate"], "give a dataset name"),
         (["evaluate", "grid", "--learner", "kxqdaa"], "did you mean 'kxqda'"),
         (["evaluate", "nowhere"], "nowhere"),
         (["evaluate", "grid", "--param", "kxqda.reg"], "name=value"),
         (["evaluate", "grid", "--param", "kxqda.reg=abc"], "must be a float"),
-        (["evaluate", "--features", "x.csv", "--mirror"], "nothing is described"),
-        (["evaluate", "--features", "x.csv", "--cluster", "tcp://h:1"], "nothing is described"),
+        (["evaluate", "--features", "x.csv", "--mirror"], "apply to computing descriptors"),
+        (
+            ["evaluate", "--features", "x.csv", "--cluster", "tcp://h:1"],
+            "apply to computing descriptors",
+        ),
     ],
 )
 def test_wrong_calls_say_what_to_do(words, says, capsys):

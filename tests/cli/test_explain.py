@@ -33,7 +33,7 @@ def pair(place: Path, first: str = "0015", second: str = "0015") -> list[str]:
 def test_a_model_alone_compares_shares(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", str(place / "model"), *pair(place)]) == 0
     told = capsys.readouterr().out
-    assert "of the distance come from the strip at" in told
+    assert "of the distance comes from the strip at" in told
     assert "whos-star hs (colour)" in told
     assert "method: integrated gradients" in told
 
@@ -52,7 +52,7 @@ def test_page(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     words = ["explain", str(place / "model"), *pair(place, "0015", "0020"), "--html", str(file)]
     assert main(words) == 0
     assert "camera-2/0020/0001.png" in file.read_text()
-    assert f"written: {file}" in capsys.readouterr().err
+    assert f"wrote {file}" in capsys.readouterr().err
 
 
 def test_mistakes(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

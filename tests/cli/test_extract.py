@@ -94,14 +94,14 @@ def test_a_changed_image_is_announced(images: Path, capsys: pytest.CaptureFixtur
     extract(images)
     Image.fromarray(np.zeros((128, 64, 3), np.uint8)).save(images / "a/1/0.png")
     assert extract(images) == 0
-    assert "changed since they were stored, computed anew: 1" in capsys.readouterr().err
+    assert "recomputed 1 image that changed since stored" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("options", "code", "text"),
     [
         (["--descriptor", "whos-stat"], 1, "did you mean 'whos-star'"),
-        (["--send-files"], 2, "give --cluster too"),
+        (["--send-files"], 2, "--send-files needs --cluster"),
         (["--cluster", "tcp://host:8786"], 2, "not both"),
         (["--jobs", "0"], 2, "--jobs"),
         (["--depth", "3"], 2, "--depth"),
@@ -155,4 +155,4 @@ def test_interrupt_says_that_nothing_is_lost(images: Path) -> None:
     os.killpg(run.pid, signal.SIGINT)
     errors = run.communicate(timeout=30)[1]
     assert run.returncode == 130
-    assert errors == "interrupted: what was finished is kept; the same command goes on\n"
+    assert errors == "interrupted; run the same command again to resume\n"

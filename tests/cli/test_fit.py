@@ -60,7 +60,7 @@ def test_too_few_people_are_a_note_with_the_number_needed(
 ) -> None:
     assert main(words(place, "few", "small")) == 0
     said = capsys.readouterr()
-    assert "kxqda on 24 sightings of 12 people" in said.out
+    assert "kxqda trained on 24 sightings of 12 people" in said.out
     assert "at least 20 people seen by two cameras, there are 12; label 8 more" in said.err
     assert resight.load(place / "small").calibration is None
 
@@ -103,7 +103,7 @@ def test_people_are_added_to_a_landmark_model(
     assert not np.allclose(more.embed(features), before, rtol=1e-3)
     assert facts["fingerprint"] == more.fingerprint
     assert main(adding(growing, "late", "landmarks", "again")) == 0
-    assert "kxqda on 96 sightings of 24 people" in capsys.readouterr().out
+    assert "kxqda trained on 96 sightings of 24 people" in capsys.readouterr().out
 
 
 def test_known_people_and_other_models_are_refused(
@@ -134,7 +134,7 @@ def test_what_the_model_decides_is_not_given_again(
     growing: Path, capsys: pytest.CaptureFixture[str], option: list[str]
 ) -> None:
     assert main([*adding(growing, "late", "landmarks", "never"), *option]) == 2
-    assert f"the model decides {option[0]}" in capsys.readouterr().err
+    assert f"{option[0]} is fixed by the model" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

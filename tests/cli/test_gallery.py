@@ -44,12 +44,12 @@ def test_the_life_of_a_gallery(made: Path, tmp_path: Path, run: Any) -> None:
     code, out, _ = run("gallery", "add", place, made / "cameras", "--json")
     assert (code, json.loads(out)["added"]) == (0, 16)
     code, out, _ = run("gallery", "add", place, made / "cameras")
-    assert "added 0 sightings, 16 were there already" in out
+    assert "added 0 sightings, skipped 16 existing" in out
 
     info = json.loads(run("gallery", "info", place, "--json")[1])
     assert (info["sightings"], info["persons"], info["schema"]) == (16, 8, "resight.gallery-info/1")
     assert "camera-1 (8), camera-2 (8)" in run("gallery", "info", place)[1]
-    assert "16 sightings: clean" in run("gallery", "check", place)[1]
+    assert "16 sightings: no damage found" in run("gallery", "check", place)[1]
     assert json.loads(run("gallery", "check", place, "--json")[1])["clean"]
 
     code, out, _ = run("gallery", "forget", place, "0003")
@@ -59,10 +59,10 @@ def test_the_life_of_a_gallery(made: Path, tmp_path: Path, run: Any) -> None:
     assert (code, "unknown person '0003'" in err) == (1, True)
     image = made / "cameras/camera-1/0001/0001.png"
     hits = json.loads(run("search", place, image, "--json")[1])["queries"][0]["hits"]
-    assert "removed 1 sightings; 13 are left" in run("gallery", "remove", place, hits[0]["id"])[1]
+    assert "removed 1 sighting; 13 left" in run("gallery", "remove", place, hits[0]["id"])[1]
     assert run("gallery", "rebuild", place, "--model", made / "model")[0] == 0
-    assert "kept for 30 days; 0 were removed" in run("gallery", "retain", place, "30")[1]
-    assert "kept for good" in run("gallery", "retain", place)[1]
+    assert "kept for 30 days; removed 0" in run("gallery", "retain", place, "30")[1]
+    assert "kept without limit" in run("gallery", "retain", place)[1]
 
 
 def test_add_files_of_one_camera_and_bad_files(made: Path, tmp_path: Path, run: Any) -> None:
@@ -74,7 +74,7 @@ def test_add_files_of_one_camera_and_bad_files(made: Path, tmp_path: Path, run: 
     code, out, err = run("gallery", "add", place, images, "--camera", "door", "--json")
     assert code == 1
     assert json.loads(out)["added"] == 1
-    assert "not added: b.jpg" in err
+    assert "skipped: b.jpg" in err
     one = made / "cameras/camera-1/0002/0001.png"
     assert run("gallery", "add", place, one, "--camera", "door")[0] == 0
     assert json.loads(run("gallery", "info", place, "--json")[1])["cameras"] == {"door": 2}
@@ -139,7 +139,7 @@ def test_check_fails_on_damage(made: Path, tmp_path: Path, run: Any) -> None:
 
 def test_mistakes(made: Path, tmp_path: Path, run: Any) -> None:
     code, _, err = run("gallery", "info", tmp_path / "none")
-    assert (code, "there is no gallery" in err) == (1, True)
+    assert (code, "no gallery at" in err) == (1, True)
     code, _, err = run("gallery", "create", tmp_path / "g", "--model", tmp_path)
     assert (code, "is not a model folder" in err) == (1, True)
     assert not (tmp_path / "g").exists()

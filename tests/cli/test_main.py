@@ -49,7 +49,7 @@ def demo_fails(monkeypatch):
         ("store", 1, "error: a damaged file\n"),
         ("file", 1, "error: No such file or directory (photo.png)\n"),
         ("disk", 1, "error: No space left on device\n"),
-        ("interrupt", 130, "interrupted: what was finished is kept; the same command goes on\n"),
+        ("interrupt", 130, "interrupted; run the same command again to resume\n"),
         ("message", 1, "error: told at the end\n"),
         ("code", 3, ""),
         ("done", 0, ""),

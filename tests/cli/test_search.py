@@ -32,12 +32,13 @@ def image(place: Path) -> str:
 
 
 def test_table(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["search", str(place / "gallery"), image(place), "-k", "3"]) == 0
+    assert main(["search", str(place / "gallery"), image(place), "--top", "3"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2 + 3
     assert "camera-1" in lines[2]
     assert "0:04:00" in lines[2]
     assert "0005" in lines[2]
+    assert lines[2].endswith(" / 0001.png")
 
 
 def test_json_with_conditions(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,7 +94,7 @@ def test_nothing_found_says_how_to_widen(place: Path, capsys: pytest.CaptureFixt
     ("words", "expected"),
     [
         (["--camera", "camera-3"], "did you mean 'camera-"),
-        (["--after", "noon"], "is no time"),
+        (["--after", "noon"], "is not a valid time"),
         (["--after", "9", "--before", "3"], "later than"),
         (["--rerank", "cross-view"], "two or more images"),
         (["--rerank", "reciprocal"], "did you mean 'k-reciprocal'"),
@@ -114,7 +115,7 @@ def test_queries_that_cannot_be_used(
     Image.new("RGB", (64, 128), "navy").save(tmp_path / "wall.png")
     (tmp_path / "text.png").write_text("hello")
     for name, words in (
-        ("wall.png", "there is no person in it"),
+        ("wall.png", "it shows no person"),
         ("text.png", "not an image"),
         ("missing.png", "cannot read"),
     ):

@@ -32,7 +32,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_no_gallery(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", str(tmp_path / "none")]) == 1
-    assert "there is no gallery" in capsys.readouterr().err
+    assert "no gallery at" in capsys.readouterr().err
 
 
 def test_port_in_use(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

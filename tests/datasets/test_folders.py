@@ -75,7 +75,7 @@ def test_linked_folders_are_followed_and_loops_end(fill: Fill) -> None:
         ([], "no images in"),
         (["1.png", "2.png"], "no camera folders"),
         (["a/p/1.png", "b/1.png"], "mixed layouts.*'b/1.png' and 'a/p/1.png'"),
-        (["x/a/p/1.png"], "too many levels"),
+        (["x/a/p/1.png"], "nested too deeply"),
         (["0001_c1s1_1.jpg", "holiday.jpg"], "is named as in Market-1501 but 'holiday.jpg' is not"),
         (["query/0001_c1s1_1.jpg", "b/0001_c2s1_1.jpg"], "but 'b/0001_c2s1_1.jpg' is not"),
     ],
@@ -88,7 +88,7 @@ def test_wrong_layouts_are_refused(names: list[str], message: str, fill: Fill) -
 def test_empty_folders_are_named(fill: Fill) -> None:
     folder = fill(["a/p/1.png", "b/p/1.png"])
     (folder / "b" / "q").mkdir()
-    with pytest.raises(InputError, match=r"'b/q' in .* holds no images; fill or remove it"):
+    with pytest.raises(InputError, match=r"'b/q' in .* has no images; add some or remove it"):
         load(folder)
     (folder / "c").mkdir()
     with pytest.raises(InputError, match="'b/q' and 1 more"):
@@ -97,5 +97,5 @@ def test_empty_folders_are_named(fill: Fill) -> None:
 
 def test_files_that_are_no_table_are_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("path,person,camera\n")
-    with pytest.raises(InputError, match="is no table"):
+    with pytest.raises(InputError, match="is not a table"):
         load(tmp_path / "notes.txt")

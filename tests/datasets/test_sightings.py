@@ -59,7 +59,7 @@ def test_files_are_below_root_unless_absolute() -> None:
 
 def test_boxes_are_never_taken_for_crops() -> None:
     sightings = _three(boxes=np.ones((3, 4), int))
-    with pytest.raises(InputError, match="cut them out first: resight data cut"):
+    with pytest.raises(InputError, match="crop them first: resight data cut"):
         sightings.files()
     assert len(sightings.pictures()) == 3
 

@@ -87,10 +87,10 @@ def test_writing_and_reading_gives_the_same(
     [
         ("", "is empty"),
         ("path,person,camera\n", "has no rows"),
-        ("path,camera\na,b\n", "lacks the column 'person'"),
+        ("path,camera\na,b\n", "has no column 'person'"),
         ("path,person,camera,tiem\na,b,c,1\n", "unknown column 'tiem'; did you mean 'time'"),
         ("path,person,camera,path\na,b,c,d\n", "'path' appears twice"),
-        ("path,person,camera,x,y\na,b,c,1,2\n", "has x, y only; a box needs"),
+        ("path,person,camera,x,y\na,b,c,1,2\n", "has only x, y; a box needs"),
         ("path,person,camera\na,b\n", "line 2: 2 values for 3 columns"),
         ("path,person,camera\na,b,c\n,b,c\n", "line 3: path is empty"),
         ("path,person,camera\na,b,\n", "line 2: camera is empty"),

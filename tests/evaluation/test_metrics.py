@@ -125,12 +125,16 @@ def test_large_galleries_are_ranked_in_blocks(monkeypatch):
     [
         (([[1.0]], ["a", "b"], ["a"]), {}, r"must be \(2, 1\)"),
         (([[np.nan]], ["a"], ["a"]), {}, "finite"),
-        (([[1.0]], ["a"], ["b"]), {}, "no right answer in the gallery: a;"),
+        (([[1.0]], ["a"], ["b"]), {}, "no match in the gallery: a;"),
         (([[1.0]], [""], [""]), {}, "have no person"),
-        (([[1.0]], [1], ["1"]), {}, "same kind of label"),
-        (([[1.0]], ["a"], ["a"]), {"query_cameras": ["1"]}, "one side only"),
+        (([[1.0]], [1], ["1"]), {}, "same type of label"),
+        (
+            ([[1.0]], ["a"], ["a"]),
+            {"query_cameras": ["1"]},
+            "both queries and gallery, or for neither",
+        ),
         (([[1.0]], ["a"], ["a"]), {"junk": [0]}, "True or False"),
-        (([[1.0]], ["a"], ["a"]), {"junk": [True, False]}, "one for each row"),
+        (([[1.0]], ["a"], ["a"]), {"junk": [True, False]}, "one per row"),
         (
             ([[1.0]], ["a"], ["a"]),
             {"query_cameras": ["1"], "gallery_cameras": ["1"]},

@@ -96,7 +96,7 @@ def test_the_report_draws_them(evaluated: Any, saved: Any, told: Any) -> None:
     write(page, result.document, found.sightings, tmp_path / "rankings.csv")
     text = page.read_text()
     assert text.count('<svg class="crops"') == 4
-    assert "the first match is right" in text
+    assert "the first match is correct" in text
     assert "https://" not in text
     save_explanations(tmp_path, None)  # a result that has none must not keep the old ones
     assert not (tmp_path / FILE).exists()

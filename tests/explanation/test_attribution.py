@@ -175,7 +175,7 @@ def test_a_precomputed_kernel_has_no_features() -> None:
     X, persons, cameras = sightings()
     model = Model((), KXQDA(kernel="precomputed"), normalize=False)
     model.fit(X @ X.T, persons, cameras)
-    with pytest.raises(InputError, match="fit it on features"):
+    with pytest.raises(InputError, match="train it on features"):
         metric_of(model)
 
 

@@ -56,4 +56,4 @@ def test_without_a_usual_strips_are_coloured_by_size(drawn: Any) -> None:
     found = explainer.explain_features(drawn.features[drawn.pair("0031")]).to_dict()
     largest = int(np.argmax([band["contribution"] for band in found["bands"]]))
     assert strips(found)[largest].opacity == 0.45
-    assert "of the usual" not in draw(found, FIRST, SECOND)
+    assert "of typical" not in draw(found, FIRST, SECOND)

@@ -42,7 +42,7 @@ def test_with_nothing_to_compare_there_is_no_verdict(drawn: Any) -> None:
     assert (found.usual, found.compared, found.n_usual) == (None, "", 0)
     assert {band.level for band in found.bands} == {None}
     assert {band.verdict for band in found.bands} == {""}
-    assert "% of the distance come from the strip at" in found.summary
+    assert "% of the distance comes from the strip at" in found.summary
 
 
 def test_training_people_tell_usual_shares_only(drawn: Any) -> None:

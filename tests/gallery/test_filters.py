@@ -36,13 +36,13 @@ def test_mask_is_the_definition(
 def test_widening_drops_one_condition_each() -> None:
     where = Filter(("a",), ("b",), 1.0, 2.0, ("x",))
     ways = dict(where.widened())
-    assert list(ways) == ["any camera", "also the excluded cameras", "any time", "any person"]
+    assert list(ways) == ["any camera", "include the excluded cameras", "any time", "any person"]
     assert ways["any time"] == Filter(("a",), ("b",), None, None, ("x",))
     assert Filter().widened() == []
 
 
 def test_contradictions() -> None:
-    with pytest.raises(InputError, match="exchange the two"):
+    with pytest.raises(InputError, match="swap the two"):
         Filter(after=2.0, before=1.0)
-    with pytest.raises(InputError, match="both asked for and excluded"):
+    with pytest.raises(InputError, match="both selected and excluded"):
         Filter(cameras=("a",), exclude_cameras=("a",))

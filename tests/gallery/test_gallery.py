@@ -214,7 +214,7 @@ def test_boxes_are_cut_out(uri: str, people: Sightings, model: Callable[..., Any
 
 def test_descriptors_of_another_model_are_refused(gallery: Gallery, people: Sightings) -> None:
     features = gallery.features(gallery.view.table.ids[:1].tolist()).features
-    with pytest.raises(InputError, match="made by other-2, the gallery holds stripes-1"):
+    with pytest.raises(InputError, match="computed by other-2, those of the gallery by stripes-1"):
         gallery.search(Described(features, "other-2"))
     with pytest.raises(InputError, match="shape"):
         gallery.search(Described(features[:, :5], "stripes-1"))
@@ -230,9 +230,9 @@ def test_a_model_on_other_descriptors_is_refused(
 ) -> None:
     foreign = model(seed=3)
     monkeypatch.setattr(type(foreign), "descriptor_fingerprint", "stripes-2")
-    with pytest.raises(InputError, match="describes images by stripes-2"):
+    with pytest.raises(InputError, match="uses descriptors stripes-2"):
         gallery.rebuild(foreign)
-    with pytest.raises(StoreError, match="cannot be compared"):
+    with pytest.raises(StoreError, match="not comparable"):
         len(Gallery.open(gallery.uri))
     assert not check(gallery.uri).clean
 
@@ -266,14 +266,14 @@ def test_foreign_or_damaged_manifests_are_refused(
 def test_nothing_there_or_something_else_there(
     uri: str, tmp_path: Path, model: Callable[..., Any]
 ) -> None:
-    with pytest.raises(StoreError, match="there is no gallery"):
+    with pytest.raises(StoreError, match="no gallery at"):
         Gallery.open(uri)
     Gallery.create(uri, model())
     with pytest.raises(StoreError, match="already"):
         Gallery.create(uri, model())
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("x")
-    with pytest.raises(InputError, match="is no gallery"):
+    with pytest.raises(InputError, match="is not a gallery"):
         Gallery.create(tmp_path / "mine", model())
     with pytest.raises(InputError, match="cannot keep a gallery at 'mysql://x'"):
         Gallery.open("mysql://x")
@@ -291,10 +291,10 @@ def test_an_empty_gallery_finds_nothing(
 @pytest.mark.parametrize(
     ("conditions", "words"),
     [
-        ({"k": 0}, "at least one"),
+        ({"k": 0}, "at least 1"),
         ({"cameras": ["camera-9"]}, "did you mean 'camera-"),
         ({"after": 2.0, "before": 1.0}, "later than"),
-        ({"cameras": ["camera-1"], "exclude_cameras": ["camera-1"]}, "both asked for"),
+        ({"cameras": ["camera-1"], "exclude_cameras": ["camera-1"]}, "both selected"),
     ],
 )
 def test_bad_questions(

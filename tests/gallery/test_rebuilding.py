@@ -90,7 +90,7 @@ def test_whoever_began_last_wins(gallery: Gallery, model: Callable[..., Any]) ->
     def meanwhile(share: float) -> None:
         stopped(other, model(seed=2, width=5), batches=1)
 
-    with pytest.raises(StoreError, match="another process began"):
+    with pytest.raises(StoreError, match="another process is switching"):
         gallery.rebuild(model(seed=1, width=5), on_step=meanwhile)
     assert gallery.model.fingerprint == "stripe-model-0-8"
     other.rebuild(model(seed=2, width=5))

@@ -67,7 +67,9 @@ def test_teaching_many_people_helps_people_who_were_not_taught(
     town: tuple[Gallery, dict[str, str]],
 ) -> None:
     gallery, truth = town
-    with pytest.raises(InputError, match="at least 2 people across two cameras first; so far 0"):
+    with pytest.raises(
+        InputError, match="at least 2 people across two cameras first; so far there are 0"
+    ):
         refit(gallery)
     for a, b in pairs_of(truth)[:20]:
         gallery.teach("same", a, b)

@@ -43,8 +43,8 @@ def test_a_frozen_image_is_copied_and_stays_frozen() -> None:
         (np.zeros((2, 4, 4, 3), np.uint8), "one image at a time"),
         (np.zeros((4, 4, 2), np.uint8), "red, green and blue"),
         (np.zeros((0, 4, 3), np.uint8), "empty"),
-        ([[1, 2, 3]], "read files with"),
-        ("person.png", "read files with"),
+        ([[1, 2, 3]], "to read a file"),
+        ("person.png", "to read a file"),
     ],
 )
 def test_what_is_no_image_is_refused_with_the_next_step(image: object, hint: str) -> None:

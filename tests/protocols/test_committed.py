@@ -73,7 +73,7 @@ def test_a_changed_file_is_noticed(monkeypatch, tmp_path):
     changed = tmp_path / "splits" / "grid.json"
     changed.write_text(changed.read_text().replace('"people": 250', '"people": 251'))
     monkeypatch.setattr(committed, "files", lambda _: tmp_path)
-    with pytest.raises(StoreError, match=r"grid\.json of this installation was changed"):
+    with pytest.raises(StoreError, match=r"grid\.json of this installation was modified"):
         committed_splits.__wrapped__("grid")
 
 

@@ -36,7 +36,7 @@ def test_both_directions(own):
     (query, gallery), (back_query, back_gallery) = protocol.splits[0].directions
     assert set(query) == set(back_gallery)
     assert set(gallery) == set(back_query)
-    assert "and back" in protocol.description
+    assert "and the reverse" in protocol.description
 
 
 def test_three_cameras_follow_the_market_rule(own):
@@ -53,7 +53,7 @@ def test_multi_shot_scoring(own):
 
 
 def test_too_few_people_cameras_or_splits(own):
-    with pytest.raises(InputError, match="3 people of own are seen by at least two cameras"):
+    with pytest.raises(InputError, match="3 people of own appear in two or more cameras"):
         half_half(own(3))
     with pytest.raises(InputError, match="one camera only"):
         half_half(own(8, "A"))

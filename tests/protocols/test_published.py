@@ -35,7 +35,7 @@ def test_cuhk01_multi_shot_sums_over_two_by_two_pictures(cuhk01):
 def test_an_incomplete_cuhk01_is_refused_and_says_what_is_missing(cuhk01):
     kept = cuhk01.paths != "campus/0007003.png"
     for name in ("cuhk01-single-shot", "cuhk01-multi-shot"):
-        with pytest.raises(InputError, match="1 of 3884 CUHK01 pictures are missing: 0007003;"):
+        with pytest.raises(InputError, match="1 of 3884 CUHK01 images are missing: 0007003;"):
             for_dataset(cuhk01.select(kept), name)
 
 
@@ -71,7 +71,7 @@ def test_incomplete_galleries_are_refused(grid, prid2011):
         for_dataset(grid.select(np.arange(len(grid) - 1)))
     with pytest.raises(InputError, match="548 distractors"):
         for_dataset(prid2011.select(np.arange(len(prid2011) - 1)))
-    with pytest.raises(InputError, match="199 people of prid2011 are seen by both cameras"):
+    with pytest.raises(InputError, match="199 people of prid2011 appear in both cameras"):
         for_dataset(prid2011.select(np.arange(1, len(prid2011))))
 
 
@@ -116,7 +116,7 @@ def test_market_takes_roles_as_given_and_drops_junk(table):
 
 
 def test_roles_name_what_is_missing(table):
-    with pytest.raises(InputError, match="no sighting with the role query and none with gallery"):
+    with pytest.raises(InputError, match="no sighting with the role query or gallery"):
         for_dataset(market(table).select(np.arange(2)), "roles")
 
 

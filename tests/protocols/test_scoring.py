@@ -57,5 +57,5 @@ def test_sum_over_unequal_numbers_of_sightings_is_refused():
 def test_refusals_say_what_is_allowed():
     with pytest.raises(InputError, match="did you mean 'mean'"):
         person_scores([[1.0]], ["a"], ["a"], "meen")
-    with pytest.raises(InputError, match="one row for each query"):
+    with pytest.raises(InputError, match="one row per query"):
         person_scores([[1.0]], ["a", "b"], ["a"], "min")

@@ -34,15 +34,15 @@ def test_a_good_split_passes(sightings):
 @pytest.mark.parametrize(
     ("split", "message"),
     [
-        (Split([0, 1, 2, 3], [4, 6], [5, 7, 10]), "both trained and tested: 1;"),
-        (Split([0, 1, 2, 3], [4, 6], [5, 8]), "missing from the gallery: 4;"),
+        (Split([0, 1, 2, 3], [4, 6], [5, 7, 10]), "in both training and test set: 1;"),
+        (Split([0, 1, 2, 3], [4, 6], [5, 8]), "not in the gallery: 4;"),
         (Split([0, 1, 8], [4], [5]), "distractors, junk or of unknown people, such as '8.png'"),
         (Split([0, 1, 9], [4], [5]), "distractors, junk or of unknown people, such as '9.png'"),
         (Split([0, 2], [4], [5]), "one camera, 'A'"),
         (Split([0, 1], [5], [7]), "one camera only, 'B'"),
-        (Split([0, 1], [9, 4], [5]), "unknown person"),
+        (Split([0, 1], [9, 4], [5]), "no person label"),
         (Split([0, 1], [4], [55]), "row 55, but there are 11"),
-        (Split([0, 1], [4], [5], reverse=([5], [6])), "missing from the gallery: 3;"),
+        (Split([0, 1], [4], [5], reverse=([5], [6])), "not in the gallery: 3;"),
     ],
 )
 def test_a_bad_split_names_what_is_wrong(sightings, split, message):
@@ -52,7 +52,7 @@ def test_a_bad_split_names_what_is_wrong(sightings, split, message):
 
 def test_under_the_market_rule_the_own_camera_is_no_answer(sightings):
     split = Split([0, 1, 2, 3], [4, 6], [4, 5, 6])
-    with pytest.raises(InputError, match=r"such as '4\.png', and would find themselves"):
+    with pytest.raises(InputError, match=r"such as '4\.png', and would match themselves"):
         split.check(sightings)
     with pytest.raises(InputError, match="gallery by another camera: 4;"):
         split.check(sightings, cross_camera_only=True)
@@ -61,11 +61,11 @@ def test_under_the_market_rule_the_own_camera_is_no_answer(sightings):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([0, 1], [1], [2]), "row 1 is one"),
+        (([0, 1], [1], [2]), "such as row 1"),
         (([], [1], [2]), "at least one row"),
-        (([0, 0], [1], [2]), "none of them twice"),
-        (([-1], [1], [2]), "row numbers from 0"),
-        (([0.5], [1], [2]), "row numbers from 0"),
+        (([0, 0], [1], [2]), "distinct row numbers"),
+        (([-1], [1], [2]), "row numbers, counted from 0"),
+        (([0.5], [1], [2]), "row numbers, counted from 0"),
     ],
 )
 def test_rows_must_make_sense(arguments, message):
@@ -91,7 +91,7 @@ def test_directions_and_test_rows():
 
 def test_a_protocol_says_which_split_is_wrong(sightings):
     bad = Split([0, 1, 2, 3], [4, 6], [5, 8])
-    with pytest.raises(InputError, match=r"'mine', split 1: .*missing from the gallery: 4"):
+    with pytest.raises(InputError, match=r"'mine', split 1: .*not in the gallery: 4"):
         Protocol("mine", (GOOD, bad)).check(sightings)
 
 

@@ -91,12 +91,12 @@ def test_three_cameras_ask_each_other(own):
 def test_absent_and_shared_people_are_named(own):
     with pytest.raises(InputError, match="not among the sightings of own: 8, 9;"):
         by_cameras(own(4), ["0", "9"], ["1", "8"])
-    with pytest.raises(InputError, match="both trained and tested: 1;"):
+    with pytest.raises(InputError, match="in both training and test set: 1;"):
         by_cameras(own(4), ["0", "1"], ["1", "2"])
 
 
 def test_one_camera_or_no_label_says_what_to_change(own):
-    with pytest.raises(InputError, match=r"one camera only, 'A'.*folder of its own"):
+    with pytest.raises(InputError, match=r"one camera only, 'A'.*its own folder"):
         require_cameras(own(4, "A"))
     unlabelled = Sightings(np.array(["a", "b"]), np.array(["", ""]), np.array(["A", "B"]))
     with pytest.raises(InputError, match="no labelled sighting"):

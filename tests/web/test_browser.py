@@ -129,7 +129,7 @@ def test_search_filter_teach_refit_undo_export(
     page.wait_for_function(f"{cards}.every(card => card.innerText.includes('camera-3'))")
     page.fill("#after", "2030-01-01")
     page.press("#after", "Enter")
-    page.wait_for_selector("text=Nothing fits these conditions")
+    page.wait_for_selector("text=No results match these filters")
     page.click("text=any time")
     page.wait_for_selector("#results .card")
     assert "after=" not in page.url
@@ -159,7 +159,7 @@ def test_search_filter_teach_refit_undo_export(
     assert after != before
 
     page.click("#undo-refit")
-    page.wait_for_selector("text=The earlier model is in use again")
+    page.wait_for_selector("text=Went back to the earlier model")
     page.wait_for_function(
         "text => document.querySelector('#results .card .facts').innerText === text", arg=before[0]
     )

@@ -64,7 +64,7 @@ def test_what_is_gone_or_missing_is_said(client: Any, gallery: Gallery) -> None:
     ):
         answer = client.get(address)
         assert answer.status_code == status
-        assert "That did not work" in answer.text
+        assert "Something went wrong" in answer.text
 
 
 def test_looks_are_logged(client: Any, gallery: Gallery) -> None:

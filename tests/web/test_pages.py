@@ -52,11 +52,11 @@ def test_filters_live_in_the_address(client: Any, gallery: Gallery) -> None:
 def test_filters_that_leave_nothing_offer_to_widen(client: Any, gallery: Gallery) -> None:
     like = str(gallery.view.table.ids[0])
     page = client.get(f"/search?like={like}&camera=camera-2&after=2030-01-01").text
-    assert "Nothing fits these conditions" in page
+    assert "No results match these filters" in page
     links = dict(re.findall(r'<li><a href="([^"]+)">(any \w+)</a>', page))
     assert sorted(links.values()) == ["any camera", "any time"]
     wider = {words: client.get(unescape(address)).text for address, words in links.items()}
-    assert "Nothing fits" in wider["any camera"]
+    assert "No results match" in wider["any camera"]
     assert 'class="card" data-id' in wider["any time"]
 
 
@@ -69,10 +69,10 @@ def test_filters_that_leave_nothing_offer_to_widen(client: Any, gallery: Gallery
         ("/search?like={like}&k=0", 422, "greater than or equal to 1"),
         ("/search?like={like}&k=many", 422, "valid integer"),
         ("/search?like={like}&camera=camera-7", 422, "did you mean"),
-        ("/search?like={like}&after=noon", 422, "is no time"),
+        ("/search?like={like}&after=noon", 422, "is not a valid time"),
         ("/search?like={like}&after=9&before=3", 422, "later than"),
-        ("/person?name=Nobody", 404, "nobody is called"),
-        ("/nowhere", 404, "no such page"),
+        ("/person?name=Nobody", 404, "no person named"),
+        ("/nowhere", 404, "page not found"),
     ],
 )
 def test_bad_addresses_are_explained(
@@ -82,7 +82,7 @@ def test_bad_addresses_are_explained(
     page = client.get(address)
     assert page.status_code == status
     assert words in unescape(page.text)
-    assert "To the gallery" in page.text
+    assert "Back to the gallery" in page.text
     if address != "/nowhere":
         twin = client.get(address.replace("?", ".json?", 1) if "?" in address else "/search.json")
         assert twin.status_code == status

@@ -86,7 +86,7 @@ def test_a_broken_refit_says_so_and_changes_nothing(
     client.app.state.site.job.wait()
     state = client.get("/refit.json").json()
     assert (state["status"], state["words"]) == (
-        "failed", "the refit failed; the model in use was not changed",
+        "failed", "retraining failed; the current model is unchanged",
     )  # fmt: skip
     assert gallery.view.manifest.current.number == 1
 

@@ -149,8 +149,8 @@ def test_an_uploaded_crop_finds_its_sighting(
     ("content", "words"),
     [
         (b"hello", "not an image"),
-        (b"", "no image was chosen"),
-        ("wall", "one plain colour"),
+        (b"", "no image chosen"),
+        ("wall", "a single colour"),
         ("tiny", "too small"),
     ],
 )

@@ -26,7 +26,7 @@ def test_teach_and_undo(client: Any, gallery: Gallery, demo: Any, csrf: str) -> 
     nothing = client.post("/undo", data={"csrf": csrf}, headers=JSON)
     assert (nothing.status_code, nothing.json()) == (
         422,
-        {"error": "there is nothing left to undo"},
+        {"error": "nothing to undo"},
     )
 
 
@@ -46,10 +46,10 @@ def test_a_contradiction_is_refused(client: Any, gallery: Gallery, demo: Any, cs
     client.post("/teach", data={**form, "kind": "different"})
     refused = client.post("/teach", data={**form, "kind": "same"}, headers=JSON)
     assert refused.status_code == 422
-    assert "told apart before" in refused.json()["error"]
+    assert "already marked as different people" in refused.json()["error"]
     part = client.post("/teach", data={**form, "kind": "same"}, headers={"HX-Request": "true"})
     assert part.headers["hx-retarget"] == "#message"
-    assert "told apart before" in part.text
+    assert "already marked as different people" in part.text
 
 
 def test_htmx_gets_the_card_and_the_tray(
@@ -61,7 +61,7 @@ def test_htmx_gets_the_card_and_the_tray(
     assert "<html" not in part
     assert f'id="verdict-{b}"' in part
     assert "Different person" in part
-    assert 'id="tray" aria-label="Teaching" hx-swap-oob="true"' in part
+    assert 'id="tray" aria-label="Answers and retraining" hx-swap-oob="true"' in part
 
 
 MARKUP = "<script>alert('x')</script>"

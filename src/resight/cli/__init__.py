@@ -1,4 +1,4 @@
-"""The command line: one file per verb, imported only when that verb is asked for."""
+"""The command line: one file per verb, imported only when that verb is used."""
 
 from __future__ import annotations
 
@@ -10,26 +10,34 @@ from resight._version import __version__
 from resight.errors import ResightError, unknown_name
 
 VERBS = {
-    "demo": "draw synthetic cameras, learn, evaluate, report: the whole flow in a minute",
+    "demo": "run the whole workflow in a minute on synthetic people",
     "data": "list the known datasets; describe and check folders of images",
-    "crop": "cut people out of video or frames into a folder per camera",
+    "crop": "crop people from video or frames into one folder per camera",
     "extract": "compute descriptors of many images into a feature store",
-    "fit": "learn a model from labelled sightings and save it",
-    "evaluate": "measure learners on a dataset or on your own folders",
-    "reproduce": "measure the paper's tables from raw images",
+    "fit": "train a model on labelled sightings and save it",
+    "evaluate": "evaluate learners on a dataset or on your own folders",
+    "reproduce": "reproduce the paper's tables from raw images",
     "report": "write the HTML report of a result",
-    "gallery": "create, fill and check a gallery of sightings",
+    "gallery": "create, fill, check and clean a gallery of sightings",
     "search": "find a person's other sightings in a gallery",
-    "explain": "tell why two sightings are alike or different",
-    "serve": "open the search page of a gallery",
-    "doctor": "tell what this machine has and compile ahead",
+    "explain": "explain why two sightings look alike or different",
+    "serve": "serve the web page and JSON API of a gallery",
+    "doctor": "check the installation; precompile",
+}
+
+# Packages that only some commands need, by the extra that installs them.
+EXTRAS = {
+    "gallery": ("lancedb", "pyarrow", "fastapi", "uvicorn", "python_multipart"),
+    "postgres": ("psycopg", "pgvector"),
+    "cluster": ("distributed",),
 }
 
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
+_COMPLETION = ("--install-completion", "--show-completion")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one verb; return 0 when done, 1 when failed, 2 on wrong usage."""
+    """Run one verb; return 0 on success, 1 on failure, 2 on wrong usage."""
     try:
         code = _main(sys.argv[1:] if arguments is None else arguments)
         sys.stdout.flush()
@@ -40,6 +48,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _main(words: list[str]) -> int:
+    if "_RESIGHT_COMPLETE" in os.environ or (words and words[0] in _COMPLETION):
+        from resight.cli import _completion
+
+        return _completion.run(words)
     if not words or words[0] in ("-h", "--help"):
         print(_overview())
         return 0 if words else 2
@@ -54,27 +66,51 @@ def _main(words: list[str]) -> int:
 
 
 def _run(verb: str, rest: list[str]) -> int:
+    import logging
+    import time
+
+    start = time.perf_counter()
+    from resight.cli._common import command
+
     app = import_module(f"resight.cli.{verb}").app
+    log, handler = logging.getLogger("resight"), logging.StreamHandler(sys.stderr)
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)  # --verbose and --quiet change it
     try:
-        app(args=rest, prog_name=f"resight {verb}")
+        command(app)(args=rest, prog_name=f"resight {verb}")
     except SystemExit as stop:
         return _exit_code(stop)
-    except ResightError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
     except BrokenPipeError:
         raise
-    except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        print(f"error: {error.strerror or error}{where}", file=sys.stderr)
+    except Exception as error:
+        print(f"error: {_in_words(error)}", file=sys.stderr)
+        log.debug("traceback:", exc_info=True)
         return 1
+    finally:
+        log.debug("finished in %.1f s", time.perf_counter() - start)
+        log.removeHandler(handler)
+        log.setLevel(logging.NOTSET)
     return 0
 
 
+def _in_words(error: Exception) -> str:
+    if isinstance(error, ResightError):
+        return str(error)
+    if isinstance(error, OSError):
+        where = f" ({error.filename})" if error.filename else ""
+        return f"{error.strerror or error}{where}"
+    package = (getattr(error, "name", None) or "").partition(".")[0]
+    for extra, packages in EXTRAS.items():
+        if isinstance(error, ImportError) and package in packages:
+            return f"this needs {package}, which is missing: pip install 'resight[{extra}]'"
+    bug = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return f"unexpected {bug}. This is a bug; run again with --verbose for the traceback"
+
+
 def _exit_code(stop: SystemExit) -> int:
-    """Tell what Typer's ways to stop mean: a number, nothing, or a message to print."""
-    if stop.code == _INTERRUPTED:  # Typer turns Ctrl-C into this code without a word
-        print("interrupted: what was finished is kept; the same command goes on", file=sys.stderr)
+    """Map Typer's ways to stop to an exit code: a number, nothing, or a message to print."""
+    if stop.code == _INTERRUPTED:  # Typer turns Ctrl-C into this code without a message
+        print("interrupted; run the same command again to resume", file=sys.stderr)
     if stop.code is None or isinstance(stop.code, int):
         return stop.code or 0
     print(f"error: {stop.code}", file=sys.stderr)
@@ -85,6 +121,10 @@ def _overview() -> str:
     width = max(map(len, VERBS))
     rows = "\n".join(f"  {verb:<{width}}  {summary}" for verb, summary in VERBS.items())
     return (
-        "usage: resight VERB [ARGUMENTS]   (resight VERB --help tells more)\n\n"
-        f"{rows}\n\n  --version  print the version"
+        "usage: resight VERB [ARGUMENTS]   (details: resight VERB --help)\n\n"
+        f"{rows}\n\n"
+        "  --version                     print the version\n"
+        "  --install-completion [SHELL]  install completion for bash, zsh, fish or PowerShell\n"
+        "  --show-completion [SHELL]     print the completion script\n\n"
+        "Every verb takes -v/--verbose and -q/--quiet."
     )

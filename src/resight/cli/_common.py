@@ -1,24 +1,71 @@
-"""What the verbs share: how an app is made and how results are printed."""
+"""Parts shared by all verbs: common options, how a command is built, how results are printed."""
 
 from __future__ import annotations
 
 import json
+import logging
 import sys
-from typing import Any
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from resight._progress import log
+
+if TYPE_CHECKING:
+    from resight.descriptors.describing import Failure
+    from resight.workers.executors import Executor
+
+CONFIGURABLE = ("crop", "extract", "fit", "evaluate", "reproduce", "add", "search", "serve")
+SHOWN = 20  # lines printed of a long list; --json has all of them
+
+
+def option(metavar: str, help: str, default: str | bool = True, *names: str, **rest: Any) -> Any:
+    """Declare an option; `default` describes a default that is computed."""
+    return typer.Option(*names, metavar=metavar, help=help, show_default=default, **rest)
+
+
+def flag(name: str, help: str, *names: str, **rest: Any) -> Any:
+    """Declare an option without a value."""
+    return typer.Option(*names, name, help=help, **rest)
+
+
+_DATA = "Dataset name, folder of images, or CSV table of sightings"
+_ROOT = "Folder of a dataset given by name, or base of the relative paths in a CSV table"
+_PLACE = "Folder, s3://... or postgresql://user@host/db#name"
+_CLUSTER = "Run on a Dask cluster: address of its scheduler, tcp://HOST:PORT"
+
+Data = Annotated[str, typer.Argument(help=_DATA)]
+DataOrNone = Annotated[str | None, typer.Argument(help=_DATA, show_default="none, with --features")]
+GalleryPlace = Annotated[str, typer.Argument(metavar="GALLERY", help=_PLACE)]
+Root = Annotated[Path | None, option("DIR", _ROOT, "folder of the CSV table")]
+Descriptor = Annotated[str, option("NAME[+NAME...]", "Descriptors, concatenated with '+'")]
+Mirror = Annotated[bool, flag("--mirror", "Average each image's features with its mirror image")]
+Store = Annotated[Path, option("DIR", "Feature store")]
+Jobs = Annotated[int | None, option("N", "Number of local processes", "one per core", min=1)]
+Cluster = Annotated[str | None, option("ADDRESS", _CLUSTER, "this machine")]
+Json = Annotated[bool, flag("--json", "Print one JSON document on standard output")]
+
 
 def verb(help: str) -> typer.Typer:
-    """Make the Typer app of one verb; bad input is reported by `resight.cli.main`, not here."""
+    """Build the Typer app of one verb; bad input is reported by `resight.cli.main`, not here."""
     return typer.Typer(
         help=help,
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
-        no_args_is_help=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
+
+
+def command(app: typer.Typer) -> Any:
+    """Build the commands of a verb, with the options that all of them have."""
+    built: Any = typer.main.get_command(app)
+    for one in getattr(built, "commands", {"": built}).values():
+        one.params += _params(_config) if one.name in CONFIGURABLE else []
+        one.params += _params(_verbosity)
+    return built
 
 
 def print_json(document: Any) -> None:
@@ -28,5 +75,71 @@ def print_json(document: Any) -> None:
 
 
 def say(text: str) -> None:
-    """Tell the user something beside the result: standard error, so that output can be piped."""
-    print(text, file=sys.stderr)
+    """Print a message on standard error, so that output can be piped; --quiet hides it."""
+    log.info(text)
+
+
+def report_failures(failures: Sequence[Failure]) -> None:
+    """List files that could not be used and exit with code 1 if there are any."""
+    for failure in failures[:SHOWN]:
+        log.error("skipped: %s: %s", failure.path, failure.reason)
+    if len(failures) > SHOWN:
+        log.error("and %s more (--json lists all)", f"{len(failures) - SHOWN:,}")
+    if failures:
+        log.error("%s could not be used", count(len(failures), "image"))
+        raise typer.Exit(1)
+
+
+def executor(jobs: int | None, cluster: str | None, send_files: bool = False) -> Executor:
+    """Return the workers that --jobs or --cluster ask for."""
+    from resight.workers import executors
+
+    if jobs is not None and cluster is not None:
+        raise typer.BadParameter("give either --jobs (this machine) or --cluster, not both")
+    if cluster is None:
+        return executors.local(jobs)
+    return executors.cluster(cluster, send_files=send_files)
+
+
+def count(number: int, noun: str) -> str:
+    """Write a number with its noun.
+
+    >>> count(1, "image"), count(2048, "image")
+    ('1 image', '2,048 images')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _read_config(ctx: typer.Context, file: Path | None) -> None:
+    if file is not None and not ctx.resilient_parsing:
+        from resight.cli._config import read_config
+
+        ctx.default_map = read_config(file, ctx.command.params)
+
+
+def _level(level: int) -> dict[str, Any]:
+    return {"callback": lambda given: log.setLevel(level) if given else None, "expose_value": False}
+
+
+_FILE = "TOML file with these settings; options on the command line win"
+_VERBOSE = "Show what is loaded and how long it takes, and the traceback of a bug"
+_QUIET = "Show errors only, no progress or messages"
+_EAGER: dict[str, Any] = {"callback": _read_config, "is_eager": True, "expose_value": False}
+
+
+def _config(config: Annotated[Path | None, option("FILE", _FILE, "none", **_EAGER)] = None) -> None:
+    """Take --config."""
+
+
+def _verbosity(
+    verbose: Annotated[bool, flag("--verbose", _VERBOSE, "-v", **_level(logging.DEBUG))] = False,
+    quiet: Annotated[bool, flag("--quiet", _QUIET, "-q", **_level(logging.ERROR))] = False,
+) -> None:
+    """Take --verbose and --quiet."""
+
+
+def _params(function: Callable[..., None]) -> list[Any]:
+    """Return the parameters that Typer makes of a function."""
+    app = typer.Typer(add_completion=False)
+    app.command()(function)
+    return typer.main.get_command(app).params

@@ -1,4 +1,4 @@
-"""``resight crop``: cut people out of video or frames into a folder per camera."""
+"""``resight crop``: crop people from video or frames into one folder per camera."""
 
 from __future__ import annotations
 
@@ -7,40 +7,38 @@ from typing import Annotated
 
 import typer
 
-from resight.cli._common import print_json, say, verb
+from resight.cli._common import Json, count, option, print_json, say, verb
 
-app = verb("Cut people out of video or frames into a folder per camera.")
+app = verb("Crop people from video or frames into one folder per camera.")
 
 _LIMITS = {
     "people": (
-        "OpenCV's people detector misses people who sit, are cut off or are small, and takes some "
-        "posts and trees for people: look through the crops, or give --boxes of a better detector"
+        "OpenCV's people detector misses people who are sitting, cut off or small, and mistakes "
+        "some posts and trees for people: check the crops, or give --boxes from a better detector"
     ),
     "motion": (
-        "background subtraction finds whatever moves before a fixed camera, and takes people who "
-        "walk together for one: look through the crops, or give --boxes of a better detector"
+        "background subtraction finds whatever moves in front of a fixed camera and merges people "
+        "who walk together: check the crops, or give --boxes from a better detector"
     ),
 }
 
 
 @app.command()
 def crop(
-    source: Annotated[Path, typer.Argument(help="a video file, or a folder of frames")],
-    out: Annotated[Path, typer.Option(help="crops go to OUT/CAMERA/, their times to a table")],
-    camera: Annotated[str, typer.Option(help="the camera's name")],
+    source: Annotated[Path, typer.Argument(help="Video file or folder of frames")],
+    out: Annotated[Path, option("DIR", "Output folder: crops in DIR/CAMERA/ and a table")],
+    camera: Annotated[str, option("NAME", "Name of the camera")],
     boxes: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="boxes: MOT file, or CSV frame,x,y,w,h[,id]")
+        Path | None, option("FILE", "MOT file, or CSV with frame,x,y,w,h[,id]", "detect people")
     ] = None,
-    find: Annotated[str, typer.Option(help="without --boxes: people or motion")] = "people",
-    every: Annotated[int, typer.Option(help="take one frame of so many", min=1)] = 1,
-    fps: Annotated[float | None, typer.Option(help="frames a second, if not told")] = None,
-    start: Annotated[
-        str, typer.Option(metavar="TIME", help="time of the first frame: seconds or an ISO date")
-    ] = "0",
-    min_height: Annotated[int, typer.Option(help="smallest person, in pixels", min=32)] = 64,
-    json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
+    find: Annotated[str, option("METHOD", "Detector without --boxes: people, motion")] = "people",
+    every: Annotated[int, option("N", "Use every Nth frame", min=1)] = 1,
+    fps: Annotated[float | None, option("RATE", "Frames per second", "as in the video")] = None,
+    start: Annotated[str, option("TIME", "Time of the first frame: seconds or ISO date")] = "0",
+    min_height: Annotated[int, option("PIXELS", "Minimum height of a person", min=32)] = 64,
+    json: Json = False,
 ) -> None:
-    """Cut people out; the folder can be given to `resight gallery add`."""
+    """Crop people; the folder can be given to `resight gallery add`."""
     from resight._progress import progress
     from resight.datasets.video import cut
     from resight.times import parse
@@ -64,9 +62,9 @@ def crop(
         counts = {"crops": done.crops, "frames": done.frames, "left_out": done.left_out}
         print_json({"schema": "resight.crop/1", **counts, "table": str(done.table)})
     elif not done.crops:
-        print(f"found nobody in {done.frames} frames; nothing was written")
+        print(f"found nobody in {count(done.frames, 'frame')}; nothing was written")
     else:
         print(
-            f"cut {done.crops} crops out of {done.frames} frames, {done.left_out} boxes were too "
-            f"small or outside. Next: resight gallery add GALLERY {out}"
+            f"wrote {count(done.crops, 'crop')} from {count(done.frames, 'frame')}; skipped "
+            f"{done.left_out} boxes too small or outside. Next: resight gallery add GALLERY {out}"
         )

@@ -1,4 +1,4 @@
-"""``resight data``: which datasets are known, what a folder holds, what is wrong with it."""
+"""``resight data``: list known datasets, describe and check folders of images."""
 
 from __future__ import annotations
 
@@ -9,24 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from resight.cli._common import print_json, say, verb
+from resight.cli._common import Data, Json, Root, count, print_json, report_failures, say, verb
 
 if TYPE_CHECKING:
     from resight.datasets import Sightings
 
 app = verb("List the known datasets; describe and check folders of images.")
 
-_Path = Annotated[str, typer.Argument(help="A folder, a CSV table, or the name of a dataset.")]
-_Root = Annotated[
-    str | None, typer.Option("--root", help="Where a dataset given by name lies.", metavar="DIR")
-]
-_Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 _SHOWN = 10  # examples printed of a long list; --json has all
 
 
 @app.command("list")
-def list_(json: _Json = False) -> None:
-    """List the datasets that resight can read."""
+def list_(json: Json = False) -> None:
+    """List the published datasets that resight can read."""
     from resight.datasets import DATASETS
 
     if json:
@@ -51,11 +46,11 @@ def list_(json: _Json = False) -> None:
 
 
 @app.command()
-def info(path: _Path, root: _Root = None, json: _Json = False) -> None:
-    """Count people, cameras and images; tell which protocols are possible."""
+def info(data: Data, root: Root = None, json: Json = False) -> None:
+    """Count people, cameras and images; show which protocols are possible."""
     from resight.datasets import load
 
-    sightings = load(path, root)
+    sightings = load(data, root)
     document = _described(sightings)
     if json:
         print_json({"schema": "resight.data/1", **document})
@@ -64,15 +59,15 @@ def info(path: _Path, root: _Root = None, json: _Json = False) -> None:
 
 
 @app.command()
-def check(path: _Path, root: _Root = None, json: _Json = False) -> None:
-    """Read every file; list what is unreadable, duplicate or in the way of an evaluation.
+def check(data: Data, root: Root = None, json: Json = False) -> None:
+    """Read every file; list unreadable and duplicate images and what prevents an evaluation.
 
-    The exit code is 1 if anything has to be changed before the data can be used.
+    The exit code is 1 if something must be fixed before the data can be used.
     """
     from resight.datasets import fingerprint, load
     from resight.datasets.inspection import check_files
 
-    sightings = load(path, root)
+    sightings = load(data, root)
     document = _described(sightings)
     troubles = check_files(sightings)
     document |= {
@@ -94,29 +89,27 @@ def check(path: _Path, root: _Root = None, json: _Json = False) -> None:
 
 @app.command()
 def cut(
-    table: Annotated[str, typer.Argument(help="A CSV table with the columns x, y, w, h.")],
-    folder: Annotated[str, typer.Argument(help="Where the crops go: a new folder.")],
-    root: _Root = None,
-    json: _Json = False,
+    table: Annotated[str, typer.Argument(help="CSV table with the columns x, y, w, h")],
+    folder: Annotated[str, typer.Argument(help="Output folder; it must not exist")],
+    root: Root = None,
+    json: Json = False,
 ) -> None:
-    """Cut boxes in larger pictures out into crops; the new folder can be used everywhere.
+    """Crop boxes from larger images into a new folder that every verb can read.
 
-    The exit code is 1 if some could not be cut; they are listed and the rest is written.
+    The exit code is 1 if some boxes could not be cropped; they are listed, the rest is written.
     """
     from resight.datasets import load
     from resight.datasets.cutting import cut_boxes
+    from resight.descriptors.describing import Failure
 
     done = cut_boxes(load(table, root), folder)
-    failures = [{"row": row + 1, "reason": why} for row, why in done.failures.items()]
     if json:
+        failures = [{"row": row + 1, "reason": why} for row, why in done.failures.items()]
         document = {"folder": folder, "crops": len(done.sightings), "failures": failures}
         print_json({"schema": "resight.cut/1", **document})
     else:
-        print(f"{len(done.sightings):,} crops in {folder}")
-    for failure in failures[:_SHOWN]:
-        say(f"not cut: row {failure['row']}: {failure['reason']}")
-    if failures:
-        raise typer.Exit(1)
+        print(f"wrote {count(len(done.sightings), 'crop')} to {folder}")
+    report_failures([Failure(row, f"row {row + 1}", why) for row, why in done.failures.items()])
 
 
 def _described(sightings: Sightings) -> dict[str, Any]:
@@ -134,47 +127,48 @@ def _described(sightings: Sightings) -> dict[str, Any]:
 
 
 def _problems(document: dict[str, Any]) -> list[str]:
-    """List what has to be changed before the data can be used."""
+    """List what must be fixed before the data can be used."""
     found = []
     if document["unreadable"]:
-        found.append(f"{len(document['unreadable'])} unreadable files: repair or remove them")
+        found.append(f"{count(len(document['unreadable']), 'unreadable file')}: repair or remove")
     if document["conflicts"]:
-        count = len(document["conflicts"])
-        found.append(f"{count} pictures are labelled as several people: keep the right one")
+        images = count(len(document["conflicts"]), "image")
+        found.append(f"{images} labelled as more than one person: keep the correct label")
     if all(protocol["why_not"] for protocol in document["protocols"]):
-        found.append("no evaluation is possible: see the reasons beside the protocols")
+        found.append("no evaluation is possible: see the reason next to each protocol")
     return found
 
 
 def _notes(document: dict[str, Any], sightings: Sightings) -> list[str]:
-    """List what is worth knowing but does no harm."""
+    """List what is worth knowing but harmless."""
     from resight.datasets import DATASETS
     from resight.datasets._walk import other_files_below
 
     found = []
     harmless = len(document["duplicates"]) - len(document["conflicts"])
     if harmless:
-        found.append(f"{harmless} pictures of a person are there more than once")
+        found.append(count(harmless, "duplicate image"))
     if document["one_camera_only"]:
-        count = len(document["one_camera_only"])
-        found.append(f"{count:,} people are seen by one camera only: they cannot be queries")
+        people = len(document["one_camera_only"])
+        found.append(f"{people:,} people appear in one camera only: they cannot be queries")
     expected = DATASETS[sightings.name].images if sightings.name in DATASETS else None
     if expected is not None and expected != len(sightings):
-        found.append(f"a complete copy has {expected:,} images, this one {len(sightings):,}")
+        found.append(f"the complete dataset has {expected:,} images, this copy {len(sightings):,}")
     ignored = [p for p in other_files_below(Path(sightings.root)) if p.name != "sightings.csv"]
     if ignored:
-        found.append(f"{len(ignored)} files are no images and were ignored, such as {ignored[0]}")
+        files = count(len(ignored), "file")
+        found.append(f"ignored {files} not recognised as images, such as {ignored[0]}")
     return found
 
 
 def _print_info(document: dict[str, Any]) -> None:
     print(f"{document['name']}: {document['images']:,} images, {document['people']:,} people")
     for name, word in (("unknown", "of unknown people"), ("distractors", "of distractors"),
-                       ("junk", "of junk")):  # fmt: skip
+                       ("junk", "marked as junk")):  # fmt: skip
         if document[name]:
             print(f"  {document[name]:,} images {word}")
-    for camera, count in document["cameras"].items():
-        print(f"  camera {camera}: {count['images']:,} images, {count['people']:,} people")
+    for camera, counts in document["cameras"].items():
+        print(f"  camera {camera}: {counts['images']:,} images, {counts['people']:,} people")
     spread = document["images_per_person_and_camera"]
     print(
         f"  images per person and camera: {spread['min']} to {spread['max']}, "
@@ -182,7 +176,7 @@ def _print_info(document: dict[str, Any]) -> None:
     )
     alone = document["one_camera_only"]
     if alone:
-        print(f"  seen by one camera only: {len(alone):,} ({_examples(alone)})")
+        print(f"  in one camera only: {len(alone):,} ({_examples(alone)})")
     print("protocols:")
     for protocol in document["protocols"]:
         why = protocol["why_not"]
@@ -193,14 +187,14 @@ def _print_check(document: dict[str, Any]) -> None:
     for entry in document["unreadable"][:_SHOWN]:
         say(f"unreadable: {entry['path']}: {entry['reason']}")
     for group in document["conflicts"][:_SHOWN]:
-        say(f"same picture, different people: {_examples(group)}")
+        say(f"same image, different people: {_examples(group)}")
     for note in document["notes"]:
         print(f"note: {note}")
     for problem in document["problems"]:
         print(f"problem: {problem}")
     print(f"fingerprint: {document['fingerprint']}")
     if not document["problems"]:
-        print("nothing to change")
+        print("no problems found")
 
 
 def _examples(texts: Sequence[str]) -> str:

@@ -1,15 +1,13 @@
-"""``resight demo``: the whole flow in a minute, on cameras the package draws itself."""
+"""``resight demo``: the whole workflow in a minute, on synthetic people."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from resight.cli._common import Jobs, Json, option, print_json, say, verb
 
-from resight.cli._common import print_json, say, verb
-
-app = verb("Draw synthetic cameras, learn, evaluate and write a report.")
+app = verb("Run the whole workflow in a minute on synthetic people.")
 
 DESCRIPTOR, LEARNERS = "lomo-dagger", "kxqda:cv,xqda,euclidean"
 N_PEOPLE, IMAGES_PER_CAMERA, SEED = 100, 2, 7
@@ -17,11 +15,11 @@ N_PEOPLE, IMAGES_PER_CAMERA, SEED = 100, 2, 7
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="folder for everything the demo makes")] = Path("demo"),
-    jobs: Annotated[int | None, typer.Option(min=1, help="processes; one per core")] = None,
-    json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
+    out: Annotated[Path, option("DIR", "Output folder")] = Path("demo"),
+    jobs: Jobs = None,
+    json: Json = False,
 ) -> None:
-    """Go from images to a table, a report and a model; nothing is fetched."""
+    """Generate images, evaluate, write a report and train a model; nothing is downloaded."""
     from resight.datasets.synthetic import draw_cameras
     from resight.experiments.evaluate import evaluate
     from resight.features.store import FeatureStore
@@ -29,7 +27,7 @@ def demo(
     from resight.report import write
     from resight.workers.executors import local
 
-    say("drawing two cameras, describing the images, learning on 10 splits ...")
+    say("generating two cameras, computing descriptors, evaluating on 10 splits ...")
     images, folder, report = out / "cameras", out / "result", out / "report.html"
     sightings = draw_cameras(images, N_PEOPLE, images_per_camera=IMAGES_PER_CAMERA, seed=SEED)
     store = FeatureStore(out / "features")
@@ -53,7 +51,7 @@ def demo(
         print(result)
     say(f"\nreport: {report}")
     gallery = out / "gallery"
-    say("to search these people on a page:")
+    say("to search these people on a web page:")
     say(f"  resight gallery create {gallery} --model {out / 'model'}")
     say(f"  resight gallery add {gallery} {images}")
     say(f"  resight serve {gallery}")

@@ -1,4 +1,4 @@
-"""``resight doctor``: what this machine has, and compiling ahead."""
+"""``resight doctor``: check the installation; precompile."""
 
 from __future__ import annotations
 
@@ -13,27 +13,21 @@ from typing import Annotated, Any
 import typer
 
 from resight._version import __version__
-from resight.cli._common import print_json, say, verb
+from resight.cli import EXTRAS
+from resight.cli._common import Json, flag, print_json, say, verb
 
 SCHEMA = "resight.doctor/1"
 NEEDED = ("numpy", "scipy", "scikit-learn", "numba", "pillow", "opencv-contrib-python-headless")
-EXTRAS = {
-    "gallery": ("lancedb", "pyarrow", "fastapi", "uvicorn"),
-    "postgres": ("psycopg", "pgvector"),
-    "cluster": ("distributed",),
-}
 
-app = verb("Tell what this machine has; --warm-up compiles the descriptors ahead.")
+app = verb("Check the installation; precompile.")
 
 
 @app.command()
 def doctor(
-    warm_up: Annotated[
-        bool, typer.Option("--warm-up", help="compile every descriptor now, so that none waits")
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
+    warm_up: Annotated[bool, flag("--warm-up", "Compile every descriptor now")] = False,
+    json: Json = False,
 ) -> None:
-    """Tell what this machine has; exit code 1 if something needed is missing."""
+    """Check the installation; exit code 1 if a required package is missing."""
     findings = _findings()
     if warm_up:
         findings["warm_up_seconds"] = _compile_all()
@@ -78,7 +72,7 @@ def _compile_all() -> dict[str, float]:
     image = np.random.default_rng(0).integers(0, 256, (160, 60, 3), np.uint8)  # not a fitting size
     seconds = {}
     for name in DESCRIPTORS:
-        say(f"warming up {name} ...")
+        say(f"compiling {name} ...")
         begin = time.perf_counter()
         descriptor(name).describe(image)
         seconds[name] = round(time.perf_counter() - begin, 3)
@@ -92,15 +86,15 @@ def _as_text(findings: dict[str, Any]) -> str:
     ]
     lines += [f"{name}: {found or 'MISSING'}" for name, found in findings["packages"].items()]
     lines += [
-        f"extra {name}: {'yes' if there else f'no; pip install resight[{name}]'}"
+        f"extra {name}: " + ("installed" if there else f"missing: pip install 'resight[{name}]'")
         for name, there in findings["extras"].items()
     ]
-    nowhere = "nowhere to keep it: set NUMBA_CACHE_DIR to a folder that can be written"
+    nowhere = "no writable cache folder: set NUMBA_CACHE_DIR to one"
     lines.append(f"compiled code: {findings['compiled_code'] or nowhere}")
     for name, seconds in findings.get("warm_up_seconds", {}).items():
         lines.append(f"warm-up {name}: {seconds:.3f} s")
     if findings["missing"]:
-        lines.append("something needed is missing: reinstall with pip install --upgrade resight")
+        lines.append("a required package is missing: reinstall with pip install --upgrade resight")
     return "\n".join(lines)
 
 

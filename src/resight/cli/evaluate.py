@@ -1,4 +1,4 @@
-"""``resight evaluate``: measure learners on a dataset or on one's own folders."""
+"""``resight evaluate``: evaluate learners on a dataset or on your own folders."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from resight.cli._common import print_json, say, verb
+from resight.cli import _common as common
+from resight.cli._common import flag, option, print_json, say, verb
 
 if TYPE_CHECKING:
     from resight.datasets.sightings import Sightings
@@ -18,62 +19,63 @@ if TYPE_CHECKING:
     from resight.experiments.results import Result
     from resight.features.store import Features
 
-app = verb("Measure learners on a dataset or on your own folders.")
+app = verb("Evaluate learners on a dataset or on your own folders.")
 
 
 @app.command()
 def evaluate(
-    data: Annotated[
-        str | None, typer.Argument(help="a dataset's name, a folder of images or a CSV")
-    ] = None,
-    root: Annotated[Path | None, typer.Option(help="where the named dataset lies")] = None,
+    data: common.DataOrNone = None,
+    root: common.Root = None,
     descriptor: Annotated[
-        str | None, typer.Option(help="'+' puts descriptors side by side, ',' separates runs")
-    ] = None,
+        str, option("NAME[+NAME...]", "Descriptors, concatenated with '+'; ',' separates runs")
+    ] = "gog",
     learner: Annotated[
-        str | None, typer.Option(help="learners, separated by ','; kxqda:cv chooses its setting")
-    ] = None,
+        str, option("NAME[,NAME...]", "Learners; kxqda:cv chooses settings by cross-validation")
+    ] = "kxqda",
     param: Annotated[
-        list[str] | None, typer.Option(help="learner.name=value, such as kxqda.reg=1e-3")
+        list[str] | None,
+        option(
+            "LEARNER.NAME=VALUE",
+            "Learner parameter, as kxqda.reg=1e-3 (repeatable)",
+            "its defaults",
+        ),
     ] = None,
-    protocol: Annotated[str | None, typer.Option(help="name of a protocol")] = None,
-    splits: Annotated[Path | None, typer.Option(help="your own splits, a JSON file")] = None,
+    protocol: Annotated[str | None, option("NAME", "Protocol", "the dataset's first")] = None,
+    splits: Annotated[
+        Path | None, option("FILE", "Your own splits (JSON)", "those of the protocol")
+    ] = None,
     features: Annotated[
-        Path | None, typer.Option(help="your own vectors (.npy, .csv, .mat) instead of descriptors")
+        Path | None, option("FILE", "Your own vectors (.npy, .csv, .mat)", "compute descriptors")
     ] = None,
-    mirror: Annotated[bool, typer.Option("--mirror", help="average over mirror images")] = False,
+    mirror: common.Mirror = False,
     rerank: Annotated[
-        str | None, typer.Option(help="add re-ranked rows: k-reciprocal, cross-view")
+        str | None,
+        option("METHOD[,METHOD]", "Add re-ranking: k-reciprocal, cross-view", "none"),
     ] = None,
     calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="also measure how true stated probabilities are")
+        bool, flag("--calibrate", "Also measure how well calibrated probabilities are")
     ] = False,
-    curve: Annotated[
-        bool, typer.Option("--curve", help="also measure with fewer labelled people")
-    ] = False,
+    curve: Annotated[bool, flag("--curve", "Also measure with fewer labelled people")] = False,
     people: Annotated[
-        str | None,
-        typer.Option(metavar="N,N,...", help="numbers of people for --curve; by default halvings"),
+        str | None, option("N[,N...]", "Numbers of people for --curve", "all, 1/2, 1/4, ...")
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="TOML file with these settings")] = None,
-    store: Annotated[Path, typer.Option(help="feature store")] = Path("features"),
-    out: Annotated[Path | None, typer.Option(help="folder for result, rankings, report")] = None,
+    store: common.Store = Path("features"),
+    out: Annotated[
+        Path | None, option("DIR", "Output folder for result, rankings, report", "print only")
+    ] = None,
     explain: Annotated[
-        int, typer.Option(min=0, help="first matches that the report explains, right and wrong")
+        int, option("N", "How many matches, right and wrong, the report explains", min=0)
     ] = 4,
-    jobs: Annotated[int | None, typer.Option(min=1, help="processes; one per core")] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Dask scheduler for extraction and landmarks"),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
+    jobs: common.Jobs = None,
+    cluster: common.Cluster = None,
+    json: common.Json = False,
 ) -> None:
-    """Fit learners on the training people of each split and rank the others.
+    """Train learners on the training people of each split and rank the others.
 
-    Prints rank 1, 5, 10, 20 and mAP in percent, mean and standard deviation over splits. Exit
-    code 1 if some images could not be used.
+    Prints rank 1, 5, 10, 20 and mAP in percent, mean and standard deviation over splits. The exit
+    code is 1 if some images could not be used.
     """
-    from resight.experiments.config import checked_config, read_config
+    from resight.experiments.config import checked_config
     from resight.experiments.evaluate import DiagnosticsError
     from resight.experiments.evaluate import evaluate as measure
     from resight.workers import executors
@@ -81,18 +83,16 @@ def evaluate(
     given: dict[str, Any] = {
         "dataset": data,
         "root": root,
-        "descriptors": descriptor.split(",") if descriptor else None,
-        "learners": learner.split(",") if learner else None,
-        "params": _params(param or []) or None,
+        "descriptors": descriptor.split(","),
+        "learners": learner.split(","),
+        "params": _params(param or []),
         "protocol": protocol,
         "splits": splits,
         "features": features,
-        "mirror": mirror or None,
-        "rerank": rerank.split(",") if rerank else None,
+        "mirror": mirror,
+        "rerank": rerank.split(",") if rerank else [],
     }
-    settings = read_config(config) if config else {}
-    settings |= {key: value for key, value in given.items() if value is not None}
-    checked = checked_config(settings)
+    checked = checked_config(given)
     plans, sizes = checked.plans(), _sizes(people)
     sightings, vectors = _inputs(checked, cluster is not None)
     refusal = None
@@ -114,7 +114,7 @@ def evaluate(
                 jobs=jobs,
                 executor=workers,
             )
-    except DiagnosticsError as error:  # what was measured is printed and kept all the same
+    except DiagnosticsError as error:  # results so far are printed and saved first
         result, refusal = error.result, error
     _print(result, sightings.name, json)
     if out is not None:
@@ -125,11 +125,7 @@ def evaluate(
         say(f"written: {out / 'result.json'}, {out / 'rankings.csv'}, {out / 'report.html'}")
     if refusal is not None:
         raise refusal
-    if result.failures:
-        for failure in result.failures[:20]:
-            say(f"left out: {failure.path}: {failure.reason}")
-        say(f"{len(result.failures)} images could not be used")
-        raise typer.Exit(1)
+    common.report_failures(result.failures)
 
 
 def _inputs(settings: EvaluateConfig, on_cluster: bool) -> tuple[Sightings, Features | None]:
@@ -141,13 +137,15 @@ def _inputs(settings: EvaluateConfig, on_cluster: bool) -> tuple[Sightings, Feat
 
         if on_cluster or settings.mirror:
             raise InputError(
-                "--cluster and --mirror are about describing images; with --features nothing is "
-                "described, so leave them out"
+                "--cluster and --mirror apply to computing descriptors; leave them out with "
+                "--features"
             )
         vectors, sightings = load_vectors(settings.features, labels=settings.dataset)
         return sightings, vectors
     if settings.dataset is None:
-        raise InputError("name a dataset, a folder or a CSV to evaluate, or give --features FILE")
+        raise InputError(
+            "give a dataset name, a folder or a CSV table to evaluate, or --features FILE"
+        )
     return datasets.load(settings.dataset, root=settings.root), None
 
 
@@ -157,7 +155,7 @@ def _sizes(words: str | None) -> list[int] | None:
     try:
         return [int(word) for word in words.split(",")]
     except ValueError:
-        raise typer.BadParameter(f"--people {words}: write numbers, such as 25,50,100") from None
+        raise typer.BadParameter(f"--people {words}: give numbers, such as 25,50,100") from None
 
 
 def _params(words: list[str]) -> dict[str, dict[str, Any]]:
@@ -167,7 +165,9 @@ def _params(words: list[str]) -> dict[str, dict[str, Any]]:
     for name, value in parse_params(words).items():
         learner, dot, key = name.partition(".")
         if not dot:
-            raise typer.BadParameter(f"{name}: write learner.name=value, such as kxqda.reg=1e-3")
+            raise typer.BadParameter(
+                f"--param {name}: expected learner.name=value, such as kxqda.reg=1e-3"
+            )
         params.setdefault(learner, {})[key] = value
     return params
 
@@ -186,8 +186,8 @@ def _print(result: Result, name: str, as_json: bool) -> None:
     protocol = document["protocol"]
     print(
         f"{name}: {protocol['name']}, {protocol['splits']} splits, "
-        f"{protocol['train_people']} people to learn from, {protocol['query']} queries, "
-        f"{protocol['gallery']} in the gallery"
+        f"{protocol['train_people']} training people, {protocol['query']} queries, "
+        f"gallery of {protocol['gallery']}"
     )
     print(result)
     for more in (*notes(document), diagnostics_text(document)):

@@ -1,4 +1,4 @@
-"""``resight explain``: tell which strips, colours and textures make two sightings alike."""
+"""``resight explain``: which strips, colours and textures make two sightings look alike."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from resight.cli._common import print_json, say, verb
+from resight.cli._common import Json, option, print_json, say, verb
 
 if TYPE_CHECKING:
     from resight.explanation import Explainer, Explanation
 
-app = verb("Tell which strips, colours and textures make two sightings alike or different.")
+app = verb("Explain which strips, colours and textures make two sightings look alike or different.")
 
 
 @app.command()
 def explain(
-    model: Annotated[str, typer.Argument(help="folder of a model, or a gallery")],
-    image_a: Annotated[Path, typer.Argument(help="crop of a person")],
-    image_b: Annotated[Path, typer.Argument(help="another crop")],
-    html: Annotated[Path | None, typer.Option(help="write a page with the two crops")] = None,
-    json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
+    model: Annotated[str, typer.Argument(help="Model folder or gallery")],
+    image_a: Annotated[Path, typer.Argument(help="Crop of a person")],
+    image_b: Annotated[Path, typer.Argument(help="Another crop")],
+    html: Annotated[Path | None, option("FILE", "Write an HTML page", "print a table")] = None,
+    json: Json = False,
 ) -> None:
-    """Divide the learned distance of two sightings among strips and channels.
+    """Break down the learned distance of two sightings by strip and channel.
 
-    With a gallery, each part is compared with what is usual between different people there.
-    With a model alone, shares of the distance are compared with those of training sightings.
+    With a gallery, each part is compared with its typical value between different people there.
+    With a model only, shares of the distance are compared with those of the training sightings.
     """
     from resight._files import atomic_write
 
@@ -43,7 +43,7 @@ def explain(
         pictures = (picture(read(path), _caption(path)) for path in (image_a, image_b))
         with atomic_write(html, "w") as stream:
             stream.write(draw_page(found.to_dict(), *pictures))
-        say(f"written: {html}")
+        say(f"wrote {html}")
 
 
 def _explainer(place: str) -> Explainer:
@@ -64,7 +64,7 @@ def _explainer(place: str) -> Explainer:
 
 
 def _caption(path: Path) -> str:
-    return "/".join(path.parts[-3:])  # camera and person, where folders tell them
+    return "/".join(path.parts[-3:])  # camera and person, where folders name them
 
 
 def _table(found: Explanation) -> str:
@@ -73,9 +73,7 @@ def _table(found: Explanation) -> str:
     lines = [found.summary, ""]
     for title, shares in (("strip, from the top", found.bands), ("channel", found.channels)):
         width = max(len(title), *(len(share.label) for share in shares))
-        lines.append(
-            f"{title:<{width}}  share  {'of the usual' if found.compared else ''}".rstrip()
-        )
+        lines.append(f"{title:<{width}}  share  {'of typical' if found.compared else ''}".rstrip())
         for share in shares:
             level = "" if share.level is None else f"{percent(share.level):>6} {share.verdict}"
             lines.append(f"{share.label:<{width}}  {percent(share.share):>5}  {level}".rstrip())

@@ -1,4 +1,4 @@
-"""``resight extract``: descriptors of many images into a feature store."""
+"""``resight extract``: compute descriptors of many images into a feature store."""
 
 from __future__ import annotations
 
@@ -8,89 +8,68 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from resight.cli._common import print_json, say, verb
+from resight.cli import _common as common
+from resight.cli._common import count, flag, print_json, say, verb
 
 if TYPE_CHECKING:
     from resight.datasets.sightings import Sightings
     from resight.features.store import Features
 
 SCHEMA = "resight.extract/1"
-_SHOWN = 20
 
-app = verb("Compute descriptors of many images into a feature store; goes on where it stopped.")
+app = verb("Compute descriptors of many images into a feature store.")
 
 
 @app.command()
 def extract(
-    data: Annotated[
-        str, typer.Argument(help="a dataset's name, a folder of images or a CSV of sightings")
-    ],
-    store: Annotated[Path, typer.Option(help="feature store")] = Path("features"),
-    out: Annotated[Path | None, typer.Option(help="old name of --store", hidden=True)] = None,
-    root: Annotated[Path | None, typer.Option(help="where the named dataset lies")] = None,
-    descriptor: Annotated[
-        str, typer.Option(help="lomo, lomo-dagger, gog, whos-star, whos-dagger; several with +")
-    ] = "gog+lomo-dagger",
-    mirror: Annotated[
-        bool, typer.Option("--mirror", help="average over each image and its mirror image")
-    ] = False,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="local processes; one per core if not given")
-    ] = None,
-    cluster: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler, tcp://HOST:PORT")
-    ] = None,
+    data: common.Data,
+    store: common.Store = Path("features"),
+    root: common.Root = None,
+    descriptor: common.Descriptor = "gog+lomo-dagger",
+    mirror: common.Mirror = False,
+    jobs: common.Jobs = None,
+    cluster: common.Cluster = None,
     send_files: Annotated[
-        bool,
-        typer.Option(
-            "--send-files", help="with --cluster: send file contents, where folders are not shared"
-        ),
+        bool, flag("--send-files", "With --cluster: send files to workers without your folders")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
+    json: common.Json = False,
+    out: Annotated[Path | None, typer.Option(hidden=True)] = None,  # what 0.1 called --store
 ) -> None:
-    """Compute descriptors of many images; exit code 1 if some of them cannot be used."""
+    """Compute descriptors; stored ones are reused, so run again to resume.
+
+    The exit code is 1 if some images could not be used.
+    """
     from resight import datasets
     from resight.features.store import FeatureStore
-    from resight.workers import executors
 
     if send_files and cluster is None:
-        raise typer.BadParameter("--send-files is about workers elsewhere; give --cluster too")
-    if jobs is not None and cluster is not None:
-        raise typer.BadParameter("give --jobs (this machine) or --cluster, not both")
+        raise typer.BadParameter("--send-files needs --cluster")
+    workers = common.executor(jobs, cluster, send_files)
     sightings = datasets.load(data, root=root)
-    store = out or store
+    folder = out or store
     start = time.perf_counter()
-    workers = (
-        executors.local(jobs)
-        if cluster is None
-        else executors.cluster(cluster, send_files=send_files)
-    )
     with workers:
-        features = FeatureStore(store).ensure(
+        features = FeatureStore(folder).ensure(
             sightings, descriptor, mirror=mirror, executor=workers, on_error="collect"
         )
-    _report(sightings, features, store, time.perf_counter() - start, json)
-    if features.failures:
-        raise typer.Exit(1)
+    _report(sightings, features, folder, time.perf_counter() - start, json)
+    common.report_failures(features.failures)
 
 
 def _report(
     sightings: Sightings, features: Features, store: Path, seconds: float, as_json: bool
 ) -> None:
-    for failure in features.failures[:_SHOWN]:
-        say(f"cannot be used: {failure.path}: {failure.reason}")
-    if len(features.failures) > _SHOWN:
-        say(f"and {len(features.failures) - _SHOWN} more (all of them with --json)")
     if features.changed:
-        shown = ", ".join(features.changed[:_SHOWN])
-        say(f"changed since they were stored, computed anew: {len(features.changed)}: {shown}")
+        shown = ", ".join(features.changed[: common.SHOWN])
+        images = count(len(features.changed), "image")
+        say(f"recomputed {images} that changed since stored: {shown}")
     if as_json:
         print_json(_document(sightings, features, store, seconds))
         return
-    usable = int(features.usable.sum())
     print(
-        f"{usable} of {len(sightings)} sightings have {'+'.join(features.descriptors)} in {store}: "
-        f"{features.computed} vectors computed in {seconds:.1f} s, the others were there"
+        f"{int(features.usable.sum()):,} of {count(len(sightings), 'sighting')} have "
+        f"{'+'.join(features.descriptors)} in {store}: computed "
+        f"{count(features.computed, 'vector')} in {seconds:.1f} s, the rest were already stored"
     )
 
 

@@ -1,4 +1,4 @@
-"""``resight gallery``: create, fill, check and clean a gallery."""
+"""``resight gallery``: create, fill, check and clean a gallery of sightings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from resight.cli._common import print_json, say, verb
+from resight.cli import _common as common
+from resight.cli._common import Data, Json, count, flag, option, print_json, verb
 
 if TYPE_CHECKING:
     from resight.datasets.sightings import Sightings
@@ -15,31 +16,19 @@ if TYPE_CHECKING:
 
 app = verb("Create, fill, check and clean a gallery of sightings.")
 
-_Place = Annotated[
-    str, typer.Argument(metavar="GALLERY", help="a folder, s3://... or postgresql://...#name")
-]
-_Json = Annotated[bool, typer.Option("--json", help="print one JSON document")]
-_Root = Annotated[Path | None, typer.Option(help="where the named dataset lies")]
-_Camera = Annotated[
-    str | None, typer.Option(help="the camera of all of these images, whatever their folders say")
-]
-_Unlabelled = Annotated[
-    bool, typer.Option("--unlabelled", help="do not take over who is who from folders or table")
-]
-_Model = Annotated[Path, typer.Option(help="model folder, as `resight fit` writes it")]
-_SHOWN = 20
+_Model = Annotated[Path, option("DIR", "Model folder, as written by `resight fit`")]
 
 
 @app.command()
 def create(
-    place: _Place,
+    place: common.GalleryPlace,
     model: _Model,
     retention: Annotated[
-        float | None, typer.Option(metavar="DAYS", help="remove sightings older than this")
+        float | None, option("DAYS", "Remove sightings older than this", "keep all")
     ] = None,
-    json: _Json = False,
+    json: Json = False,
 ) -> None:
-    """Make an empty gallery that searches with a model."""
+    """Create an empty gallery that searches with a model."""
     from resight.gallery import Gallery
     from resight.models.files import load
 
@@ -47,62 +36,49 @@ def create(
     if json:
         print_json({"schema": "resight.gallery-info/1", **gallery.info()})
     else:
-        print(f"made an empty gallery: {place}. Fill it: resight gallery add {place} IMAGES")
+        print(f"created {place}. Next: resight gallery add {place} IMAGES")
 
 
 @app.command()
 def add(
-    place: _Place,
-    data: Annotated[
-        str, typer.Argument(help="a folder of images, a CSV of sightings, or a dataset's name")
-    ],
-    root: _Root = None,
-    camera: _Camera = None,
-    unlabelled: _Unlabelled = False,
+    place: common.GalleryPlace,
+    data: Data,
+    root: common.Root = None,
+    camera: Annotated[
+        str | None, option("NAME", "Camera of all these images", "from folders or table")
+    ] = None,
+    unlabelled: Annotated[bool, flag("--unlabelled", "Ignore person labels")] = False,
     store: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "DIR",
+            "Feature store whose vectors are used where it has them",
+            "the folder features, if it exists",
             exists=True,
             file_okay=False,
-            help="feature store: images described there before are not described again; by "
-            "default the folder `features`, if there is one",
         ),
     ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(min=1, help="local processes that describe images; one per core if not given"),
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Dask scheduler, tcp://HOST:PORT: its workers do it"),
-    ] = None,
-    json: _Json = False,
+    jobs: common.Jobs = None,
+    cluster: common.Cluster = None,
+    json: Json = False,
 ) -> None:
-    """Add sightings; what is there already is passed over, so a stopped command goes on."""
+    """Add sightings; existing sightings are skipped; run again to resume."""
     from resight._progress import progress
     from resight.features.store import FeatureStore
     from resight.gallery import Gallery
-    from resight.workers import executors
 
-    if jobs is not None and cluster is not None:
-        raise typer.BadParameter("give --jobs (this machine) or --cluster, not both")
+    workers = common.executor(jobs, cluster)
     sightings = _sightings(data, root, camera, unlabelled)
     if store is None and Path("features").is_dir():
         store = Path("features")
     vectors = None if store is None else FeatureStore(store)
     gallery = Gallery.open(place)
-    workers = executors.local(jobs) if cluster is None else executors.cluster(cluster)
     with workers, progress("adding", len(sightings)) as advance:
         result = gallery.add(
             sightings, store=vectors, on_batch=lambda ids: advance(len(ids)), executor=workers
         )
-    for failure in result.failures[:_SHOWN]:
-        say(f"not added: {failure.path}: {failure.reason}")
-    if len(result.failures) > _SHOWN:
-        say(f"and {len(result.failures) - _SHOWN} more (all of them with --json)")
     _print_added(place, result, len(gallery), json)
-    if result.failures:
-        raise typer.Exit(1)
+    common.report_failures(result.failures)
 
 
 def _print_added(place: str, result: Added, total: int, as_json: bool) -> None:
@@ -113,27 +89,27 @@ def _print_added(place: str, result: Added, total: int, as_json: bool) -> None:
         print_json({"schema": "resight.gallery-add/1", **counts, "failures": failures})
     else:
         print(
-            f"added {len(result.added)} sightings, {len(result.already)} were there already, "
-            f"{len(result.failures)} cannot be read; the gallery has {total}. "
-            f"Look at it: resight serve {place}"
+            f"added {count(len(result.added), 'sighting')}, skipped {len(result.already):,} "
+            f"existing and {len(result.failures):,} unreadable; the gallery now has {total:,}. "
+            f"Next: resight serve {place}"
         )
 
 
 @app.command()
 def remove(
-    place: _Place,
-    ids: Annotated[list[str], typer.Argument(help="sightings, by the ids that search prints")],
+    place: common.GalleryPlace,
+    ids: Annotated[list[str], typer.Argument(help="Ids of sightings, as printed by search")],
 ) -> None:
-    """Remove sightings by their ids (`forget` erases a person with proof)."""
+    """Remove sightings by id (to erase a person and verify it, use `forget`)."""
     from resight.gallery import Gallery
 
     gallery = Gallery.open(place)
-    print(f"removed {gallery.remove(ids)} sightings; {len(gallery)} are left")
+    print(f"removed {count(gallery.remove(ids), 'sighting')}; {len(gallery):,} left")
 
 
 @app.command()
-def info(place: _Place, json: _Json = False) -> None:
-    """Tell what a gallery holds."""
+def info(place: common.GalleryPlace, json: Json = False) -> None:
+    """Show what a gallery contains."""
     from resight.gallery import Gallery
     from resight.times import show
 
@@ -151,8 +127,8 @@ def info(place: _Place, json: _Json = False) -> None:
 
 
 @app.command()
-def check(place: _Place, json: _Json = False) -> None:
-    """Read everything in a gallery; exit code 1 if something is damaged."""
+def check(place: common.GalleryPlace, json: Json = False) -> None:
+    """Verify everything in a gallery; exit code 1 if something is damaged."""
     from resight.gallery.checking import check as check_gallery
 
     report = check_gallery(place)
@@ -174,16 +150,17 @@ def check(place: _Place, json: _Json = False) -> None:
             print(f"note: {text}")
         if report.recall is not None:
             print(f"approximate index: finds {100 * report.recall:.1f}% of the true 10 nearest")
-        print(f"{report.sightings} sightings: {'clean' if report.clean else 'NOT clean'}")
+        found = "no damage found" if report.clean else "DAMAGED"
+        print(f"{count(report.sightings, 'sighting')}: {found}")
     if not report.clean:
         raise typer.Exit(1)
 
 
 @app.command()
-def rebuild(place: _Place, model: _Model) -> None:
-    """Use another model: embeds all sightings again from their stored descriptors.
+def rebuild(place: common.GalleryPlace, model: _Model) -> None:
+    """Switch to another model: recompute all embeddings from the stored descriptors.
 
-    A stopped command goes on where it was; until it is done, searches use the old model.
+    Run again to resume; until it has finished, searches use the old model.
     """
     from resight._progress import progress
     from resight.gallery import Gallery
@@ -199,16 +176,16 @@ def rebuild(place: _Place, model: _Model) -> None:
             done = int(100 * share)
 
         gallery.rebuild(load(model), on_step=on_step)
-    print(f"{len(gallery)} sightings are now searched with {model}")
+    print(f"{place} with {count(len(gallery), 'sighting')} now uses {model}")
 
 
 @app.command()
 def forget(
-    place: _Place,
-    person: Annotated[str, typer.Argument(help="as shown by search and on the page")],
-    json: _Json = False,
+    place: common.GalleryPlace,
+    person: Annotated[str, typer.Argument(help="Label of the person")],
+    json: Json = False,
 ) -> None:
-    """Erase a person's sightings, crops, embeddings and labels, and search for what is left."""
+    """Erase a person: sightings, crops, embeddings and labels; then verify."""
     from dataclasses import asdict
 
     from resight.gallery import Gallery
@@ -220,30 +197,30 @@ def forget(
         return
     print(
         f"erased {person!r}: {done.sightings} sightings, {done.labels} labels, {done.searches} log "
-        f"entries. Checked {done.checked}: nothing is left. Copies elsewhere (backups, the "
-        "original "
-        "images, models fitted outside) are not reached by this"
+        f"entries. Checked {done.checked}: nothing is left. This does not touch copies elsewhere: "
+        "backups, original images, models saved outside the gallery"
     )
     if done.models_replaced:
-        print("the model had been taught with this person: an earlier one is in use again")
+        print("the model had been trained with this person: went back to an earlier model")
 
 
 @app.command()
 def retain(
-    place: _Place,
+    place: common.GalleryPlace,
     days: Annotated[
-        float | None, typer.Argument(help="remove sightings older than this; none = keep all")
+        float | None,
+        typer.Argument(help="Remove sightings older than this", show_default="keep all"),
     ] = None,
 ) -> None:
-    """Set for how many days sightings are kept, and remove older ones now."""
+    """Set how many days sightings are kept and remove older ones now."""
     from resight.gallery import Gallery
     from resight.gallery.forgetting import expire
 
     gallery = Gallery.open(place)
     gallery.retain(days)
     removed = expire(gallery)
-    kept = "for good" if days is None else f"for {days:g} days"
-    print(f"sightings are kept {kept}; {removed} were removed, {len(gallery)} are left")
+    kept = "without limit" if days is None else f"for {days:g} days"
+    print(f"sightings are kept {kept}; removed {removed:,}, {len(gallery):,} left")
 
 
 def _sightings(data: str, root: Path | None, camera: str | None, unlabelled: bool) -> Sightings:
@@ -275,7 +252,7 @@ def _of_one_camera(path: Path, camera: str) -> Sightings:
 
     names = [path.name] if path.is_file() else [str(name) for name in images_below(path)]
     if not names:
-        raise InputError(f"no images in {str(path)!r}; give a folder that has some")
+        raise InputError(f"no images in {str(path)!r}; give a folder of images")
     unknown, cameras = np.full(len(names), ""), np.full(len(names), camera)
     return Sightings(
         np.array(names), unknown, cameras, root=path.parent if path.is_file() else path

@@ -7,21 +7,19 @@ from typing import Annotated
 
 import typer
 
-from resight.cli._common import say, verb
+from resight.cli._common import Root, option, say, verb
 
 app = verb("Write the HTML report of a result.")
 
 
 @app.command()
 def report(
-    result: Annotated[Path, typer.Argument(help="folder with result.json and rankings.csv")],
-    data: Annotated[
-        str | None, typer.Option(help="the evaluated dataset, folder or CSV, for pictures")
-    ] = None,
-    root: Annotated[Path | None, typer.Option(help="where the named dataset lies")] = None,
-    out: Annotated[Path | None, typer.Option(help="the HTML file; by default in RESULT")] = None,
+    result: Annotated[Path, typer.Argument(help="Folder with result.json and rankings.csv")],
+    data: Annotated[str | None, option("DATA", "Evaluated data, for images", "none")] = None,
+    root: Root = None,
+    out: Annotated[Path | None, option("FILE", "HTML file", "report.html in RESULT")] = None,
 ) -> None:
-    """Write one self-contained page: figures, curves, ranked lists with the worst first."""
+    """Write one self-contained page: figures, curves, ranked lists (worst first)."""
     from resight import datasets
     from resight.report import write
     from resight.report.result_files import read_result
@@ -32,5 +30,5 @@ def report(
     page = out or result / "report.html"
     write(page, document, sightings, rankings, f"resight report {result}")
     if sightings is None:
-        say("without --data the report has no pictures")
+        say("the report has no images; give --data to include them")
     print(page)

@@ -1,4 +1,4 @@
-"""``resight reproduce``: measure the paper's tables from raw images."""
+"""``resight reproduce``: reproduce the paper's tables from raw images."""
 
 from __future__ import annotations
 
@@ -8,36 +8,32 @@ from typing import Annotated
 
 import typer
 
-from resight.cli._common import print_json, say, verb
+from resight.cli._common import Jobs, Json, flag, option, print_json, say, verb
 
-app = verb("Measure the paper's tables from raw images.")
+app = verb("Reproduce the paper's tables from raw images.")
 
 
 @app.command()
 def reproduce(
-    data: Annotated[Path, typer.Option(help="folder that holds the datasets")],
+    data: Annotated[Path, option("DIR", "Folder that contains the datasets")],
     tables: Annotated[
-        list[str] | None, typer.Argument(help="table1 ... table7, or all", show_default="all")
+        list[str] | None, typer.Argument(help="Tables: table1 to table7", show_default="all")
     ] = None,
-    out: Annotated[Path, typer.Option(help="features and finished runs are kept here")] = Path(
+    out: Annotated[Path, option("DIR", "Output folder for features and finished runs")] = Path(
         "reproduce"
     ),
-    page: Annotated[
-        Path | None, typer.Option(help="also write the tables as a Markdown page")
-    ] = None,
-    slow: Annotated[
-        bool, typer.Option("--slow", help="also MLAPG on CUHK01, which takes hours")
-    ] = False,
+    page: Annotated[Path | None, option("FILE", "Also write a Markdown page", "no page")] = None,
+    slow: Annotated[bool, flag("--slow", "Include MLAPG on CUHK01, which takes hours")] = False,
     only: Annotated[
         list[str] | None,
-        typer.Option(help="measure this version only, such as auto; show what is there of others"),
+        option("VERSION", "Run only this version and show stored results of others", "all"),
     ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="processes; one per core")] = None,
-    json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
+    jobs: Jobs = None,
+    json: Json = False,
 ) -> None:
-    """Print each table's rows as measured here beside the figures printed in the paper.
+    """Print each table's measured rows next to the paper's figures.
 
-    An interrupted run goes on where it stopped, and a second run is quick.
+    Finished runs are kept: run again to resume.
     """
     from resight._files import atomic_write
     from resight.reproduce.measuring import reproduce as measure
@@ -62,7 +58,7 @@ def reproduce(
     if page is not None:
         with atomic_write(page, "w") as stream:
             stream.write(text)
-        say(f"written: {page}")
+        say(f"wrote {page}")
     if json:
         print_json(document)
     else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from resight.cli._common import print_json, say, verb
+from resight.cli._common import GalleryPlace, Json, option, print_json, say, verb
 
 if TYPE_CHECKING:
     from resight.gallery import Gallery, Hits
@@ -16,38 +16,35 @@ if TYPE_CHECKING:
 
 app = verb("Find the sightings in a gallery that look most like a person.")
 SCHEMA = "resight.search/1"
+_RERANK = (
+    "Re-rank the first 500 results of each image: k-reciprocal, or cross-view (two or more "
+    "images); post-processing that uses the gallery"
+)
 
 
 @app.command()
 def search(
-    gallery: Annotated[str, typer.Argument(help="a folder, s3://... or postgresql://...#name")],
-    images: Annotated[list[Path], typer.Argument(help="one crop of a person each")],
-    k: Annotated[int, typer.Option("-k", help="how many results", min=1)] = 20,
-    camera: Annotated[list[str] | None, typer.Option(help="only this camera (repeatable)")] = None,
+    gallery: GalleryPlace,
+    images: Annotated[list[Path], typer.Argument(help="Crops, each of one person")],
+    top: Annotated[int, option("N", "Number of results", True, "-k", "--top", min=1)] = 20,
+    camera: Annotated[
+        list[str] | None, option("NAME", "Only this camera (repeatable)", "all")
+    ] = None,
     exclude_camera: Annotated[
-        list[str] | None, typer.Option(help="not this camera (repeatable)")
+        list[str] | None, option("NAME", "Not this camera (repeatable)", "none")
     ] = None,
     after: Annotated[
-        str | None, typer.Option(metavar="TIME", help="seconds, h:mm:ss or 2024-05-31T14:00")
+        str | None, option("TIME", "Only later: seconds, h:mm:ss or 2024-05-31T14:00", "any time")
     ] = None,
-    before: Annotated[str | None, typer.Option(metavar="TIME", help="as --after")] = None,
+    before: Annotated[str | None, option("TIME", "Only earlier", "any time")] = None,
     person: Annotated[
-        list[str] | None, typer.Option(help="only sightings labelled so (repeatable)")
+        list[str] | None, option("NAME", "Only this person (repeatable)", "all")
     ] = None,
-    rerank: Annotated[
-        str | None,
-        typer.Option(
-            metavar="METHOD",
-            help="k-reciprocal or cross-view (two images or more): put the first 500 results of "
-            "each image in another order; post-processing that uses the gallery",
-        ),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
-    html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="write a page with thumbnails")
-    ] = None,
+    rerank: Annotated[str | None, option("METHOD", _RERANK, "none")] = None,
+    json: Json = False,
+    html: Annotated[Path | None, option("FILE", "Write an HTML page", "print a table")] = None,
 ) -> None:
-    """Rank a gallery's sightings by how much they look like each image."""
+    """Rank a gallery's sightings by how similar they are to each image."""
     from resight.gallery import Filter, Gallery
     from resight.gallery.reranking import NOTE, method_named
     from resight.times import parse
@@ -61,7 +58,7 @@ def search(
     )
     opened = Gallery.open(gallery)
     method = None if rerank is None else method_named(rerank)
-    found = opened.search_many(images, k, where, rerank=method)
+    found = opened.search_many(images, top, where, rerank=method)
     answers = list(zip(images, found, strict=True))
     if html is not None:
         _write_page(html, opened, answers, method)
@@ -110,7 +107,8 @@ def _print_table(path: Path, hits: Hits, where: Any) -> None:
     was = f"  {'was':>4}" if hits[0].rank_before is not None else ""
     print(f"{path}" if hits.presence is None else f"{path}: {hits.presence.words}")
     print(
-        f"{'rank':>4}{was}  {'distance':>9}  {'same':>5}  {'camera':<14} {'time':<19} person / id"
+        f"{'rank':>4}{was}  {'distance':>9}  {'same':>5}  {'camera':<14} {'time':<19} "
+        "person / id / file"
     )
     for hit in hits:
         same = (
@@ -119,7 +117,7 @@ def _print_table(path: Path, hits: Hits, where: Any) -> None:
         was = f"  {hit.rank_before:>4}" if hit.rank_before is not None else ""
         print(
             f"{hit.rank:>4}{was}  {hit.distance:>9.4g}  {same:>5}  {hit.camera:<14} "
-            f"{show(hit.time):<19} {hit.person or 'unknown'} / {hit.id}"
+            f"{show(hit.time):<19} {hit.person or 'unknown'} / {hit.id} / {hit.source}"
         )
 
 

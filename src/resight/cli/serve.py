@@ -1,4 +1,4 @@
-"""``resight serve``: open the search page of a gallery."""
+"""``resight serve``: serve the web page and JSON API of a gallery."""
 
 from __future__ import annotations
 
@@ -6,28 +6,27 @@ from typing import Annotated
 
 import typer
 
-from resight.cli._common import say, verb
+from resight.cli._common import GalleryPlace, option, say, verb
 
-app = verb("Open the search page of a gallery.")
+app = verb("Serve the web page and JSON API of a gallery.")
 
 
 @app.command()
 def serve(
-    gallery: Annotated[str, typer.Argument(help="a folder, s3://... or postgresql://...#name")],
+    gallery: GalleryPlace,
     host: Annotated[
-        str, typer.Option(help="address to listen on; others than this machine need a token")
+        str, option("HOST", "Address to listen on; other machines need a token")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0: any free port", min=0, max=65535)] = 0,
+    port: Annotated[int, option("PORT", "Port; 0 = any free port", min=0, max=65535)] = 0,
     token: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[NAME:]SECRET", help="who may come in (repeatable)"),
+        list[str] | None, option("[NAME:]SECRET", "Who has access (repeatable)", "a random token")
     ] = None,
-    browser: Annotated[bool, typer.Option(help="open the browser")] = True,
+    browser: Annotated[bool, typer.Option(help="Open the browser")] = True,
 ) -> None:
-    """Serve the page and its JSON twin until interrupted."""
+    """Serve the web page and JSON API until interrupted."""
     from resight.gallery import Gallery
     from resight.web.serving import run
 
     opened = Gallery.open(gallery)
-    opened.view  # noqa: B018  # what is damaged is said now, not on the first page
+    opened.view  # noqa: B018  # report damage now, not on the first page
     run(opened, host, port, tuple(token or ()), open_browser=browser, tell=say)

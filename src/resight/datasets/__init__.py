@@ -1,10 +1,11 @@
-"""Where sightings come from: published datasets, own folders and tables, drawn cameras."""
+"""Sources of sightings: published datasets, your own folders and tables, synthetic cameras."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
 
+from resight._progress import log
 from resight.datasets._dataset import Dataset
 from resight.datasets._walk import images_below, require_folder
 from resight.datasets.fingerprint import fingerprint
@@ -31,12 +32,12 @@ __all__ = [
 
 
 def load(name_or_path: str | Path, root: str | Path | None = None) -> Sightings:
-    """Read sightings: a published dataset by name, or one's own folder or CSV table by path.
+    """Read sightings: a published dataset by name, or your own folder or CSV table by path.
 
     Parameters
     ----------
     name_or_path : str or path
-        A name in `DATASETS` (then `root` tells where it lies), a folder, or a CSV file.
+        A name in `DATASETS` (then `root` is where it is), a folder, or a CSV file.
     root : str or path, optional
         For a name: the dataset's folder or the folder above it. For a CSV file: where its relative
         paths start.
@@ -51,20 +52,26 @@ def load(name_or_path: str | Path, root: str | Path | None = None) -> Sightings:
     >>> load("grid", root="data")  # doctest: +SKIP
     >>> load("my/cameras")  # doctest: +SKIP
     """
+    sightings = _load(name_or_path, root)
+    log.debug("read %s: %s sightings in %s", sightings.name, f"{len(sightings):,}", sightings.root)
+    return sightings
+
+
+def _load(name_or_path: str | Path, root: str | Path | None) -> Sightings:
     name, path = str(name_or_path), Path(name_or_path)
     if name in DATASETS and (root is not None or not path.exists()):
         if root is None:
-            raise InputError(f"where is {name!r}? Give root= (--root), the folder that holds it")
+            raise InputError(f"where is {name!r}? Give root= (--root), the folder that contains it")
         require_folder(Path(root))
         return DATASETS[name].load(Path(root))
     if path.is_dir():
         return _load_folder(path)
     if path.is_file():
         if path.suffix.lower() not in (".csv", ".tsv"):
-            raise InputError(f"{name!r} is no table; give a .csv file or a folder of images")
+            raise InputError(f"{name!r} is not a table; give a .csv file or a folder of images")
         return read_table(path, root)
     raise InputError(
-        f"{unknown_name('dataset', name, DATASETS)}; and there is no folder or file of that name"
+        f"{unknown_name('dataset', name, DATASETS)}; no folder or file has that name either"
     )
 
 

@@ -69,8 +69,8 @@ class Dataset:
                 if rows:
                     return self._table(folder, rows)
         raise InputError(
-            f"no {self.title} images below {str(root)!r}; expected {' or '.join(self.layouts)}: "
-            "give the folder of the dataset or the folder above it"
+            f"no {self.title} images in {str(root)!r}; expected {' or '.join(self.layouts)}: give "
+            "the folder of the dataset or the folder above it"
         )
 
     def recognises(self, images: list[PurePosixPath]) -> bool:
@@ -90,8 +90,8 @@ class Dataset:
                 found[layout] = rows
         if len(found) > 1:
             raise InputError(
-                f"{str(folder)!r} holds {self.title} in two layouts, {' and '.join(found)}; "
-                "keep one copy or give the folder of one"
+                f"{str(folder)!r} contains {self.title} in two layouts, "
+                f"{' and '.join(found)}; keep one, or give the folder of one"
             )
         return next(iter(found.values()), {})
 

@@ -60,9 +60,9 @@ def folders_without_images(folder: Path, images: list[PurePosixPath]) -> list[st
 def require_folder(folder: Path) -> None:
     """Refuse what is not a folder."""
     if not folder.exists():
-        raise InputError(f"there is no folder {str(folder)!r}; give a folder that exists")
+        raise InputError(f"folder {str(folder)!r} does not exist; check the path")
     if not folder.is_dir():
-        raise InputError(f"{str(folder)!r} is a file; give the folder that holds the images")
+        raise InputError(f"{str(folder)!r} is a file; give the folder of images")
 
 
 def _walk(folder: Path, levels: int) -> Iterator[PurePosixPath]:

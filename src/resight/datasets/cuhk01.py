@@ -16,8 +16,8 @@ DATASET = Dataset(
     name="cuhk01",
     title="CUHK01",
     summary=(
-        "971 students on a campus, 60 x 160 pixels, two cameras with two pictures each: camera A "
-        "sees them from the front or back, camera B from the side."
+        "971 students on a campus, 60 x 160 pixels, two images from each of two "
+        "cameras: camera A shows the front or back, camera B the side."
     ),
     licence="research use only; not redistributed with resight",
     citation=(

@@ -42,7 +42,7 @@ def cut_boxes(sightings: Sightings, folder: str | Path) -> Cut:
     """
     root = Path(folder)
     if sightings.boxes is None:
-        raise InputError(f"{sightings.name} has no columns x, y, w, h: its files are crops already")
+        raise InputError(f"{sightings.name} has no columns x, y, w, h: its files are already crops")
     if root.exists() and any(root.iterdir()):
         raise InputError(f"the folder {str(root)!r} is not empty; give a new one")
     rows_of: dict[Path, list[int]] = defaultdict(list)
@@ -57,7 +57,7 @@ def cut_boxes(sightings: Sightings, folder: str | Path) -> Cut:
             advance(1)
     done = [row for row in range(len(sightings)) if row not in failures]
     if not done:
-        raise InputError(f"nothing could be cut: {next(iter(failures.values()))}")
+        raise InputError(f"no box could be cropped: {next(iter(failures.values()))}")
     kept = sightings.select(done)
     paths = np.array([names[row] for row in done])
     crops = replace(kept, paths=paths, boxes=None, root=root, name=root.resolve().name)

@@ -57,7 +57,7 @@ def read_folder(folder: str | Path) -> Sightings:
     if empty:
         more = f" and {len(empty) - 1} more" if len(empty) > 1 else ""
         raise InputError(
-            f"the folder {empty[0]!r}{more} in {str(root)!r} holds no images; fill or remove it"
+            f"the folder {empty[0]!r}{more} in {str(root)!r} has no images; add some or remove it"
         )
     rows = _rows(root, images)
     persons, cameras, roles, _, sequences = (np.array(c) for c in zip(*rows, strict=True))
@@ -81,7 +81,7 @@ def _rows(root: Path, images: list[PurePosixPath]) -> list[Row]:
         return [Row("", camera=path.parts[0]) for path in images]
     if depth == 3:
         return [Row(path.parts[1], camera=path.parts[0]) for path in images]
-    trouble = "no camera folders" if depth == 1 else "too many levels of folders"
+    trouble = "no camera folders" if depth == 1 else "folders nested too deeply"
     raise InputError(f"{trouble} in {str(root)!r}, as in {str(images[0])!r}; expected {LAYOUTS}")
 
 
@@ -97,7 +97,7 @@ def _named_as_market(images: list[PurePosixPath], depth: int) -> bool:
         if wrong:
             raise InputError(
                 f"{str(named[0])!r} is named as in Market-1501 but {str(min(wrong))!r} is not; "
-                f"name all files like that, below {', '.join(_ROLE_FOLDERS)} or in one folder"
+                f"name all files that way, in {', '.join(_ROLE_FOLDERS)} or in one folder"
             )
     return True
 

@@ -18,9 +18,9 @@ DATASET = Dataset(
     name="grid",
     title="GRID (QMUL underground re-identification)",
     summary=(
-        "250 people as probe and gallery pictures from a busy underground station, low quality, "
-        "and 775 gallery pictures of others (person 0, role distractor). The camera is the "
-        "folder; which of the station's cameras it was is kept as site."
+        "250 people with a probe and a gallery image from a busy underground station, low "
+        "quality, plus 775 gallery images of other people (person 0, role distractor). The folder "
+        "counts as the camera; the actual camera in the station is stored as site."
     ),
     licence="research use only; not redistributed with resight",
     citation=(

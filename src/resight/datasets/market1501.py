@@ -21,9 +21,9 @@ DATASET = Dataset(
     name="market1501",
     title="Market-1501",
     summary=(
-        "1,501 people before a supermarket, 128 x 64 pixels, six cameras: 12,936 training pictures "
-        "of 751 people, 3,368 queries and 19,732 gallery pictures, among them 750 people, "
-        "distractors (0000) and junk boxes (-1)."
+        "1,501 people in front of a supermarket, 128 x 64 pixels, six cameras: 12,936 "
+        "training images of 751 people, 3,368 queries and 19,732 gallery images of "
+        "750 people, distractors (0000) and junk boxes (-1)."
     ),
     licence="research use only; not redistributed with resight",
     citation=(

@@ -25,9 +25,9 @@ DATASET = Dataset(
     name="prid2011",
     title="PRID2011 (single shot)",
     summary=(
-        "Pedestrians on a street and a crosswalk: camera A has 385, camera B 749, persons 1 to 200 "
-        "are in both. Others are named after their camera (a201, b201): role junk in A, distractor "
-        "in B."
+        "Pedestrians on a street and a crosswalk: 385 in camera A, 749 in camera B; "
+        "people 1 to 200 appear in both. The others are named after their camera "
+        "(a201, b201): role junk in A, distractor in B."
     ),
     licence="research use only; not redistributed with resight",
     citation=(

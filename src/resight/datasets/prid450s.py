@@ -16,7 +16,7 @@ def _row(match: re.Match[str]) -> Row:
 DATASET = Dataset(
     name="prid450s",
     title="PRID450S",
-    summary="450 pedestrians on a street, one picture in each of two cameras that face each other.",
+    summary="450 pedestrians on a street, one image from each of two cameras that face each other.",
     licence="research use only; not redistributed with resight",
     citation=(
         "P. M. Roth, M. Hirzer, M. Koestinger, C. Beleznai, H. Bischof: Mahalanobis distance "

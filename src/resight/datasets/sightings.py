@@ -59,7 +59,8 @@ class Sightings:
             values = getattr(self, column)
             if values is not None and len(values) != n:
                 raise InputError(
-                    f"{n} paths but {len(values)} {column}; every column needs one value a sighting"
+                    f"{n} paths but {len(values)} {column}; every column needs one "
+                    "value per sighting"
                 )
         unknown = sorted(set(self.roles.tolist()) - set(ROLES))
         if unknown:
@@ -79,8 +80,8 @@ class Sightings:
         """Paths of the crops, in row order; refused if they are boxes in larger pictures."""
         if self.boxes is not None:
             raise InputError(
-                f"the sightings of {self.name} are boxes (x, y, w, h) in larger pictures; cut them "
-                "out first: resight data cut TABLE FOLDER"
+                f"the sightings of {self.name} are boxes (x, y, w, h) in larger "
+                "images; crop them first: resight data cut TABLE FOLDER"
             )
         return self.pictures()
 

@@ -128,7 +128,7 @@ def render(
     }  # fmt: skip
     for word, count in counts.items():
         if count < 1:
-            raise InputError(f"{word} is {count}; at least 1 is needed")
+            raise InputError(f"{word} is {count}; it must be at least 1")
     return _render(counts, seed, distractors, size)
 
 
@@ -261,4 +261,4 @@ def _write_png(path: Path, image: NDArray[np.uint8]) -> None:
 def _check(**numbers: int) -> None:
     for word, number in numbers.items():
         if number < 0:
-            raise InputError(f"{word} is {number}; give 0 or a positive whole number")
+            raise InputError(f"{word} is {number}; give 0 or a positive integer")

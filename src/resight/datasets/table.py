@@ -39,7 +39,7 @@ def read_table(file: str | Path, root: str | Path | None = None) -> Sightings:
     lines = _read_lines(file)
     rows = [(number, row) for number, row in lines if any(row.values())]
     if not rows:
-        raise InputError(f"{file.name} has no rows; add one line for each sighting")
+        raise InputError(f"{file.name} has no rows; add one line per sighting")
     _refuse_repeated(file, rows)
     columns = rows[0][1].keys()
     return Sightings(
@@ -96,7 +96,7 @@ def _read_lines(file: Path) -> list[tuple[int, dict[str, str]]]:
             if row and len(row) != len(header):
                 raise InputError(
                     f"{file.name} line {reader.line_num}: {len(row)} values for {len(header)} "
-                    "columns; put texts that contain the separator in double quotes"
+                    "columns; put values that contain the separator in double quotes"
                 )
             values = (value.strip() for value in row)
             found.append((reader.line_num, dict(zip(header, values, strict=False))))
@@ -114,12 +114,12 @@ def _check_header(file: Path, header: list[str]) -> None:
     missing = [name for name in REQUIRED if name not in header]
     if missing:
         raise InputError(
-            f"{file.name} lacks the column {missing[0]!r}; it needs {', '.join(REQUIRED)} and may "
-            f"have {', '.join(OPTIONAL)} (person may be left empty: unknown)"
+            f"{file.name} has no column {missing[0]!r}; it needs {', '.join(REQUIRED)} "
+            f"and may have {', '.join(OPTIONAL)} (an empty person means unknown)"
         )
     sides = [name for name in BOX if name in header]
     if 0 < len(sides) < len(BOX):
-        raise InputError(f"{file.name} has {', '.join(sides)} only; a box needs x, y, w and h")
+        raise InputError(f"{file.name} has only {', '.join(sides)}; a box needs x, y, w and h")
 
 
 def _refuse_repeated(file: Path, rows: list[tuple[int, dict[str, str]]]) -> None:
@@ -128,15 +128,15 @@ def _refuse_repeated(file: Path, rows: list[tuple[int, dict[str, str]]]) -> None
         key = (row["path"], *(row.get(side, "") for side in BOX))
         if key in seen:
             raise InputError(
-                f"{file.name} line {number}: {row['path']!r} is already in line {seen[key]}; keep "
-                "one line for each sighting"
+                f"{file.name} line {number}: {row['path']!r} is already in line "
+                f"{seen[key]}; keep one line per sighting"
             )
         seen[key] = number
 
 
 def _required(file: Path, number: int, row: dict[str, str], column: str) -> str:
     if not row[column]:
-        raise InputError(f"{file.name} line {number}: {column} is empty; only person may be")
+        raise InputError(f"{file.name} line {number}: {column} is empty; only person may be empty")
     return row[column]
 
 

@@ -16,8 +16,8 @@ DATASET = Dataset(
     name="viper",
     title="VIPeR",
     summary=(
-        "632 pedestrians outdoors, 128 x 48 pixels, one picture in each of two cameras, mostly "
-        "from viewpoints a quarter turn apart (the angle in the file name is not used)."
+        "632 pedestrians outdoors, 128 x 48 pixels, one image from each of two cameras, mostly "
+        "from viewpoints 90 degrees apart (the angle in the file name is not used)."
     ),
     licence="research use only; not redistributed with resight",
     citation=(

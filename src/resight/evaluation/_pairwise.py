@@ -77,8 +77,8 @@ class MeasuredPoints(Pairwise):
             _require_finite(D, "distances")
             if D.min() < 0.0:
                 raise InputError(
-                    f"distances go down to {D.min():.3g}; k-reciprocal re-ranking needs a metric "
-                    "that is never negative: use a learner that can transform, or "
+                    f"the smallest distance is {D.min():.3g}; k-reciprocal re-ranking "
+                    "needs non-negative distances: use a learner with transform, or "
                     "cross_view_reciprocal"
                 )
         self.n_queries, self.n_points = shape[0], shape[0] + shape[1]
@@ -110,4 +110,4 @@ class MeasuredPoints(Pairwise):
 
 def _require_finite(values: Floats, what: str) -> None:
     if not np.isfinite(values).all():
-        raise InputError(f"{what} hold NaN or infinite values; re-ranking needs finite numbers")
+        raise InputError(f"{what} contain NaN or infinite values; re-ranking needs finite numbers")

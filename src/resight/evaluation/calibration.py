@@ -166,8 +166,8 @@ class Calibration(SavableMixin):
 def too_few(n_people: int) -> str:
     """Say how many people are missing for a calibration."""
     return (
-        f"calibration needs at least {MIN_PEOPLE} people seen by two cameras, there are "
-        f"{n_people}; label {MIN_PEOPLE - n_people} more"
+        f"calibration needs at least {MIN_PEOPLE} people seen by two cameras, there "
+        f"are {n_people}; label {MIN_PEOPLE - n_people} more"
     )
 
 

@@ -57,7 +57,7 @@ class CameraPairs:
         """Add up counts of the same cameras, such as those of several splits."""
         given = list(parts)
         if len({one.cameras for one in given}) != 1:
-            raise InputError("counts of camera pairs add up only over the same cameras")
+            raise InputError("counts of camera pairs can only be added for the same cameras")
         sums = (sum(getattr(one, name) for one in given) for name in ("asked", "right"))
         return cls(given[0].cameras, *(np.asarray(counts) for counts in sums))
 
@@ -96,7 +96,7 @@ def camera_pairs(
     if D.shape != (len(labels.query_persons), len(labels.junk)):
         raise InputError(
             f"distances of shape {D.shape} for {len(labels.query_persons)} queries and "
-            f"{len(labels.junk)} gallery sightings; give one row for each query"
+            f"{len(labels.junk)} gallery sightings; give one row per query"
         )
     asking, seen = np.asarray(query_cameras), np.asarray(gallery_cameras)
     names = tuple(np.union1d(asking, seen).tolist() if cameras is None else cameras)

@@ -66,26 +66,24 @@ def answers(
     queries, gallery = np.asarray(query_persons), np.asarray(gallery_persons)
     if queries.ndim != 1 or gallery.ndim != 1 or not len(queries) or not len(gallery):
         raise InputError(
-            f"query persons of shape {queries.shape} and gallery persons of shape "
-            f"{gallery.shape}; give one label for each of at least one query and one gallery row"
+            f"query persons of shape {queries.shape} and gallery persons of shape {gallery.shape}; "
+            "give one label per row, with at least one query and one gallery row"
         )
     if (queries.dtype.kind in "US") != (gallery.dtype.kind in "US"):
         raise InputError(
-            f"query persons are {queries.dtype}, gallery persons {gallery.dtype}; texts and "
-            "numbers never match: use the same kind of label on both sides"
+            f"query persons are {queries.dtype}, gallery persons {gallery.dtype}; "
+            "strings and numbers never match: use the same type of label for both"
         )
     if queries.dtype.kind == "U" and np.any(queries == UNKNOWN_PERSON):
         raise InputError(
-            f"{np.sum(queries == UNKNOWN_PERSON)} queries have no person; "
-            "a query can only be judged when it is known who it shows"
+            f"{np.sum(queries == UNKNOWN_PERSON)} queries have no person label; label "
+            "them or leave them out"
         )
     if (query_cameras is None) != (gallery_cameras is None):
-        raise InputError("cameras are given for one side only; give both or neither")
+        raise InputError("give cameras for both queries and gallery, or for neither")
     ignored = np.zeros(len(gallery), bool) if junk is None else np.asarray(junk)
     if ignored.dtype != bool:
-        raise InputError(
-            f"junk has dtype {ignored.dtype}; give one True or False for each gallery row"
-        )
+        raise InputError(f"junk has dtype {ignored.dtype}; give one True or False per gallery row")
     _require_length("junk", ignored, len(gallery))
     cameras = None
     if query_cameras is not None and gallery_cameras is not None:
@@ -134,7 +132,7 @@ def _rank_block(
     D: NDArray[Any], right: NDArray[np.bool_], ignored: NDArray[np.bool_], depth: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
     if not np.isfinite(D).all():
-        raise InputError("distances hold NaN or infinite values; a ranking needs finite numbers")
+        raise InputError("distances contain NaN or infinite values; a ranking needs finite numbers")
     order = _order(D, right, ignored)  # (n_block, n_gallery)
     rows, columns = np.nonzero(np.take_along_axis(right, order, axis=1))
     n_hits = np.bincount(rows, minlength=len(D))
@@ -164,14 +162,14 @@ def _require_hits(query_persons: NDArray[Any], n_hits: NDArray[np.intp]) -> None
     missing = [str(person) for person in np.unique(query_persons[n_hits == 0])]
     shown = ", ".join(missing[:10]) + (", ..." if len(missing) > 10 else "")
     raise InputError(
-        f"{len(missing)} query people have no right answer in the gallery: {shown}; "
-        "add sightings of them by another camera to the gallery or leave these queries out"
+        f"{len(missing)} query people have no match in the gallery: {shown}; add "
+        "sightings of them from another camera or leave out these queries"
     )
 
 
 def _require_length(what: str, values: NDArray[Any], n: int) -> None:
     if values.shape != (n,):
-        raise InputError(f"{what} has shape {values.shape}, expected ({n},); give one for each row")
+        raise InputError(f"{what} has shape {values.shape}, expected ({n},); give one per row")
 
 
 def _coded(

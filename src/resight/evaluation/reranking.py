@@ -146,7 +146,7 @@ def cross_view_reciprocal(distances: ArrayLike, *, k: int = 20) -> Floats:
 def _re_ranked(points: Pairwise, k1: int, k2: int, original_weight: float) -> Floats:
     _require_at_least_one(k1=k1, k2=k2)
     if not 0.0 <= original_weight <= 1.0:
-        raise InputError(f"original_weight is {original_weight}; it must lie between 0 and 1")
+        raise InputError(f"original_weight is {original_weight}; it must be between 0 and 1")
     result = np.empty((points.n_queries, points.n_points - points.n_queries))
     for rows, block in encode(points, k1, k2).blocks(original_weight):
         result[rows] = block
@@ -156,7 +156,7 @@ def _re_ranked(points: Pairwise, k1: int, k2: int, original_weight: float) -> Fl
 def _require_at_least_one(**sizes: int) -> None:
     for name, size in sizes.items():
         if size < 1:
-            raise InputError(f"{name} is {size}; at least 1 neighbour is needed, 20 is usual")
+            raise InputError(f"{name} is {size}; it must be at least 1 (20 is common)")
 
 
 def _places(values: NDArray[np.float64] | NDArray[np.intp]) -> NDArray[np.intp]:

@@ -92,7 +92,8 @@ def compare_paired(a: ArrayLike, b: ArrayLike, test_fraction: float) -> Comparis
         )
     if not 0.0 < test_fraction < 1.0:
         raise InputError(
-            f"test_fraction is {test_fraction}; it must lie between 0 and 1, 0.5 for half/half"
+            f"test_fraction is {test_fraction}; it must be between 0 and 1, such as "
+            "0.5 for a 50/50 split"
         )
     n, difference = len(x), x - y
     mean = float(difference.mean())
@@ -110,7 +111,7 @@ def _trials(values: ArrayLike, what: str) -> NDArray[np.float64]:
     x = np.asarray(values, float)
     if x.ndim != 1 or not len(x) or not np.isfinite(x).all():
         raise InputError(
-            f"{what} has shape {x.shape} or holds values that are not finite; "
-            "give one finite number for each trial"
+            f"{what} has shape {x.shape} or contains values that are not finite; give "
+            "one finite number per trial"
         )
     return x

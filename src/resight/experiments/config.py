@@ -1,8 +1,7 @@
-"""Settings of an evaluation: from a TOML file, from the command line, or both."""
+"""Settings of an evaluation."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from resight.errors import InputError, unknown_name
 from resight.experiments.plans import Plan, plans_of
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 
 class EvaluateConfig(BaseModel):
@@ -36,17 +30,6 @@ class EvaluateConfig(BaseModel):
     def plans(self) -> list[Plan]:
         """Return what is measured, checked."""
         return plans_of(self.learners, self.params, self.rerank)
-
-
-def read_config(path: Path) -> dict[str, Any]:
-    """Read a TOML file into settings that are not checked yet."""
-    try:
-        with path.open("rb") as stream:
-            return tomllib.load(stream)
-    except FileNotFoundError:
-        raise InputError(f"no configuration file {path}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path} is not valid TOML: {error}") from error
 
 
 def checked_config(settings: dict[str, Any]) -> EvaluateConfig:

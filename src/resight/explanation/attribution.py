@@ -118,8 +118,8 @@ def metric_of(model: Any) -> Metric:
     learner: Any = model.learner
     if getattr(learner, "kernel", None) == "precomputed":
         raise InputError(
-            "this learner was fitted on a precomputed kernel and has never seen features, so none "
-            "can be named; fit it on features"
+            "this learner was trained on a precomputed kernel, so there are no "
+            "features to explain; train it on features"
         )
     if hasattr(learner, "kernels_"):
         return _metric_of_auto(model)

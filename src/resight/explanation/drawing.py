@@ -83,7 +83,7 @@ def draw(told: dict[str, Any], first: Picture, second: Picture) -> str:
             strips=strips(told),
             height=_HEIGHT,
             longest=max(abs(one["share"]) for one in told["channels"]) or 1.0,
-            unit="of the usual" if told["compared"] else "of distance",
+            unit="of typical" if told["compared"] else "of distance",
             legend=_legend(told),
         )
     )
@@ -128,15 +128,15 @@ def _legend(told: dict[str, Any]) -> str:
     pairs = told["usual_pairs"]
     if told["compared"] == PEOPLE:
         return (
-            "Blue strips are more alike than they usually are between different people, orange "
-            f"ones less. Figures: percent of the usual (mean of {pairs} pairs of different people)."
+            "Blue strips are more similar than is typical of different people, orange ones less. "
+            f"Numbers: percent of the typical value (mean of {pairs} pairs of different people)."
         )
     if told["compared"] == SHARES:
         return (
-            "Orange strips make up more of the distance than they usually do, blue ones less. "
-            f"Figures: percent of the usual share (mean of {pairs} pairs of training sightings)."
+            "Orange strips make up more of the distance than is typical, blue ones less. Numbers: "
+            f"percent of the typical share (mean of {pairs} pairs of training sightings)."
         )
-    return "The stronger the orange, the more of the distance comes from that strip."
+    return "The darker the orange, the more of the distance comes from that strip."
 
 
 @cache

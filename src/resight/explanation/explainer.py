@@ -59,9 +59,9 @@ class Explainer:
     ) -> None:
         if not model.descriptors:
             raise InputError(
-                "this model was fitted on vectors given by the user: it knows nothing of strips "
-                "and channels, so it cannot explain images. Fit a model on descriptors (resight "
-                "fit)"
+                "this model was trained on your own vectors, which have no known "
+                "strips and channels, so it cannot explain images. Train a model on "
+                "descriptors (resight fit)"
             )
         self.model = model
         self.partition = partition_of(model.descriptors)
@@ -78,8 +78,8 @@ class Explainer:
         pair = np.asarray(features)
         if pair.shape != (2, len(self.partition.of_feature)):
             raise InputError(
-                f"descriptors of shape {pair.shape}; to explain a pair, two rows of "
-                f"{len(self.partition.of_feature)} features are needed"
+                f"descriptors of shape {pair.shape}; explaining a pair needs two rows "
+                f"of {len(self.partition.of_feature)} features"
             )
         distance = float(self.model.distances(pair[:1], pair[1:])[0, 0])
         contributions = self._divide(pair)

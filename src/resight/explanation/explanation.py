@@ -23,13 +23,13 @@ _LEAST_USUAL = 0.1  # of the mean part: below it a ratio would say nothing
 _WORDS = {
     EXACT: "The metric is linear in the features, so the parts add up to the distance exactly.",
     INTEGRATED: (
-        "The kernel is not linear: gradients are integrated along the straight path from equal "
-        "sightings to these two, so the parts add up to the distance."
+        "The kernel is not linear: gradients are integrated along the straight path "
+        "from identical sightings to these two, so the parts add up to the distance."
     ),
 }
 _LEFT_OUT_WORDS = (
-    "Each part tells by how much the distance falls when both sightings look the same there; "
-    "parts work together, so these falls need not add up to the distance."
+    "Each part is the drop in distance when both sightings look the same there; parts "
+    "interact, so these drops need not add up to the distance."
 )
 
 
@@ -136,14 +136,14 @@ class Explanation:
         if self.compared != PEOPLE:
             most = max(self.bands, key=lambda band: band.contribution)
             where = f"the strip at {most.label} of the height"
-            return f"{percent(most.share)} of the distance come from {where}."
+            return f"{percent(most.share)} of the distance comes from {where}."
         bands = sorted(self.bands, key=lambda band: band.level or 0.0)
         low, high = bands[0], bands[-1]
         whole = percent(self.whole.level or 0.0)
         return (
-            f"The distance is {whole} of what is usual between different people. Most alike is the "
-            f"strip at {low.label} of the height ({percent(low.level or 0.0)} of the usual), "
-            f"least alike that at {high.label} ({percent(high.level or 0.0)})."
+            f"The distance is {whole} of the typical distance between different people. The most "
+            f"similar strip is at {low.label} of the height ({percent(low.level or 0.0)} of "
+            f"typical), the least similar at {high.label} ({percent(high.level or 0.0)})."
         )
 
     def to_dict(self) -> dict[str, Any]:

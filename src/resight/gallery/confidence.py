@@ -47,8 +47,8 @@ class Presence:
         """Say it in a sentence."""
         decision = "Probably in" if self.likely else "Probably not in"
         return (
-            f"{decision} this gallery (at a false-accept rate of {100 * self.false_accepts:.0f}%, "
-            f"among {self.compared} sightings)"
+            f"{decision} this gallery (at a false-accept rate of "
+            f"{100 * self.false_accepts:.0f}%, among {self.compared} sightings)"
         )
 
 

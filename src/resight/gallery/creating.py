@@ -18,10 +18,10 @@ def create(uri: str | Path, model: Any, retention_days: float | None) -> Engine:
     """Make the tables of a gallery; the manifest comes last and makes it one."""
     engine = connect(uri)
     if engine.exists():
-        raise StoreError(f"there is a gallery at {engine.uri} already; open it or choose another")
+        raise StoreError(f"{engine.uri} is already a gallery; open it or choose another place")
     local = Path(engine.uri)
     if "://" not in engine.uri and local.exists() and (local.is_file() or any(local.iterdir())):
-        raise InputError(f"{uri} exists and is no gallery; nothing was written. Choose another")
+        raise InputError(f"{uri} exists and is not a gallery; nothing was written. Choose another")
     check_days(retention_days)
     width = _feature_width(model)
     first = Generation(1, model.fingerprint, embedding_width(model, width), "create")

@@ -27,8 +27,8 @@ def read(path: Path) -> bytes:
         size = path.stat().st_size
         if size > MAX_BYTES:
             raise InputError(
-                f"{path} has {size / 2**20:.0f} MB; an image may have {MAX_BYTES // 2**20} MB. "
-                "Cut the person out of it first (resight crop)"
+                f"{path} has {size / 2**20:.0f} MB; the limit is {MAX_BYTES // 2**20} "
+                "MB. Crop the person first (resight crop)"
             )
         return path.read_bytes()
     except OSError as error:
@@ -40,16 +40,15 @@ def check(picture: Picture, name: str = "the image") -> None:
     height, width = picture.shape[:2]
     if height < MIN_HEIGHT or width < MIN_WIDTH:
         raise InputError(
-            f"{name} is {width} x {height} pixels: too small to show a person; at least "
-            f"{MIN_WIDTH} x {MIN_HEIGHT} are needed"
+            f"{name} is {width} x {height} pixels: too small to show a person; the "
+            f"minimum is {MIN_WIDTH} x {MIN_HEIGHT}"
         )
     if picture.mean(axis=2).std() < _PLAIN:
-        raise InputError(f"{name} is one plain colour: there is no person in it")
+        raise InputError(f"{name} is a single colour: it shows no person")
     if width > 2 * height:
         raise InputError(
-            f"{name} is {width} x {height} pixels, much wider than high: not the crop of one "
-            "standing "
-            "person. Cut the person out of it first (resight crop)"
+            f"{name} is {width} x {height} pixels, much wider than tall: not a crop of "
+            "one standing person. Crop the person first (resight crop)"
         )
 
 

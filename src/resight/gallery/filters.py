@@ -36,11 +36,11 @@ class Filter:
     def __post_init__(self) -> None:
         if self.after is not None and self.before is not None and self.after > self.before:
             raise InputError(
-                f"after={self.after:g} is later than before={self.before:g}; exchange the two"
+                f"after={self.after:g} is later than before={self.before:g}; swap the two"
             )
         both = sorted(set(self.cameras) & set(self.exclude_cameras))
         if both:
-            raise InputError(f"camera {both[0]!r} is both asked for and excluded; keep one of them")
+            raise InputError(f"camera {both[0]!r} is both selected and excluded; drop one")
 
     def __bool__(self) -> bool:
         return self != Filter()
@@ -79,7 +79,7 @@ class Filter:
         if self.cameras:
             ways.append(("any camera", replace(self, cameras=())))
         if self.exclude_cameras:
-            ways.append(("also the excluded cameras", replace(self, exclude_cameras=())))
+            ways.append(("include the excluded cameras", replace(self, exclude_cameras=())))
         if self.timed:
             ways.append(("any time", replace(self, after=None, before=None)))
         if self.persons:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from resight._progress import log
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
 from resight.gallery.adding import Added, Described
@@ -79,6 +80,7 @@ class Gallery:
         """Open an existing gallery."""
         engine = connect(uri)
         Manifest.read(engine)
+        log.debug("opened gallery %s", engine.uri)
         return cls(engine, memory_limit)
 
     def close(self) -> None:
@@ -236,7 +238,7 @@ class Gallery:
     ) -> list[Hits]:
         """Search for many queries at once, given as descriptors (n_queries, n_features)."""
         if k < 1:
-            raise InputError(f"k={k}: ask for at least one result")
+            raise InputError(f"k={k}: it must be at least 1")
         view = self.view
         check_described(view.manifest, described)
         where = where or Filter()

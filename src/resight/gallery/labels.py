@@ -124,7 +124,7 @@ class Labels:
         """Refuse an entry that contradicts what is known, saying what to undo."""
         if entry.kind == "undo":
             if not any(e.key == entry.a for e in self.active):
-                raise InputError("there is nothing left to undo")
+                raise InputError("nothing to undo")
             return
         for sighting in (entry.a, entry.b) if entry.kind != "name" else (entry.a,):
             if sighting not in self._given:
@@ -134,22 +134,25 @@ class Labels:
         if entry.kind == "name":
             self._check_name(entry)
         elif entry.a == entry.b:
-            raise InputError("a sighting was compared with itself; choose another one")
+            raise InputError("cannot compare a sighting with itself; choose another one")
         elif entry.kind == "same" and self.verdict(entry.a, entry.b) == "different":
             raise InputError(
-                f"these two were told apart before ({self.person(entry.a) or 'unknown'} and "
+                "these two are already marked as different people "
+                f"({self.person(entry.a) or 'unknown'} and "
                 f"{self.person(entry.b) or 'unknown'}); undo that first"
             )
         elif entry.kind == "different" and self.verdict(entry.a, entry.b) == "same":
-            raise InputError(f"these two are both {self.person(entry.a)!r}; undo the match first")
+            raise InputError(f"both are already {self.person(entry.a)!r}; undo that match first")
 
     def _check_name(self, entry: Entry) -> None:
         name = entry.person.strip()
         if not name or len(name) > MAX_NAME:
-            raise InputError(f"a person's name needs 1 to {MAX_NAME} characters, not {len(name)}")
+            raise InputError(f"a name must have 1 to {MAX_NAME} characters, not {len(name)}")
         holder = next((root for root, used in self._names.items() if used == name), None)
         if holder is not None and holder != self._root(entry.a):
-            raise InputError(f"another person is called {name!r}; confirm a match to join the two")
+            raise InputError(
+                f"another person has the name {name!r}; to merge them, confirm a match"
+            )
 
     def _exist(self, entry: Entry) -> bool:
         wanted = (entry.a,) if entry.kind == "name" else (entry.a, entry.b)

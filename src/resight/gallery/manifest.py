@@ -78,7 +78,7 @@ class Manifest:
         content = engine.get(NAME) if engine.exists() else None
         if content is None:
             raise StoreError(
-                f"there is no gallery at {engine.uri}; make one with `resight gallery create`"
+                f"no gallery at {engine.uri}; create one with `resight gallery create`"
             )
         try:
             document = json.loads(content)
@@ -89,12 +89,11 @@ class Manifest:
                 return Manifest(**document)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StoreError(
-                f"gallery {engine.uri}: its manifest is damaged; restore it from a copy"
+                f"gallery {engine.uri}: its manifest is damaged; restore it from a backup"
             ) from error
         raise StoreError(
-            f"gallery {engine.uri} has format {schema!r}, this resight {__version__} reads "
-            f"{SCHEMA!r}; "
-            "update resight or create the gallery again"
+            f"gallery {engine.uri} has format {schema!r}, resight {__version__} reads "
+            f"{SCHEMA!r}; update resight or create the gallery again"
         )
 
 
@@ -116,7 +115,7 @@ def load_model(engine: Engine, generation: int) -> Any:
     prefix = f"model/{generation}/"
     names = engine.names(prefix)
     if not names:
-        raise StoreError(f"gallery {engine.uri}: the files of model {generation} are gone")
+        raise StoreError(f"gallery {engine.uri}: the files of model {generation} are missing")
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
             content = engine.get(name)

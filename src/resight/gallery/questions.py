@@ -30,11 +30,11 @@ def check_described(manifest: Manifest, described: Described, n_rows: int | None
     """Refuse descriptors of another kind or shape, and values that are not finite."""
     if described.fingerprint != manifest.descriptor:
         raise InputError(
-            f"these descriptors were made by {described.fingerprint}, the gallery holds "
-            f"{manifest.descriptor}; compute them with the gallery's own model"
+            f"these descriptors were computed by {described.fingerprint}, those of the "
+            f"gallery by {manifest.descriptor}; compute them with the gallery's model"
         )
     shape = (described.features.shape[0] if n_rows is None else n_rows, manifest.width)
     if described.features.shape != shape:
         raise InputError(f"descriptors have shape {described.features.shape}, expected {shape}")
     if not np.isfinite(described.features).all():
-        raise InputError("descriptors hold NaN or infinite values; compute them again")
+        raise InputError("descriptors contain NaN or infinite values; compute them again")

@@ -43,8 +43,8 @@ def rebuild(
     manifest = Manifest.read(engine)
     if model.descriptor_fingerprint != manifest.descriptor:
         raise InputError(
-            f"the model describes images by {model.descriptor_fingerprint}, the gallery holds "
-            f"{manifest.descriptor}; fit a model on the same descriptors or create a new gallery"
+            f"the model uses descriptors {model.descriptor_fingerprint}, the gallery "
+            f"{manifest.descriptor}; train a model on the same descriptors or create a new gallery"
         )
     job = _resumed(engine, manifest, model, origin, examples)
     if job is None:
@@ -59,7 +59,7 @@ def undo(engine: Engine) -> None:
     """Go back to the model before the current one."""
     manifest = Manifest.read(engine)
     if len(manifest.history) < 2:
-        raise InputError("there is no earlier model to go back to")
+        raise InputError("no earlier model to go back to")
     replace(manifest, history=manifest.history[:-1]).store(engine)
     drop_model(engine, manifest.current.number)
 
@@ -140,8 +140,8 @@ def _switch(engine: Engine, job: Generation) -> None:
     if job.number not in {generation.number for generation in manifest.history}:
         if pending(engine) != job:
             raise StoreError(
-                f"gallery {engine.uri}: another process began to put another model in use; this "
-                "one was not. Wait for it and run the same command again"
+                f"gallery {engine.uri}: another process is switching to another model, so this one "
+                "was not used. Wait for it to finish and run the same command again"
             )
         base, *later = (*manifest.history, job)
         replace(manifest, history=(base, *later[-2:])).store(engine)

@@ -18,8 +18,8 @@ Rerank = Literal["k-reciprocal", "cross-view"]
 METHODS: tuple[Rerank, ...] = ("k-reciprocal", "cross-view")
 CANDIDATES = 500  # first results of a query that are re-ranked; those after them keep their order
 NOTE = (
-    "post-processing that uses the gallery: the order is not that of the distances and cannot be "
-    "compared with a plain search"
+    "post-processing that uses the gallery: results are not sorted by distance and "
+    "not comparable with a plain search"
 )
 
 
@@ -52,8 +52,8 @@ def check(method: Rerank, n_queries: int) -> None:
     """Refuse an unknown method, and a single query where queries are compared with each other."""
     if method_named(method) == "cross-view" and n_queries < 2:
         raise InputError(
-            "cross-view re-ranking compares the queries with each other: with one query it cannot "
-            "change the order. Search for two or more images at once, or use k-reciprocal"
+            "cross-view re-ranking compares the queries with each other: with one query it "
+            "changes nothing. Search for two or more images at once, or use k-reciprocal"
         )
 
 

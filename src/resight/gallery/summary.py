@@ -29,7 +29,7 @@ def summary(uri: str, view: View, pending: Generation | None) -> dict[str, Any]:
         "model_pending": None if pending is None else pending.fingerprint,
         "dimensions": generation.width,
         "calibrated": view.model.probability(np.zeros(1)) is not None,
-        "search": "exact, in memory" if view.index is not None else "by the engine",
+        "search": "exact, in memory" if view.index is not None else "by the database",
         "indexed": generation.indexed,
         "retention_days": view.manifest.retention_days,
         "taught": len(view.labels.active),

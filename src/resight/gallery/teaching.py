@@ -84,8 +84,8 @@ def why_not(view: View) -> str | None:
     taught = view.labels.taught() & set(seen_by_two(view.persons, view.table.cameras).tolist())
     if len(taught) < MIN_PEOPLE:
         return (
-            f"Confirm matches of at least {MIN_PEOPLE} people across two cameras first; so far "
-            f"{len(taught)} {'is' if len(taught) == 1 else 'are'} known that way."
+            f"Confirm matches of at least {MIN_PEOPLE} people across two cameras "
+            f"first; so far there {'is' if len(taught) == 1 else 'are'} {len(taught)}."
         )
     return None
 
@@ -113,14 +113,14 @@ def refit(gallery: Gallery, on_step: Progress | None = None) -> Candidate:
     before: list[bool] = []
     after: list[bool] = []
     for number, held_out in enumerate(folds):
-        say(f"measuring, part {number + 1} of {len(folds)}", 0.1 + 0.7 * number / len(folds))
+        say(f"cross-validation, fold {number + 1} of {len(folds)}", 0.1 + 0.7 * number / len(folds))
         people = set(held_out)
         old = view.model if earlier is None else fit_like(view.model, earlier.without(people))
         before += rank1_hits(old, examples, people)
         after += rank1_hits(fit_like(view.model, examples.without(people)), examples, people)
-    say("fitting on everything", 0.8)
+    say("training on everything", 0.8)
     model = fit_like(view.model, examples)
-    say("learning what distances mean", 0.9)
+    say("calibrating", 0.9)
     uncalibrated = add_calibration(model, examples.features, examples.persons, examples.cameras)
     say("done", 1.0)
     return Candidate(
@@ -141,7 +141,7 @@ def adopt(gallery: Gallery, candidate: Candidate, on_step: Progress | None = Non
         candidate.model,
         origin="refit",
         trained_on=candidate.trained_on,
-        on_step=lambda share: say("embedding the gallery", share),
+        on_step=lambda share: say("computing embeddings", share),
     )
 
 

@@ -112,9 +112,9 @@ def _model(engine: Engine, manifest: Manifest) -> Any:
     model = load_model(engine, manifest.current.number)
     if model.descriptor_fingerprint != manifest.descriptor:
         raise StoreError(
-            f"gallery {engine.uri} holds descriptors {manifest.descriptor}, this version of "
-            f"resight computes {model.descriptor_fingerprint}: the two cannot be compared. Use "
-            "the version that made the gallery, or create a new one and add the images again"
+            f"gallery {engine.uri} has descriptors {manifest.descriptor}, but this version of "
+            f"resight computes {model.descriptor_fingerprint}: the two are not comparable. Use the "
+            "version that created the gallery, or create a new one and add the images again"
         )
     return model
 

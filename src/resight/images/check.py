@@ -35,8 +35,8 @@ def as_rgb(image: Any, order: str = "RGB") -> Image:
         raise unknown_name("channel order", str(order), ORDERS)
     if not isinstance(image, np.ndarray):
         raise InputError(
-            f"an image must be a NumPy array, not {type(image).__name__}; "
-            "read files with resight.images.read(path)"
+            f"an image must be a NumPy array, not {type(image).__name__}; to read a "
+            "file, use resight.images.read(path)"
         )
     if image.dtype != np.uint8:
         raise InputError(_wrong_type(image))
@@ -52,7 +52,7 @@ def _wrong_type(image: np.ndarray) -> str:
     text = f"an image must be uint8 (0..255), not {image.dtype}"
     if np.issubdtype(image.dtype, np.floating):
         if not np.isfinite(image).all():
-            return f"{text}, and this one holds NaN or infinite values; find where they come from"
+            return f"{text}, and this one has NaN or infinite values; check how it was computed"
         return f"{text}; convert values in [0, 1] with np.round(255 * image).astype(np.uint8)"
     return f"{text}; rescale it to 0..255 and convert with astype(np.uint8)"
 
@@ -67,4 +67,4 @@ def _wrong_shape(shape: tuple[int, ...]) -> str:
         return f"{text}; channels come last: np.moveaxis(image, 0, -1)"
     if len(shape) == 4:
         return f"{text}; give one image at a time, or a list of them to a transformer"
-    return f"{text}; the last axis holds red, green and blue"
+    return f"{text}; the last axis is red, green and blue"

@@ -62,11 +62,11 @@ def read(source: Source, name: str | None = None) -> Image:
     except ResightError:
         raise
     except Pillow.UnidentifiedImageError:
-        raise InputError(f"{name} is not an image that can be read; PNG and JPEG can") from None
+        raise InputError(f"{name} is not an image in a supported format; use PNG or JPEG") from None
     except (Pillow.DecompressionBombError, Pillow.DecompressionBombWarning):
         raise InputError(f"{name} is too large: {_limit()}") from None
     except MemoryError:
-        raise InputError(f"{name} does not fit into memory; scale it down") from None
+        raise InputError(f"{name} does not fit in memory; scale it down") from None
     except Exception as error:  # decoders raise a dozen types, all meaning a damaged file
         raise InputError(
             f"{name} is damaged or truncated ({error}); copy or export it again"
@@ -99,15 +99,16 @@ def _check_header(picture: Pillow.Image, name: str) -> None:
     """Refuse what cannot be measured, from what the header declares, before decoding."""
     width, height = picture.size
     if width * height > MAX_PIXELS:
-        raise InputError(f"{name} declares {width} x {height} pixels: {_limit()}")
+        raise InputError(f"{name} has {width} x {height} pixels: {_limit()}")
     if _is_deep(picture):
         raise InputError(
-            f"{name} holds more than 8 bits per channel; decide how to scale it to 0..255 and "
-            "save it with 8 bits"
+            f"{name} has more than 8 bits per channel; rescale it to 0..255 and save it with 8 bits"
         )
     # Cameras store a preview as a second picture ("MPO"); the first one is the photograph.
     if getattr(picture, "is_animated", False) and picture.format != "MPO":
-        raise InputError(f"{name} is animated or has several pages; save the one you mean")
+        raise InputError(
+            f"{name} is animated or has several pages; save the one you need as a single image"
+        )
 
 
 def _is_deep(picture: Pillow.Image) -> bool:

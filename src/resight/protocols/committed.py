@@ -44,8 +44,8 @@ def committed_splits(name: str) -> tuple[PersonSplit, ...]:
     expected = dict(zip(sums[1::2], sums[::2], strict=True))[f"{name}.json"]
     if sha256(content).hexdigest() != expected:
         raise StoreError(
-            f"the split file {name}.json of this installation was changed: its SHA-256 is not "
-            f"{expected}; install resight again, and give your own splits with --splits FILE"
+            f"the split file {name}.json of this installation was modified: its SHA-256 is not "
+            f"{expected}; reinstall resight, and pass your own splits with --splits FILE"
         )
     return parse(content)
 

@@ -76,10 +76,10 @@ def _settings(path: Path) -> dict[str, Any]:
         if key not in _SETTINGS:
             raise unknown_name(f"key in {path}", key, _SETTINGS)
         if not isinstance(value, _SETTINGS[key]):
-            kind = {str: "a text", bool: "true or false", list: "a list"}[_SETTINGS[key]]
+            kind = {str: "a string", bool: "true or false", list: "a list"}[_SETTINGS[key]]
             raise InputError(f"{path}: {key!r} must be {kind}, not {json.dumps(value)}")
     if not document["splits"]:
-        raise InputError(f"{path}: 'splits' must hold at least one split")
+        raise InputError(f"{path}: 'splits' must contain at least one split")
     return document
 
 
@@ -92,11 +92,11 @@ def _split(where: str, entry: Any, sightings: Sightings, both_directions: bool) 
         )
     for key, values in entry.items():
         if not isinstance(values, list) or not all(isinstance(v, str | int) for v in values):
-            raise InputError(f"{where}: {key!r} must be a list of texts or numbers")
+            raise InputError(f"{where}: {key!r} must be a list of strings or numbers")
     if keys == set(_BY_PATHS) and both_directions:
         raise InputError(
-            f"{where} lists image paths, so 'both_directions' cannot tell what to swap; add a "
-            "split of its own for the other direction"
+            f"{where} lists image paths, so 'both_directions' does not apply; add "
+            "another split for the other direction"
         )
     try:
         if keys == set(_BY_PATHS):
@@ -123,7 +123,7 @@ def _people(sightings: Sightings, given: list[Any]) -> list[str]:
     if absent:
         raise InputError(
             f"{len(absent)} people are not among the labelled sightings of {sightings.name}: "
-            f"{shown(absent)}; write them as 'resight data info' shows them"
+            f"{shown(absent)}; use the names that 'resight data info' shows"
         )
     return people
 
@@ -143,10 +143,10 @@ def _row_finder(sightings: Sightings) -> Callable[[str], int]:
             if _same_end(wanted, PurePosixPath(sightings.paths[row]).parts)
         ]
         if len(rows) != 1:
-            problem = "is not among the sightings" if not rows else f"fits {len(rows)} sightings"
+            problem = "is not among the sightings" if not rows else f"matches {len(rows)} sightings"
             raise InputError(
-                f"image {path!r} {problem} of {sightings.name}; write paths relative to the data "
-                f"folder, such as {str(sightings.paths[0])!r}"
+                f"image {path!r} {problem} of {sightings.name}; give paths relative to "
+                f"the data folder, such as {str(sightings.paths[0])!r}"
             )
         return rows[0]
 

@@ -47,15 +47,15 @@ def half_half(
     people = people_seen_twice(sightings)
     if len(people) < _FEWEST_PEOPLE:
         raise InputError(
-            f"{len(people)} people of {sightings.name} are seen by at least two cameras; half/half "
-            f"needs {_FEWEST_PEOPLE} or more: label more people, or name the same person alike in "
-            "every camera"
+            f"{len(people)} people of {sightings.name} appear in two or more cameras; "
+            f"a 50/50 split needs at least {_FEWEST_PEOPLE}: label more people, or use "
+            "the same name for a person in every camera"
         )
     two = len(cameras) == 2
+    asks = "queries: each camera in turn, gallery: the others"
     if two:
-        asks = f"{cameras[0]} asks {cameras[1]}{' and back' if both_directions else ''}"
-    else:
-        asks = "every camera asks the others"
+        and_back = ", and the reverse" if both_directions else ""
+        asks = f"queries: {cameras[0]}, gallery: {cameras[1]}{and_back}"
     return Protocol(
         "half-half",
         tuple(
@@ -64,6 +64,5 @@ def half_half(
         ),
         scoring=scoring,
         cross_camera_only=not two,
-        description=f"{n_splits} half/half divisions of {len(people)} people by a fixed rule "
-        f"(seed {seed}); {asks}",
+        description=f"{n_splits} random 50/50 splits of {len(people)} people (seed {seed}); {asks}",
     )

@@ -31,8 +31,8 @@ def cuhk01_single_shot(sightings: Sightings) -> Protocol:
     return Protocol(
         "cuhk01-single-shot",
         tuple(splits),
-        description="CUHK01, the paper authors' 10 splits: 486 people train with 2 + 2 pictures, "
-        "485 are tested with one query (camera A) and one gallery picture (camera B)",
+        description="CUHK01, the paper authors' 10 splits: 486 training people with 2 + 2 images, "
+        "485 test people with one query (camera A) and one gallery image (camera B)",
     )
 
 
@@ -43,17 +43,17 @@ def cuhk01_multi_shot(sightings: Sightings) -> Protocol:
         "cuhk01-multi-shot",
         _by_camera(sightings, committed_splits("cuhk01-multi-shot"), ("A", "B")),
         scoring="sum",
-        description="CUHK01, the paper authors' 10 splits: 485 people train, 486 are tested with "
-        "all pictures; two people score the sum of their 2 x 2 distances",
+        description="CUHK01, the paper authors' 10 splits: 485 training people, 486 test people "
+        "with all images; the score of two people is the sum of their 2 x 2 distances",
     )
 
 
 def prid450s(sightings: Sightings) -> Protocol:
-    """225 people train, 225 are tested."""
+    """225 training and 225 test people."""
     return Protocol(
         "prid450s",
         _by_camera(sightings, committed_splits("prid450s"), ("A", "B")),
-        description="PRID450S, 10 published splits: 225 people train, 225 are tested",
+        description="PRID450S, 10 published splits: 225 training and 225 test people",
     )
 
 
@@ -63,8 +63,8 @@ def grid(sightings: Sightings) -> Protocol:
     return Protocol(
         "grid",
         _by_camera(sightings, committed_splits("grid"), ("probe", "gallery")),
-        description="GRID, 10 published folds: 125 people train, 125 are looked for in a gallery "
-        "of 900 pictures, 775 of which are distractors",
+        description="GRID, 10 published folds: 125 training people, 125 queries in a gallery of "
+        "900 images with 775 distractors",
     )
 
 
@@ -75,8 +75,9 @@ def prid2011(sightings: Sightings) -> Protocol:
     return Protocol(
         "prid2011",
         _by_rule(sightings, ("cam_a", "cam_b")),
-        description="PRID2011 single shot, 10 splits by a fixed rule (no official file exists): "
-        "100 people train, 100 of camera A are looked for in a gallery of 649 pictures of camera B",
+        description="PRID2011 single shot, 10 seeded random splits (there is no official file): "
+        "100 training people, 100 queries of camera A in a gallery of 649 images of "
+        "camera B",
     )
 
 
@@ -86,7 +87,7 @@ def viper(sightings: Sightings) -> Protocol:
     return Protocol(
         "viper",
         _by_rule(sightings, ("cam_a", "cam_b")),
-        description="VIPeR, 10 splits by a fixed rule: 316 people train, 316 are tested",
+        description="VIPeR, 10 seeded random splits: 316 training and 316 test people",
     )
 
 
@@ -99,7 +100,7 @@ def roles(sightings: Sightings) -> Protocol:
     absent = [role for role in ("train", "query", "gallery") if not len(rows[role])]
     if absent:
         raise InputError(
-            f"{sightings.name} has no sighting with the role {' and none with '.join(absent)}; "
+            f"{sightings.name} has no sighting with the role {' or '.join(absent)}; "
             "the protocol 'roles' needs train, query and gallery in the column role"
         )
     gallery = np.union1d(rows["gallery"], rows["distractor"])
@@ -107,8 +108,8 @@ def roles(sightings: Sightings) -> Protocol:
         "roles",
         (Split(rows["train"], rows["query"], gallery),),
         cross_camera_only=True,
-        description="the roles given with the data; gallery sightings of the query's person by "
-        "its own camera and junk are ignored, as Market-1501 does",
+        description="roles as given in the data; junk and gallery sightings of the query's person "
+        "in its own camera are ignored, as in Market-1501",
     )
 
 
@@ -151,8 +152,8 @@ def _cuhk01_pictures(sightings: Sightings) -> dict[tuple[str, int], int]:
     }
     if absent:
         raise InputError(
-            f"{len(absent)} of 3884 CUHK01 pictures are missing: {shown(absent)}; the published "
-            "splits need the complete campus/ folder"
+            f"{len(absent)} of 3884 CUHK01 images are missing: {shown(absent)}; the "
+            "published splits need the complete campus/ folder"
         )
     return rows
 
@@ -161,8 +162,8 @@ def _require_people_in_both(sightings: Sightings, expected: int) -> None:
     found = len(people_seen_twice(sightings))
     if found != expected:
         raise InputError(
-            f"{found} people of {sightings.name} are seen by both cameras, expected {expected}; "
-            "the published protocol needs the complete dataset"
+            f"{found} people of {sightings.name} appear in both cameras, expected "
+            f"{expected}; the published protocol needs the complete dataset"
         )
 
 

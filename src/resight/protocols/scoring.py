@@ -69,7 +69,7 @@ def person_scores(
     if D.shape != (len(queries), len(gallery)):
         raise InputError(
             f"distances of shape {D.shape} for {len(queries)} query and {len(gallery)} gallery "
-            "sightings; give one row for each query and one column for each gallery sighting"
+            "sightings; give one row per query and one column per gallery sighting"
         )
     if rule == "single":
         return PersonScores(D, queries, gallery, np.arange(len(queries)), np.arange(len(gallery)))
@@ -114,6 +114,6 @@ def _require_equal_counts(
         return
     few, many = (persons[order[starts[pick]]] for pick in (sizes.argmin(), sizes.argmax()))
     raise InputError(
-        f"the rule 'sum' needs the same number of gallery sightings of everybody, but {few!s} has "
+        f"the rule 'sum' needs the same number of gallery sightings for everyone, but {few!s} has "
         f"{sizes.min()} and {many!s} has {sizes.max()}; use 'mean' or 'min'"
     )

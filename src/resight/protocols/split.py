@@ -44,8 +44,8 @@ class Split:
         both = np.intersect1d(self.train, self.test)
         if len(both):
             raise InputError(
-                f"{len(both)} sightings are both for training and for testing (row {both[0]} is "
-                "one); what is tested must not be learned"
+                f"{len(both)} sightings are used for both training and testing (such "
+                f"as row {both[0]}); keep the two apart"
             )
 
     @property
@@ -71,8 +71,8 @@ class Split:
         """
         if max(self.train.max(), self.test.max()) >= len(sightings):
             raise InputError(
-                f"the split names row {max(self.train.max(), self.test.max())}, but there are "
-                f"{len(sightings)} sightings; it was made for other data"
+                f"the split refers to row {max(self.train.max(), self.test.max())}, "
+                f"but there are {len(sightings)} sightings; it was made for other data"
             )
         self._check_training(sightings)
         trained, tested = (
@@ -94,8 +94,8 @@ class Split:
         cameras = np.unique(sightings.cameras[self.train])
         if len(cameras) < 2:
             raise InputError(
-                f"all training sightings come from one camera, {str(cameras[0])!r}; at least two "
-                "cameras are needed to learn what stays the same between them"
+                f"all training sightings come from one camera, {str(cameras[0])!r}; "
+                "training needs at least two cameras"
             )
 
 
@@ -123,13 +123,14 @@ class Protocol:
     def __post_init__(self) -> None:
         object.__setattr__(self, "splits", tuple(self.splits))
         if not self.splits:
-            raise InputError(f"protocol {self.name!r} has no split; give at least one")
+            raise InputError(f"protocol {self.name!r} has no splits; give at least one")
         if self.scoring not in SCORING_RULES:
             raise unknown_name("scoring rule", self.scoring, SCORING_RULES)
         if self.cross_camera_only and self.scoring != "single":
             raise InputError(
-                f"scoring {self.scoring!r} pools a person's sightings of all cameras, so the own "
-                "camera cannot be ignored; use scoring 'single' with three or more cameras"
+                f"scoring {self.scoring!r} pools a person's sightings of all cameras, "
+                "so the query's own camera cannot be ignored; use scoring 'single' "
+                "with three or more cameras"
             )
 
     def check(self, sightings: Sightings) -> Protocol:
@@ -180,8 +181,8 @@ def refuse_overlap(trained: set[str], tested: set[str]) -> None:
     both = (trained & tested) - {UNKNOWN_PERSON}
     if both:
         raise InputError(
-            f"{len(both)} people are both trained and tested: {shown(both)}; re-identification is "
-            "measured on people never seen in training, so take them out of one of the two"
+            f"{len(both)} people are in both training and test set: {shown(both)}; test people "
+            "must not be seen in training, so remove them from one of the two"
         )
 
 
@@ -190,7 +191,7 @@ def _rows(name: str, values: ArrayLike) -> Rows:
     if rows.ndim != 1 or not len(rows):
         raise InputError(f"{name} has shape {rows.shape}; give at least one row")
     if rows.dtype.kind not in "iu" or rows.min() < 0 or len(np.unique(rows)) != len(rows):
-        raise InputError(f"{name} must be row numbers from 0, none of them twice")
+        raise InputError(f"{name} must be distinct row numbers, counted from 0")
     rows = rows.astype(np.intp)
     rows.flags.writeable = False
     return rows
@@ -202,18 +203,18 @@ def _check_direction(
     cameras, persons = sightings.cameras, sightings.persons
     if len(np.unique(cameras[np.concatenate([query, gallery])])) < 2:
         raise InputError(
-            f"query and gallery come from one camera only, {str(cameras[query[0]])!r}; at least "
-            "two cameras are needed to find a person again"
+            f"query and gallery come from one camera only, {str(cameras[query[0]])!r}; "
+            "re-identification needs at least two cameras"
         )
     itself = np.intersect1d(query, gallery)
     if len(itself) and not cross_camera_only:
         raise InputError(
-            f"{len(itself)} sightings are query and gallery at once, such as "
-            f"{str(sightings.paths[itself[0]])!r}, and would find themselves; take them out of "
-            "the gallery or set cross_camera_only"
+            f"{len(itself)} sightings are both query and gallery, such as "
+            f"{str(sightings.paths[itself[0]])!r}, and would match themselves; remove "
+            "them from the gallery or set cross_camera_only"
         )
     if np.any(persons[query] == UNKNOWN_PERSON):
-        raise InputError("a query shows an unknown person; a query needs a person to be judged")
+        raise InputError("a query has no person label; label it or leave it out")
     held: dict[str, set[str]] = {}
     for person, camera in zip(persons[gallery].tolist(), cameras[gallery].tolist(), strict=True):
         held.setdefault(person, set()).add(camera)
@@ -225,6 +226,6 @@ def _check_direction(
     if missing:
         where = " by another camera" if cross_camera_only else ""
         raise InputError(
-            f"{len(missing)} query people are missing from the gallery{where}: {shown(missing)}; "
-            "add sightings of them to the gallery or leave these queries out"
+            f"{len(missing)} query people are not in the gallery{where}: "
+            f"{shown(missing)}; add sightings of them or leave out these queries"
         )

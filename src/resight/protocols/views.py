@@ -123,11 +123,11 @@ def require_cameras(sightings: Sightings) -> list[str]:
     """Return the cameras with labelled sightings; fewer than two are refused."""
     cameras = camera_names(sightings)
     if len(cameras) < 2:
-        seen = f"one camera only, {cameras[0]!r}" if cameras else "no labelled sighting"
+        seen = f"one camera only, {cameras[0]!r}" if cameras else "no labelled sightings"
         raise InputError(
-            f"{sightings.name} has {seen}; re-identification needs known people seen by at least "
-            "two cameras: put each camera's images into a folder of its own, or give a CSV with "
-            "the columns path, person, camera"
+            f"{sightings.name} has {seen}; re-identification needs labelled people in "
+            "at least two cameras: put each camera's images in its own folder, or "
+            "give a CSV with the columns path, person, camera"
         )
     return cameras
 
@@ -142,8 +142,9 @@ def _require_people(sightings: Sightings, train: Collection[str], test: Collecti
     absent = (set(train) | set(test)) - set(sightings.persons[labelled(sightings)].tolist())
     if absent:
         raise InputError(
-            f"{len(absent)} people of the split are not among the sightings of {sightings.name}: "
-            f"{shown(absent)}; is the copy complete, and are people named as in the data?"
+            f"{len(absent)} people of the split are not among the sightings of "
+            f"{sightings.name}: {shown(absent)}; check that the data is complete and "
+            "that people have the same names as in the data"
         )
 
 

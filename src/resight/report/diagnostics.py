@@ -32,8 +32,10 @@ class ReliabilityDisplay(Display):
         """Draw one line for each run; on the diagonal what is stated comes true."""
         ax.plot([0, 100], [0, 100], color="#8a8f98", linewidth=1, linestyle="--")
         draw(ax, self.curves, "o")
-        label = "stated probability that the first match is right, percent"
-        ax.set(xlabel=label, ylabel="right, percent", xlim=(0, 100), ylim=(0, 100), aspect="equal")
+        label = "predicted probability that the first match is correct, percent"
+        ax.set(
+            xlabel=label, ylabel="correct, percent", xlim=(0, 100), ylim=(0, 100), aspect="equal"
+        )
         ax.legend(loc="upper left", fontsize="small", frameon=False)
 
 

@@ -33,7 +33,7 @@ def read_matches(file: Path, sightings: Sightings) -> tuple[str, list[DrawnMatch
         drawn = [_drawn(match, sightings) for match in told["matches"]]
         return str(told["run"]), [match for match in drawn if match is not None]
     except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{file} is damaged ({error}); evaluate again") from error
+        raise InputError(f"{file} is damaged ({error}); run the evaluation again") from error
 
 
 def _drawn(match: dict[str, Any], sightings: Sightings) -> DrawnMatch | None:
@@ -42,11 +42,11 @@ def _drawn(match: dict[str, Any], sightings: Sightings) -> DrawnMatch | None:
     except (ResightError, OSError):
         return None
     person = match["query"]["person"]
-    words = f"{person}: the first match is right"
+    words = f"{person}: the first match is correct"
     if not match["right"]:
         rank = match["first_rank"]
         words = f"{person}: the first match is {match['match']['person'] or 'unknown'}, wrong; "
-        words += f"the right person stands at rank {rank}"
+        words += f"the correct person is at rank {rank}"
     return DrawnMatch(match["right"], words, draw(match["explanation"], *pictures))
 
 

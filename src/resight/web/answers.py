@@ -1,4 +1,4 @@
-"""What the pages show and the JSON twins return: the same plain data."""
+"""Data of the pages, which are also available as JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Sighting(BaseModel):
 
 
 class Found(Sighting):
-    """A sighting that a search found; `distance` is squared, smaller = more alike."""
+    """A sighting that a search found; `distance` is squared, smaller = more similar."""
 
     rank: int
     distance: float
@@ -36,14 +36,14 @@ class Found(Sighting):
 
 
 class Widening(BaseModel):
-    """A way to ask for less, when a search found nothing."""
+    """A wider filter, when a search found nothing."""
 
     words: str
     address: str
 
 
 class PresenceAnswer(BaseModel):
-    """Whether the person seems to be there at all; see `resight.gallery.confidence`."""
+    """Whether the person seems to be in the gallery; see `resight.gallery.confidence`."""
 
     likely: bool
     false_accepts: float
@@ -52,7 +52,7 @@ class PresenceAnswer(BaseModel):
 
 
 class SearchAnswer(BaseModel):
-    """The sightings most like a stored one (`like`) or an uploaded image (`upload`)."""
+    """The sightings most similar to a stored one (`like`) or an uploaded image (`upload`)."""
 
     like: str
     upload: str
@@ -65,7 +65,7 @@ class SearchAnswer(BaseModel):
 
 
 class Explained(BaseModel):
-    """Why a result is alike or different; `explanation` has schema resight.explanation/1."""
+    """Why a result looks alike or different; `explanation` has schema resight.explanation/1."""
 
     like: str
     upload: str
@@ -95,7 +95,7 @@ class PersonAnswer(BaseModel):
 
 
 class Taught(BaseModel):
-    """One thing that was taught."""
+    """One answer."""
 
     key: str
     kind: Literal["same", "different", "name"]
@@ -107,13 +107,13 @@ class Taught(BaseModel):
 
 
 class TrayAnswer(BaseModel):
-    """Everything that was taught and not undone, newest first."""
+    """All answers that were not undone, newest first."""
 
     taught: list[Taught]
 
 
 class TeachAnswer(BaseModel):
-    """What a verdict led to."""
+    """The result of an answer."""
 
     taught: Taught | None
     person: str

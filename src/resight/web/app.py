@@ -29,8 +29,9 @@ def make_app(gallery: Gallery, guard: Guard) -> FastAPI:
         title="resight",
         version=__version__,
         description=(
-            "Search a gallery of sightings and teach it. Every page has a JSON twin; changes are "
-            "forms and need the session's `csrf` word (from /info.json) or a Bearer token."
+            "Search a gallery of sightings and label matches. Every page is also "
+            "available as JSON; changes are sent as forms and need the session's "
+            "`csrf` token (from /info.json) or a Bearer token."
         ),
         docs_url=None,  # its viewer would load scripts from elsewhere
         redoc_url=None,
@@ -96,8 +97,8 @@ def _in_words(error: Any) -> tuple[int, str]:
         return 422, str(error)
     if isinstance(error, RequestValidationError):
         first = error.errors()[0]
-        return 422, f"{first['loc'][-1]}: {first['msg']}. Correct the address or the form"
+        return 422, f"{first['loc'][-1]}: {first['msg']}. Correct the URL or the form"
     if isinstance(error, HTTPException):
-        words = "there is no such page" if error.status_code == 404 else str(error.detail)
+        words = "page not found" if error.status_code == 404 else str(error.detail)
         return error.status_code, words
     return 500, str(error)

@@ -57,7 +57,7 @@ class RefitJob:
     def undo(self) -> None:
         """Go back to the model before the last refit."""
         self._gallery.undo_rebuild()
-        self._state = RefitState(status="undone", words="the earlier model is in use again")
+        self._state = RefitState(status="undone", words="went back to the earlier model")
 
     def wait(self) -> None:
         """Wait until the thread has ended."""
@@ -80,7 +80,7 @@ class RefitJob:
         except Exception:
             logging.getLogger(__name__).exception("refit failed")
             self._state = RefitState(
-                status="failed", words="the refit failed; the model in use was not changed"
+                status="failed", words="retraining failed; the current model is unchanged"
             )
 
     def _step(self, words: str, share: float) -> None:
@@ -98,7 +98,7 @@ class RefitJob:
         if candidate.better:
             self._adopt()
         else:
-            words = "it would find fewer people, so the model in use was kept"
+            words = "the new model would find fewer people, so the current one was kept"
             self._state = self._state.model_copy(update={"status": "worse", "words": words})
 
     def _adopt(self) -> None:
@@ -107,7 +107,7 @@ class RefitJob:
         gain = {"before": self._candidate.before, "after": self._candidate.after}
         self._state = self._state.model_copy(update={"status": "running", **gain})
         adopt(self._gallery, self._candidate, self._step)
-        words = "the new model is in use"
+        words = "now using the new model"
         if self._candidate.uncalibrated is not None:
             words += f", without probabilities: {self._candidate.uncalibrated}"
         self._candidate = None

@@ -64,7 +64,7 @@ class Guard:
         """Refuse requests that address this server by a foreign name."""
         name = (request.url.hostname or "").strip("[]")
         if self.loopback and name not in LOOPBACK:
-            raise RefusedError(421, f"this server is not {name!r}; use the address it printed")
+            raise RefusedError(421, f"unknown host {name!r}; use the address that was printed")
 
     def check_size(self, request: HTTPConnection) -> None:
         """Refuse large bodies before they are read, and bodies that do not say how large they are.
@@ -73,11 +73,11 @@ class Guard:
         """
         declared = request.headers.get("content-length", "0")
         if "transfer-encoding" in request.headers or not declared.isdigit():
-            raise RefusedError(411, "say how long the request is (Content-Length)")
+            raise RefusedError(411, "the request has no Content-Length header")
         if int(declared) > MAX_BODY:
             limit = MAX_BODY // 2**20 - 1
             raise RefusedError(
-                413, f"too large: an upload may have {limit} MB. Cut the person out of it first"
+                413, f"too large: uploads are limited to {limit} MB. Crop the person first"
             )
 
     def who(self, request: HTTPConnection) -> str:
@@ -104,7 +104,7 @@ class Guard:
         session = request.cookies.get(SESSION, "")
         if not session or not hmac.compare_digest(self.csrf(session).encode(), given.encode()):
             raise RefusedError(
-                403, "this form is too old or came from elsewhere; load the page again"
+                403, "this form has expired or came from another site; reload the page"
             )
 
 

@@ -10,6 +10,8 @@ import webbrowser
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import uvicorn
+
 from resight.errors import InputError
 from resight.gallery import Gallery
 from resight.web.app import make_app
@@ -28,8 +30,6 @@ def run(
     tell: Callable[[str], None],
 ) -> None:
     """Serve until interrupted; tells the address once it answers."""
-    import uvicorn
-
     loopback = is_loopback(host)
     known = parse_tokens(tokens)
     if not loopback and not known:
@@ -66,7 +66,7 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
     except OSError as error:
-        raise InputError(f"cannot listen on {host!r}: there is no such address") from error
+        raise InputError(f"cannot listen on {host!r}: unknown address") from error
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -83,6 +83,6 @@ def _announce(server: Any, address: str, open_browser: bool, tell: Callable[[str
     while not server.started and not server.should_exit:
         time.sleep(0.02)
     if server.started:
-        tell(f"the gallery is at {address} (Ctrl+C ends)")
+        tell(f"serving the gallery at {address} (press Ctrl+C to stop)")
         if open_browser:
             webbrowser.open(address)

@@ -106,10 +106,10 @@ class Conditions:
 def conditions(
     camera: Annotated[list[str] | None, Query(description="only these cameras")] = None,
     after: Annotated[str, Query(description="seconds, h:mm:ss or an ISO date")] = "",
-    before: Annotated[str, Query(description="as after")] = "",
+    before: Annotated[str, Query(description="same format as after")] = "",
     person: Annotated[list[str] | None, Query(description="only these people")] = None,
-    others: Annotated[str, Query(description="1: not the query's own camera")] = "",
-    k: Annotated[int, Query(ge=1, le=MAX_RESULTS, description="how many results")] = 24,
+    others: Annotated[str, Query(description="1: exclude the query's own camera")] = "",
+    k: Annotated[int, Query(ge=1, le=MAX_RESULTS, description="number of results")] = 24,
 ) -> Conditions:
     """Read the filters from the address."""
     return Conditions(

@@ -111,7 +111,7 @@ def test_boxes_from_a_table(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("", "empty"),
-        ("frame,x,y,w\n1,2,3,4", "lacks the column 'h'"),
+        ("frame,x,y,w\n1,2,3,4", "has no column 'h'"),
         ("1,1,2,3,4", "line 1"),
         ("1,1,2,3,4,nan", "w > 0 and h > 0"),
         ("0,1,2,3,4,5", "frame >= 1"),
@@ -127,8 +127,8 @@ def test_bad_boxes(tmp_path: Path, text: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"camera": "../up"}, "plain name"),
-        ({"camera": ".hidden"}, "plain name"),
+        ({"camera": "../up"}, "a name without"),
+        ({"camera": ".hidden"}, "a name without"),
         ({"every": 0}, "at least 1"),
         ({"fps": -1.0}, "above 0"),
         ({"find": "peple"}, "did you mean 'people'"),

@@ -35,17 +35,15 @@ def read_boxes(file: Path) -> dict[int, list[Box]]:
     try:
         lines = file.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {file} as a text of boxes") from error
+        raise InputError(f"cannot read boxes from {file}: it is not a text file") from error
     rows = [(number, row) for number, row in enumerate(csv.reader(lines), 1) if row]
     if not rows:
-        raise InputError(f"{file} is empty; it needs one line for each box")
+        raise InputError(f"{file} is empty; it needs one line per box")
     header = [name.strip().lower() for name in rows[0][1]]
     if any(name in header for name in COLUMNS):
         missing = [name for name in COLUMNS if name not in header]
         if missing:
-            raise InputError(
-                f"{file} lacks the column {missing[0]!r}; needed: {', '.join(COLUMNS)}"
-            )
+            raise InputError(f"{file} has no column {missing[0]!r}; it needs {', '.join(COLUMNS)}")
         places = [header.index(name) for name in COLUMNS]
         track = header.index("id") if "id" in header else None
         return _collect(file, rows[1:], places, track, None)

@@ -63,9 +63,7 @@ def cut(
         Time of the first frame, in seconds (since 1970, if times shall be dates).
     """
     if not re.fullmatch(r"[^/\\\x00]{1,80}", camera) or camera.startswith("."):
-        raise InputError(
-            f"camera {camera!r}: use a plain name without '/' and not beginning with '.'"
-        )
+        raise InputError(f"camera {camera!r}: use a name without '/' that does not start with '.'")
     boxes_at = _boxes_at(boxes, find, min_height)
     rows: list[tuple[str, float, str]] = []
     seen = left_out = 0

@@ -38,13 +38,13 @@ def frames(source: Path, every: int = 1, fps: float | None = None) -> Iterator[F
         Frames a second; needed for times of a folder, and where a video does not tell.
     """
     if every < 1:
-        raise InputError(f"every={every}: take one frame of at least 1")
+        raise InputError(f"every={every}: it must be at least 1")
     if fps is not None and not fps > 0:
-        raise InputError(f"fps={fps:g}: give a number above 0")
+        raise InputError(f"fps={fps:g}: it must be above 0")
     if source.is_dir():
         return _of_folder(source, every, fps)
     if not source.is_file():
-        raise InputError(f"there is no video or folder {source}")
+        raise InputError(f"no video or folder {source}")
     return _of_video(source, every, fps)
 
 
@@ -72,6 +72,6 @@ def _of_video(file: Path, every: int, fps: float | None) -> Iterator[Frame]:
                     time = (number - 1) / rate if rate and rate > 0 else None
                     yield Frame(number, time, np.ascontiguousarray(picture[..., ::-1]))
         if number == 0:
-            raise InputError(f"{file} holds no frame that OpenCV can read; it may be cut off")
+            raise InputError(f"OpenCV cannot read any frame of {file}; the file may be truncated")
     finally:
         video.release()

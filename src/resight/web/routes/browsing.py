@@ -36,13 +36,13 @@ def index(
 def index_json(
     visit: Visitor, camera: _Camera = "", known: _Known = "", page: _Page = 1
 ) -> BrowseAnswer:
-    """List sightings, a page at a time, and those most worth teaching."""
+    """List sightings, a page at a time, and those suggested for labelling."""
     return _browse(visit, camera, known, page)
 
 
 @router.get("/info.json", tags=["gallery"])
 def info_json(visit: Visitor) -> dict[str, Any]:
-    """Tell what the gallery holds; `csrf` is the word that changes in this session must carry."""
+    """Summarise the gallery; `csrf` is the token that changes in this session need."""
     return {**visit.site.gallery.info(), "csrf": visit.csrf}
 
 

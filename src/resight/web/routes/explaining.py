@@ -1,4 +1,4 @@
-"""Why: which strips, colours and textures make a result look like the query."""
+"""Explanations: which strips, colours and textures make a result look like the query."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from resight.web.visiting import Visit, Visitor
 router = APIRouter()
 
 _Like = Annotated[str, Query(description="id of a stored sighting")]
-_Upload = Annotated[str, Query(description="key that POST /upload gave, instead of `like`")]
+_Upload = Annotated[str, Query(description="key returned by POST /upload, instead of `like`")]
 _Hit = Annotated[str, Query(description="id of the stored sighting to compare with")]
 
 
 @router.get("/why", response_class=HTMLResponse, include_in_schema=False)
 def why(visit: Visitor, hit: _Hit, like: _Like = "", upload: _Upload = "") -> HTMLResponse:
-    """Show why a result is alike or different, drawn over the two crops."""
+    """Show why a result looks alike or different, drawn over the two crops."""
     answer = _explain(visit, hit, like, upload)
     first = _picture(visit, answer.query, upload)
     part = draw(answer.explanation, first, _picture(visit, answer.hit, ""))
@@ -32,7 +32,7 @@ def why(visit: Visitor, hit: _Hit, like: _Like = "", upload: _Upload = "") -> HT
 
 @router.get("/why.json", response_model=Explained, tags=["search"])
 def why_json(visit: Visitor, hit: _Hit, like: _Like = "", upload: _Upload = "") -> Explained:
-    """Divide the distance of two sightings among strips, colours and textures."""
+    """Break down the distance of two sightings by strip, colour and texture."""
     return _explain(visit, hit, like, upload)
 
 
@@ -48,9 +48,7 @@ def _explain(visit: Visit, hit: str, like: str, upload: str) -> Explained:
     elif upload:
         first = _uploaded(visit, upload).described.features
     else:
-        raise InputError(
-            "nothing to compare with; give `like` or `upload`, as the search page does"
-        )
+        raise InputError("nothing to compare with; give `like` or `upload`")
     found = visit.site.explainer().explain_features(np.concatenate([first, second]))
     visit.site.log(visit.who, "why", query=f"{like or 'upload ' + upload} and {hit}")
     return Explained(
@@ -73,7 +71,7 @@ def _stored(visit: Visit, key: str) -> Sighting:
 def _uploaded(visit: Visit, key: str) -> Any:
     kept = visit.site.upload(key)
     if kept is None:
-        raise RefusedError(404, "this upload is no longer kept; upload the image again")
+        raise RefusedError(404, "this upload has expired; upload the image again")
     return kept
 
 

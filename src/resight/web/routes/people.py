@@ -19,7 +19,7 @@ _Name = Annotated[str, Query(description="the person's name")]
 
 @router.get("/person", response_class=HTMLResponse, include_in_schema=False)
 def person(visit: Visitor, name: _Name) -> HTMLResponse:
-    """Show all sightings of a person on a time line by camera."""
+    """Show all sightings of a person on a timeline by camera."""
     answer = _person(visit, name)
     times = [one.time for one in answer.sightings if one.time is not None]
     span = (min(times), max(times)) if times else None
@@ -34,13 +34,13 @@ def person_json(visit: Visitor, name: _Name) -> PersonAnswer:
 
 @router.get("/access", response_class=HTMLResponse, include_in_schema=False)
 def access(visit: Visitor) -> HTMLResponse:
-    """Show who searched what."""
+    """Show who searched for what."""
     return visit.page("access.html", answer=_accesses(visit))
 
 
 @router.get("/access.json", response_model=AccessAnswer, tags=["gallery"])
 def access_json(visit: Visitor) -> AccessAnswer:
-    """List who searched what, newest first."""
+    """List who searched for what, newest first."""
     return _accesses(visit)
 
 
@@ -48,7 +48,7 @@ def _person(visit: Visit, name: str) -> PersonAnswer:
     view = visit.site.gallery.view
     rows = np.flatnonzero(view.persons == name) if name else np.empty(0, np.intp)
     if not len(rows):
-        raise RefusedError(404, f"nobody is called {name!r} in this gallery")
+        raise RefusedError(404, f"no person named {name!r} in this gallery")
     order = np.argsort(np.nan_to_num(view.table.times[rows], nan=np.inf), kind="stable")
     seen = [sighting(view, row) for row in rows[order].tolist()]
     visit.site.log(visit.who, "person", query=name)

@@ -1,4 +1,4 @@
-"""Refit: start, watch, adopt, go back."""
+"""Retraining: start, watch, adopt, undo."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Back = Annotated[str, Form()]
 
 @router.get("/refit", response_class=HTMLResponse, include_in_schema=False)
 def watch(visit: Visitor) -> HTMLResponse:
-    """Show where the refit is (also as a part of other pages)."""
+    """Show the progress of retraining (also as a part of other pages)."""
     if visit.by_htmx:
         return _part(visit)
     return visit.page("refit.html")
@@ -26,13 +26,13 @@ def watch(visit: Visitor) -> HTMLResponse:
 
 @router.get("/refit.json", response_model=RefitState, tags=["refit"])
 def watch_json(visit: Visitor) -> RefitState:
-    """Tell where the refit is and what it gains."""
+    """Return the progress of retraining and its gain."""
     return visit.site.job.state()
 
 
 @router.post("/refit", response_model=RefitState, tags=["refit"])
 def start(visit: Changer, back: _Back = "/refit") -> Response:
-    """Fit the model again on everything that is labelled, in the background."""
+    """Train the model again on all labelled sightings, in the background."""
     visit.site.job.start()
     visit.site.log(visit.who, "refit")
     return _answer(visit, back)
@@ -40,14 +40,14 @@ def start(visit: Changer, back: _Back = "/refit") -> Response:
 
 @router.post("/refit/adopt", response_model=RefitState, tags=["refit"])
 def adopt(visit: Changer, back: _Back = "/refit") -> Response:
-    """Use the refitted model although cross-validation found it worse."""
+    """Use the retrained model although cross-validation found it worse."""
     visit.site.job.adopt_anyway()
     return _answer(visit, back)
 
 
 @router.post("/refit/undo", response_model=RefitState, tags=["refit"])
 def undo(visit: Changer, back: _Back = "/refit") -> Response:
-    """Go back to the model before the last refit."""
+    """Go back to the model before the last retraining."""
     visit.site.job.undo()
     visit.site.log(visit.who, "refit undone")
     return _answer(visit, back)

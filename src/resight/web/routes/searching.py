@@ -1,4 +1,4 @@
-"""Searching: by a stored sighting or an uploaded image; filters live in the address."""
+"""Searching: by a stored sighting or an uploaded image; filters are part of the URL."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from resight.web.visiting import Conditions, Visit, Visitor, Where
 router = APIRouter()
 
 _Like = Annotated[str, Query(description="id of a stored sighting")]
-_Upload = Annotated[str, Query(description="key that POST /upload gave")]
+_Upload = Annotated[str, Query(description="key returned by POST /upload")]
 
 
 @router.get("/search", response_class=HTMLResponse, include_in_schema=False)
 def search(visit: Visitor, where: Where, like: _Like = "", upload: _Upload = "") -> HTMLResponse:
-    """Show what looks most like the query."""
+    """Show the sightings most similar to the query."""
     answer = _search(visit, where, like, upload)
     cameras = visit.site.gallery.view.cameras
     return visit.page("search.html", answer=answer, where=where, cameras=cameras)
@@ -32,7 +32,7 @@ def search(visit: Visitor, where: Where, like: _Like = "", upload: _Upload = "")
 def search_json(
     visit: Visitor, where: Where, like: _Like = "", upload: _Upload = ""
 ) -> SearchAnswer:
-    """Find the sightings most like a stored one or an uploaded image."""
+    """Find the sightings most similar to a stored one or an uploaded image."""
     return _search(visit, where, like, upload)
 
 
@@ -44,7 +44,7 @@ class _InMemory(MultiPartParser):
 
 @router.post("/upload", tags=["search"], responses={303: {"description": "to the search page"}})
 async def upload(request: Request) -> Response:
-    """Send an image (form field `image`) to search with; it is kept in memory only."""
+    """Upload an image (form field `image`) to search with; it is kept in memory only."""
     from fastapi.concurrency import run_in_threadpool
 
     from resight.web.visiting import visit as visit_of
@@ -53,12 +53,12 @@ async def upload(request: Request) -> Response:
     try:
         form = await _InMemory(request.headers, request.stream(), max_files=1, max_fields=5).parse()
     except (MultiPartException, KeyError) as error:
-        raise InputError("the upload did not arrive as a form with a file; try again") from error
+        raise InputError("the upload contained no file; try again") from error
     try:
         visit.site.guard.check_change(request, str(form.get("csrf", "")))
         file = form.get("image")
         if file is None or isinstance(file, str) or not file.size:
-            raise InputError("no image was chosen; choose a JPEG or PNG of one person")
+            raise InputError("no image chosen; choose a JPEG or PNG of one person")
         name, content = file.filename or "upload", await file.read()
     finally:
         await form.close()
@@ -79,7 +79,7 @@ def uploaded(visit: Visitor, key: str) -> Response:
     """Return an uploaded image while it is in memory."""
     kept = visit.site.upload(key)
     if kept is None:
-        raise RefusedError(404, "this upload is no longer kept; upload the image again")
+        raise RefusedError(404, "this upload has expired; upload the image again")
     return _picture(kept.image)
 
 
@@ -103,7 +103,7 @@ def _search(visit: Visit, where: Conditions, like: str, upload: str) -> SearchAn
     elif upload:
         kept = visit.site.upload(upload)
         if kept is None:
-            raise RefusedError(404, "this upload is no longer kept; upload the image again")
+            raise RefusedError(404, "this upload has expired; upload the image again")
         name = kept.name
         hits = gallery.search_described(kept.described, where.k, where.filter())[0]
     else:

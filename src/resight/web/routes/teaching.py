@@ -1,4 +1,4 @@
-"""Teaching: same, different, a name, undo; the tray of what was taught; labels as CSV."""
+"""Answers: same, different, a name, undo; the list of answers; labels as CSV."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _Text = Annotated[str, Form()]
 def teach(
     visit: Changer,
     kind: Annotated[Literal["same", "different"], Form()],
-    a: Annotated[str, Form(description="the sighting that was searched for")],
-    b: Annotated[str, Form(description="the sighting that was found")],
+    a: Annotated[str, Form(description="the query sighting")],
+    b: Annotated[str, Form(description="the sighting in the results")],
     back: _Text = "/",
 ) -> Response:
     """Say that two sightings show the same person, or different people."""
@@ -54,13 +54,13 @@ def name(
 @router.post("/undo", response_model=TeachAnswer, tags=["teaching"])
 def undo(
     visit: Changer,
-    key: Annotated[str, Form(description="what to undo; empty: the latest")] = "",
+    key: Annotated[str, Form(description="the answer to undo; empty: the latest")] = "",
     back: _Text = "/",
 ) -> Response:
-    """Take back something that was taught."""
+    """Undo an answer."""
     active = visit.site.gallery.view.labels.active
     if not key and not active:
-        raise InputError("there is nothing left to undo")
+        raise InputError("nothing to undo")
     visit.site.gallery.teach("undo", key or active[-1].key, who=visit.who)
     undone = next((entry for entry in active if entry.key == (key or active[-1].key)), None)
     if visit.wants_json:
@@ -70,19 +70,19 @@ def undo(
 
 @router.get("/taught", response_class=HTMLResponse, include_in_schema=False)
 def taught(visit: Visitor) -> HTMLResponse:
-    """Show everything that was taught."""
+    """Show all answers."""
     return visit.page("taught.html", answer=_tray(visit))
 
 
 @router.get("/taught.json", response_model=TrayAnswer, tags=["teaching"])
 def taught_json(visit: Visitor) -> TrayAnswer:
-    """List everything that was taught and not undone."""
+    """List all answers that were not undone."""
     return _tray(visit)
 
 
 @router.get("/labels.csv", response_class=PlainTextResponse, tags=["teaching"])
 def labels_csv(visit: Visitor) -> PlainTextResponse:
-    """Export who is who: id, person, camera, time, source; only labelled sightings."""
+    """Export labelled sightings: id, person, camera, time, source."""
     view = visit.site.gallery.view
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
