@@ -18,13 +18,13 @@ from matplotlib.patches import Rectangle
 
 from resight.datasets.synthetic import draw_person
 from resight.descriptors._gog_pixels import shared_features
-from resight.images import colour
 from resight.images.resize import resize
 from resight.images.retinex import retinex
 
 # The definitions in plain NumPy, stage by stage, are what the compiled code is tested against.
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 from definitions import gog, lomo, whos
+from definitions.colour import gray as gray_levels
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "images"
 PERSON, CAMERA = 11, 1
@@ -44,7 +44,7 @@ Panel = tuple[str, NDArray[np.generic], Sequence[Rectangle]]
 
 def _lomo_panels(person: NDArray[np.uint8]) -> list[Panel]:
     evened = retinex(person)
-    gray = colour.gray(person) / 255.0
+    gray = gray_levels(person) / 255.0
     blocks = [Rectangle((5 * i, 40), 10, 10) for i in range(8)]
     return [
         ("image", person, []),
@@ -97,7 +97,7 @@ def _whos_panels(person: NDArray[np.uint8]) -> list[Panel]:
     window = person[whos.WINDOW]
     mask = whos.gaussian_mask()[..., None]
     stripes = [Rectangle((1 + 2 * (s % 2), 8 * s), 60, 15) for s in range(15)]
-    patterns = whos.lbp_table()[whos.neighbour_bits(colour.gray(window))]
+    patterns = whos.lbp_table()[whos.neighbour_bits(gray_levels(window))]
     patterns = np.pad(np.where(patterns < 56, patterns, 0), 9)  # neither flat nor irregular
     cells = [Rectangle((8 + 8 * x, 8 + 8 * y), 8, 8) for y in range(14) for x in range(6)]
     return [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from definitions.colour import gray
 from resight.images import colour
 from resight.images.colour import Floats, Image
 
@@ -67,12 +68,12 @@ def _hsv_counts(image: Image) -> np.ndarray:
 
 
 def _siltp_counts(image: Image, radius: int) -> np.ndarray:
-    gray = colour.gray(image) / 255.0
+    levels = gray(image) / 255.0
     counts = [np.empty(0, np.int64)]
     for _ in range(SCALES):
-        if min(gray.shape) < SIDE:
+        if min(levels.shape) < SIDE:
             break
-        if min(gray.shape) >= 2 * radius + 1:
-            counts.append(strip_maxima(siltp(gray, radius), 81).ravel())
-        gray = halved(gray) / 4.0
+        if min(levels.shape) >= 2 * radius + 1:
+            counts.append(strip_maxima(siltp(levels, radius), 81).ravel())
+        levels = halved(levels) / 4.0
     return np.concatenate(counts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from definitions.colour import gray, ruzon_lab
 from resight.descriptors._whos_constants import (
     BLOCK,
     HEIGHT,
@@ -30,7 +31,7 @@ def whos_definition(image: Image, variant: str) -> Floats:
     parts = [histogram(bins(image[s]), weights[s]) for bins in bins_of for s in stripes]
     parts.append(hog(image[WINDOW]))
     if variant == "dagger":
-        parts.append(lbp(colour.gray(image[WINDOW])).transpose(2, 1, 0).ravel())
+        parts.append(lbp(gray(image[WINDOW])).transpose(2, 1, 0).ravel())
     return np.sqrt(np.concatenate(parts))
 
 
@@ -49,7 +50,7 @@ def hs_bins(image: Image) -> np.ndarray:
 def lab_bins(image: Image) -> np.ndarray:
     """Quantise L, a and b to 4 levels each, L fastest; a and b at -55, 0 and 55."""
     scale = 255.0 if image.max() > 1 else 1.0
-    values = colour.ruzon_lab(image, scale)
+    values = ruzon_lab(image, scale)
     lightness = np.clip(np.floor(values[..., 0] / 25.25), 0, 3)
     opponents = [sum(values[..., axis] > edge for edge in (-55.0, 0.0, 55.0)) for axis in (1, 2)]
     return lightness.astype(np.int64) + 4 * opponents[0] + 16 * opponents[1]

@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from definitions import lomo as definition
+from definitions.colour import gray as gray_levels
 from definitions.lomo import lomo_definition
 from resight.descriptors import _lomo_kernels as compiled
 from resight.descriptors import lomo
@@ -58,12 +59,12 @@ def test_quantised_maps_are_exact() -> None:
     cube = np.stack(np.meshgrid(levels, levels, levels), -1).reshape(52, -1, 3).astype(np.uint8)
     np.testing.assert_array_equal(compiled.hsv_bins(cube, UNIT), definition.hsv_bins(cube))
     gray = compiled.gray_levels(cube, colour.GRAY_WEIGHTS, UNIT)
-    np.testing.assert_array_equal(gray, colour.gray(cube) / 255.0)
+    np.testing.assert_array_equal(gray, gray_levels(cube) / 255.0)
 
 
 @pytest.mark.parametrize("radius", [3, 5])
 def test_siltp_is_exact(radius: int) -> None:
-    gray = colour.gray(_blocks(64, 32)) / 255.0
+    gray = gray_levels(_blocks(64, 32)) / 255.0
     np.testing.assert_array_equal(
         compiled.siltp_codes(gray, radius), definition.siltp(gray, radius)
     )

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from definitions.colour import gray, ruzon_lab
 from resight.images import colour
 
 
@@ -22,7 +23,7 @@ def colours() -> np.ndarray:
 
 def test_gray_is_the_nearest_level_in_exact_arithmetic(colours: np.ndarray) -> None:
     weights = [Fraction(w) for w in colour.GRAY_WEIGHTS]
-    got = colour.gray(colours)[0]
+    got = gray(colours)[0]
     for level, pixel in zip(got[::37], colours[0, ::37].tolist(), strict=True):
         exact = sum(w * v for w, v in zip(weights, pixel, strict=True))
         assert abs(Fraction(int(level)) - exact) <= Fraction(1, 2) + Fraction(1, 10**12)
@@ -35,7 +36,7 @@ def test_gray_weights_invert_the_ntsc_matrix() -> None:
 
 def test_gray_pixels_keep_their_level() -> None:
     grays = np.repeat(np.arange(256, dtype=np.uint8), 3).reshape(16, 16, 3)
-    np.testing.assert_array_equal(colour.gray(grays), grays[..., 0])
+    np.testing.assert_array_equal(gray(grays), grays[..., 0])
 
 
 def test_luma_spans_the_studio_range() -> None:
@@ -69,9 +70,9 @@ def test_lab_of_white_black_and_the_primaries() -> None:
 def test_ruzon_lab_takes_values_as_linear() -> None:
     half = np.full((1, 1, 3), 128, np.uint8)
     lightness = 116.0 * (128 / 255) ** (1 / 3) - 16.0
-    np.testing.assert_allclose(colour.ruzon_lab(half)[0, 0], [lightness, 0, 0], atol=1e-9)
+    np.testing.assert_allclose(ruzon_lab(half)[0, 0], [lightness, 0, 0], atol=1e-9)
 
 
 def test_ruzon_lab_unscaled_sees_one_as_white() -> None:
     ones = np.ones((1, 1, 3), np.uint8)
-    np.testing.assert_allclose(colour.ruzon_lab(ones, 1.0)[0, 0], [100, 0, 0], atol=1e-9)
+    np.testing.assert_allclose(ruzon_lab(ones, 1.0)[0, 0], [100, 0, 0], atol=1e-9)

@@ -15,7 +15,6 @@ from resight.cli._common import flag, option, print_json, say, verb
 
 if TYPE_CHECKING:
     from resight.datasets.sightings import Sightings
-    from resight.experiments.config import EvaluateConfig
     from resight.experiments.results import Result
     from resight.features.store import Features
 
@@ -75,37 +74,24 @@ def evaluate(
     Prints rank 1, 5, 10, 20 and mAP in percent, mean and standard deviation over splits. The exit
     code is 1 if some images could not be used.
     """
-    from resight.experiments.config import checked_config
     from resight.experiments.evaluate import DiagnosticsError
     from resight.experiments.evaluate import evaluate as measure
+    from resight.experiments.plans import plans_of
     from resight.workers import executors
 
-    given: dict[str, Any] = {
-        "dataset": data,
-        "root": root,
-        "descriptors": descriptor.split(","),
-        "learners": learner.split(","),
-        "params": _params(param or []),
-        "protocol": protocol,
-        "splits": splits,
-        "features": features,
-        "mirror": mirror,
-        "rerank": rerank.split(",") if rerank else [],
-    }
-    checked = checked_config(given)
-    plans, sizes = checked.plans(), _sizes(people)
-    sightings, vectors = _inputs(checked, cluster is not None)
+    plans, sizes = plans_of(learner, _params(param or []), rerank or ()), _sizes(people)
+    sightings, vectors = _inputs(data, root, features, mirror or cluster is not None)
     refusal = None
     try:
         with nullcontext() if cluster is None else executors.cluster(cluster) as workers:
             result = measure(
                 sightings,
-                descriptor=checked.descriptors,
+                descriptor=descriptor,
                 features=vectors,
                 learner=plans,
-                protocol=checked.protocol,
-                splits=checked.splits,
-                mirror=checked.mirror,
+                protocol=protocol,
+                splits=splits,
+                mirror=mirror,
                 calibrate=calibrate,
                 curve=sizes or curve,
                 store=store,
@@ -122,31 +108,32 @@ def evaluate(
 
         command = shlex.join(["resight", *sys.argv[1:]])
         write(out / "report.html", result.document, sightings, out / "rankings.csv", command)
-        say(f"written: {out / 'result.json'}, {out / 'rankings.csv'}, {out / 'report.html'}")
+        say(f"wrote {out / 'result.json'}, {out / 'rankings.csv'}, {out / 'report.html'}")
     if refusal is not None:
         raise refusal
     common.report_failures(result.failures)
 
 
-def _inputs(settings: EvaluateConfig, on_cluster: bool) -> tuple[Sightings, Features | None]:
+def _inputs(
+    data: str | None, root: Path | None, file: Path | None, describing: bool
+) -> tuple[Sightings, Features | None]:
+    """Read own vectors, or the sightings to describe; `describing` options fit the latter."""
     from resight import datasets
     from resight.errors import InputError
+    from resight.features.vectors import load_vectors
 
-    if settings.features is not None:
-        from resight.features.vectors import load_vectors
-
-        if on_cluster or settings.mirror:
-            raise InputError(
-                "--cluster and --mirror apply to computing descriptors; leave them out with "
-                "--features"
-            )
-        vectors, sightings = load_vectors(settings.features, labels=settings.dataset)
-        return sightings, vectors
-    if settings.dataset is None:
+    if file is None and data is not None:
+        return datasets.load(data, root=root), None
+    if file is None:
         raise InputError(
             "give a dataset name, a folder or a CSV table to evaluate, or --features FILE"
         )
-    return datasets.load(settings.dataset, root=settings.root), None
+    if describing:
+        raise InputError(
+            "--cluster and --mirror apply to computing descriptors; leave them out with --features"
+        )
+    vectors, sightings = load_vectors(file, labels=data)
+    return sightings, vectors
 
 
 def _sizes(words: str | None) -> list[int] | None:

@@ -47,8 +47,8 @@ def explain(
 
 
 def _explainer(place: str) -> Explainer:
-    import resight
     from resight.explanation import Explainer
+    from resight.models.model import Model
     from resight.saving import MANIFEST
 
     if "://" in place or not (Path(place) / MANIFEST).is_file():
@@ -60,7 +60,7 @@ def _explainer(place: str) -> Explainer:
             return gallery_explainer(gallery)
         finally:
             gallery.close()
-    return Explainer(resight.load(place))
+    return Explainer(Model.load(place))
 
 
 def _caption(path: Path) -> str:

@@ -48,10 +48,11 @@ def fit(
     With at least 20 people seen by two cameras the model is also calibrated: searches then show
     probabilities and say who is probably not in the gallery.
     """
-    from resight import datasets, load
+    from resight import datasets
     from resight.features.store import FeatureStore
     from resight.models.adding_people import add_people
     from resight.models.fitting import fit_model
+    from resight.models.model import Model
     from resight.registry import parse_params
 
     workers = common.executor(jobs, cluster)
@@ -60,7 +61,7 @@ def fit(
     sightings = datasets.load(data, root=root)
     with workers:
         if add is not None:
-            fitted = add_people(load(add), sightings, FeatureStore(store), workers)
+            fitted = add_people(Model.load(add), sightings, FeatureStore(store), workers)
         else:
             fitted = fit_model(
                 sightings,

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, TypedDict
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from resight.evaluation.result import RankingResult
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class Options(TypedDict, total=False):
+    """What `cmc` and all the others take beside distances and people."""
+
+    query_cameras: ArrayLike | None
+    gallery_cameras: ArrayLike | None
+    junk: ArrayLike | None
 
 
 def cmc(
@@ -52,7 +65,12 @@ def cmc(
     [0.5, 1.0]
     """
     return _ranked(
-        distances, query_persons, gallery_persons, query_cameras, gallery_cameras, junk
+        distances,
+        query_persons,
+        gallery_persons,
+        query_cameras=query_cameras,
+        gallery_cameras=gallery_cameras,
+        junk=junk,
     ).cmc
 
 
@@ -60,29 +78,21 @@ def mean_average_precision(
     distances: ArrayLike,
     query_persons: ArrayLike,
     gallery_persons: ArrayLike,
-    *,
-    query_cameras: ArrayLike | None = None,
-    gallery_cameras: ArrayLike | None = None,
-    junk: ArrayLike | None = None,
+    **options: Unpack[Options],
 ) -> float:
     """Mean over queries of the average precision; parameters as in `cmc`.
 
     The average precision of a query is the mean, over its right answers, of the precision at
     the rank of that answer (no interpolation).
     """
-    return _ranked(
-        distances, query_persons, gallery_persons, query_cameras, gallery_cameras, junk
-    ).mean_average_precision
+    return _ranked(distances, query_persons, gallery_persons, **options).mean_average_precision
 
 
 def mean_inverse_negative_penalty(
     distances: ArrayLike,
     query_persons: ArrayLike,
     gallery_persons: ArrayLike,
-    *,
-    query_cameras: ArrayLike | None = None,
-    gallery_cameras: ArrayLike | None = None,
-    junk: ArrayLike | None = None,
+    **options: Unpack[Options],
 ) -> float:
     """Mean over queries of (number of right answers) / (rank of the last one).
 
@@ -95,7 +105,7 @@ def mean_inverse_negative_penalty(
        TPAMI 2022.
     """
     return _ranked(
-        distances, query_persons, gallery_persons, query_cameras, gallery_cameras, junk
+        distances, query_persons, gallery_persons, **options
     ).mean_inverse_negative_penalty
 
 
@@ -103,61 +113,38 @@ def first_ranks(
     distances: ArrayLike,
     query_persons: ArrayLike,
     gallery_persons: ArrayLike,
-    *,
-    query_cameras: ArrayLike | None = None,
-    gallery_cameras: ArrayLike | None = None,
-    junk: ArrayLike | None = None,
+    **options: Unpack[Options],
 ) -> NDArray[np.intp]:
     """Rank (from 1) of the first right answer of each query; parameters as in `cmc`."""
-    return _ranked(
-        distances, query_persons, gallery_persons, query_cameras, gallery_cameras, junk
-    ).first_ranks
+    return _ranked(distances, query_persons, gallery_persons, **options).first_ranks
 
 
 def average_precisions(
     distances: ArrayLike,
     query_persons: ArrayLike,
     gallery_persons: ArrayLike,
-    *,
-    query_cameras: ArrayLike | None = None,
-    gallery_cameras: ArrayLike | None = None,
-    junk: ArrayLike | None = None,
+    **options: Unpack[Options],
 ) -> NDArray[np.float64]:
     """Average precision of each query; parameters as in `cmc`."""
-    return _ranked(
-        distances, query_persons, gallery_persons, query_cameras, gallery_cameras, junk
-    ).average_precisions
+    return _ranked(distances, query_persons, gallery_persons, **options).average_precisions
 
 
 def inverse_negative_penalties(
     distances: ArrayLike,
     query_persons: ArrayLike,
     gallery_persons: ArrayLike,
-    *,
-    query_cameras: ArrayLike | None = None,
-    gallery_cameras: ArrayLike | None = None,
-    junk: ArrayLike | None = None,
+    **options: Unpack[Options],
 ) -> NDArray[np.float64]:
     """Inverse negative penalty of each query; parameters as in `cmc`."""
-    return _ranked(
-        distances, query_persons, gallery_persons, query_cameras, gallery_cameras, junk
-    ).inverse_negative_penalties
+    return _ranked(distances, query_persons, gallery_persons, **options).inverse_negative_penalties
 
 
 def _ranked(
     distances: ArrayLike,
     query_persons: ArrayLike,
     gallery_persons: ArrayLike,
-    query_cameras: ArrayLike | None,
-    gallery_cameras: ArrayLike | None,
-    junk: ArrayLike | None,
+    **options: Unpack[Options],
 ) -> RankingResult:
     return RankingResult.from_distances(
-        distances,
-        query_persons,
-        gallery_persons,
-        query_cameras=query_cameras,
-        gallery_cameras=gallery_cameras,
-        junk=junk,
-        depth=0,
+        distances, query_persons, gallery_persons, depth=0, **options
     )

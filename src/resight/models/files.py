@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from resight._version import __version__
 from resight.errors import StoreError
 from resight.registry import LEARNERS
 from resight.saving import SavableMixin, decode, read
+
+if TYPE_CHECKING:
+    from resight.learners._base import MetricLearner
+    from resight.models.model import Model
 
 CLASSES = {
     "BlockNormalizer": "resight.learners.normalizer",
@@ -25,7 +29,7 @@ CLASSES = {
 """Where each class that may stand in a model file lives, besides the learners."""
 
 
-def load(path: str | Path) -> Any:
+def load(path: str | Path) -> Model | MetricLearner:
     """Load a model folder written by ``save``, also of an older version.
 
     Raises
@@ -38,8 +42,8 @@ def load(path: str | Path) -> Any:
     def restore(name: str, version: int, state: dict[str, Any]) -> SavableMixin:
         if name not in homes:
             raise StoreError(
-                f"model {path} holds a {name!r}, which this resight does not know. Update resight, "
-                "or fit again with this one"
+                f"model {path} contains a {name!r}, unknown to this version of resight. "
+                "Update resight, or fit the model again"
             )
         cls: type[SavableMixin] = getattr(import_module(homes[name]), name)
         if version > cls.state_version:
@@ -53,4 +57,5 @@ def load(path: str | Path) -> Any:
             state = {name: state[name] for name in cls.state_names() if name in state}
         return cls.from_state(state)
 
-    return decode(*read(Path(path)), restore)
+    loaded: Model | MetricLearner = decode(*read(Path(path)), restore)
+    return loaded

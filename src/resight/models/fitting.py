@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +23,7 @@ from resight.models.model import Model
 from resight.registry import learner_spec
 from resight.tuning.auto import AutoKXQDA
 from resight.tuning.cross_validation import Choice
-from resight.workers.executors import Executor
+from resight.workers.executors import Executor, local
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,55 @@ class Fitted:
     failures: tuple[Failure, ...]
     choice: Choice | None = None  # how the regulariser of a landmark model was chosen
     uncalibrated: str | None = None  # why the model states no probabilities, if it does not
+
+
+def fit(
+    sightings: Sightings,
+    *,
+    descriptor: str = "gog+lomo-dagger",
+    learner: str = "kxqda",
+    params: Mapping[str, object] | None = None,
+    mirror: bool = False,
+    calibrate: bool = True,
+    store: FeatureStore | str | Path = "features",
+    jobs: int | None = None,
+    executor: Executor | None = None,
+) -> Model:
+    """Fit a model on every labelled sighting, as `resight fit` does.
+
+    Images that cannot be read, and a model that cannot be calibrated, are warned of.
+
+    Parameters
+    ----------
+    descriptor : str
+        Names joined by ``+``.
+    learner, params
+        A learner's name and its parameters.
+    mirror : bool
+        Average descriptors over mirror images.
+    calibrate : bool
+        Learn from held-out people what distances mean, so that searches state probabilities.
+    store : FeatureStore or path
+        Where descriptors are kept; those it holds are not computed again.
+    jobs, executor : optional
+        Local processes (by default one per core), or other workers such as `resight.cluster`.
+
+    Examples
+    --------
+    >>> resight.fit(resight.sightings("my/cameras")).save("model")  # doctest: +SKIP
+    """
+    kept_in = store if isinstance(store, FeatureStore) else FeatureStore(store)
+    options: dict[str, Any] = {"mirror": mirror, "calibrate": calibrate}
+    with local(jobs) if executor is None else nullcontext(executor) as workers:
+        fitted = fit_model(
+            sightings, kept_in, descriptor, learner, dict(params or {}), executor=workers, **options
+        )
+    if fitted.failures:
+        first, n_failed = fitted.failures[0], len(fitted.failures)
+        warnings.warn(f"left out {n_failed} images; {first.path}: {first.reason}", stacklevel=2)
+    if calibrate and fitted.uncalibrated is not None:
+        warnings.warn(f"not calibrated: {fitted.uncalibrated}", stacklevel=2)
+    return fitted.model
 
 
 def fit_model(
@@ -103,7 +156,7 @@ def training_rows(sightings: Sightings) -> np.ndarray[Any, np.dtype[np.intp]]:
     rows = np.flatnonzero(labelled)
     if not len(rows):
         raise InputError(
-            f"none of the {len(sightings)} sightings has a person, so there is nothing to learn "
-            "from; name people by folders <camera>/<person>/* or in a CSV's person column"
+            f"none of the {len(sightings)} sightings has a person, so a model cannot be "
+            "trained; name people by folders <camera>/<person>/* or in a CSV's person column"
         )
     return rows

@@ -19,6 +19,7 @@ from resight.learners.normalizer import BlockNormalizer
 from resight.saving import SavableMixin
 
 if TYPE_CHECKING:
+    from resight.evaluation.calibration import Calibration
     from resight.learners.kxqda import KXQDA
 
 Floats = NDArray[np.float64]
@@ -51,7 +52,7 @@ class Model(SavableMixin):
         *,
         mirror: bool = False,
         normalize: bool | BlockNormalizer = True,
-        calibration: Any = None,
+        calibration: Calibration | None = None,
     ) -> None:
         self.descriptors = tuple(descriptors)
         self.learner = learner
@@ -70,6 +71,18 @@ class Model(SavableMixin):
     def migrate(cls, state: dict[str, Any], version: int) -> dict[str, Any]:
         """Resight 0.1 wrote the normaliser under the attribute's name."""
         return {**state, "normalize": state["normalizer"] or False} if version == 0 else state
+
+    @classmethod
+    def load(cls, path: str | Path) -> Model:
+        """Load a model that `save` or `resight fit` wrote."""
+        from resight.models.files import load
+
+        loaded = load(path)
+        if not isinstance(loaded, cls):
+            raise InputError(
+                f"{path} holds a {type(loaded).__name__}, not a model; open it with resight.load"
+            )
+        return loaded
 
     def fit(self, features: ArrayLike, persons: ArrayLike, cameras: ArrayLike | None) -> Model:
         """Fit normalisation and learner on labelled training features."""
@@ -100,8 +113,8 @@ class Model(SavableMixin):
         """Compute the descriptors of images or image files, shape (n, n_features)."""
         if not self.descriptors:
             raise InputError(
-                "this model was fitted on vectors given by the user, so it cannot describe an "
-                "image; give it vectors of the same kind"
+                "this model was fitted on your own vectors, so it cannot describe images; "
+                "give it vectors of the same kind"
             )
         return extract(self.descriptor, images).features
 

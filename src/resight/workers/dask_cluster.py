@@ -167,10 +167,10 @@ class ClusterExecutor(Executor):
     def _check_versions(self) -> None:
         def version() -> str | None:  # local, so that it travels by value
             try:
-                import resight
+                from resight._version import __version__ as installed
             except ImportError:
                 return None
-            return resight.__version__
+            return installed
 
         for worker, theirs in self._ask_workers(version).items():
             refuse_other_version(theirs, worker)
