@@ -1,4 +1,4 @@
-"""Compute the poles and weights that GOG's matrix logarithm uses, and write them as a module.
+"""Compute the poles and weights that GOG's matrix logarithm uses, and write them as JSON.
 
 The logarithm is a Markov function, log x = integral over t > 0 of 1/(1 + t) - 1/(x + t), so the
 rational function C - sum_k w_k / (x + t_k) that meets it in 2 n + 1 points of an interval has
@@ -6,26 +6,18 @@ n positive t_k and positive w_k. The points are the zeros of Zolotarev's functio
 which makes the largest error close to the smallest possible one (N. Akhiezer, "Elements of the
 theory of elliptic functions", 1990, chapter 9).
 
-    python scripts/log_poles.py > src/resight/descriptors/_gog_poles.py
+    python scripts/log_poles.py > src/resight/descriptors/gog_poles.json
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import mpmath
 
 DIGITS = 150  # the linear system below is that ill-conditioned
-TABLES = (("PATCH", 20, 10**7), ("REGION", 24, 10**9))
-HEADER = '''"""Poles of the rational logarithm of GOG; written by ``scripts/log_poles.py``.
-
-On 1/sqrt(c) <= x <= sqrt(c), log x = C - sum_k WEIGHTS[k] / (x + POLES[k]) up to an error that the
-comment beside each table tells, with its c. The constant C is not kept: the matrices
-of GOG have determinant 1, so their logarithms are known to have trace 0.
-"""
-
-from __future__ import annotations
-'''
+TABLES = {"patch": (20, 10**7), "region": (24, 10**9)}
 
 
 def poles_and_weights(n: int, condition: int) -> tuple[list[Any], list[Any], Any]:
@@ -97,16 +89,15 @@ def _value(coefficients: list[Any], x: Any) -> Any:
     return total
 
 
-def _table(name: str, n: int, condition: int) -> str:
+def _table(n: int, condition: int) -> dict[str, Any]:
     poles, weights, constant = poles_and_weights(n, condition)
-    error = largest_error(poles, weights, constant, condition)
-    lines = [f"# {n} poles, c = {condition:.0e}, largest error {error:.1e}"]
-    if name == "REGION":  # the other is never asked for more than it can
-        lines.append(f"{name}_CONDITION = {float(condition)!r}")
-    for kind, values in (("POLES", poles), ("WEIGHTS", weights)):
-        lines += [f"{name}_{kind} = (", *(f"    {float(value)!r}," for value in values), ")"]
-    return "\n".join(lines) + "\n"
+    return {
+        "condition": float(condition),
+        "largest_error": float(f"{largest_error(poles, weights, constant, condition):.1e}"),
+        "poles": [float(pole) for pole in poles],
+        "weights": [float(weight) for weight in weights],
+    }
 
 
 if __name__ == "__main__":
-    print("\n".join([HEADER, *(_table(*table) for table in TABLES)]), end="")
+    print(json.dumps({name: _table(*table) for name, table in TABLES.items()}, indent=1))

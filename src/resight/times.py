@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from datetime import datetime, timezone
 
 from resight.errors import InputError
@@ -34,18 +35,24 @@ def parse(text: str) -> float:
     (90.0, 3725.5, 1700000000.0)
     """
     text = text.strip()
-    try:
-        if "-" in text[1:]:
-            moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
-            return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
-        seconds = 0.0
-        for part in text.split(":"):
-            seconds = 60.0 * seconds + float(part)
-        if math.isfinite(seconds) and text.count(":") <= 2:
-            return seconds
-    except (ValueError, OverflowError):
-        pass
+    for read in (float, _clock, _date):
+        with suppress(ValueError, OverflowError):
+            seconds = read(text)
+            if math.isfinite(seconds):
+                return seconds
     raise InputError(
         f"{text!r} is not a valid time; use seconds (90), hours:minutes:seconds "
         "(0:01:30) or a date (2024-05-31T14:00)"
     )
+
+
+def _clock(text: str) -> float:
+    seconds = 0.0
+    for part in text.split(":", 2):
+        seconds = 60.0 * seconds + float(part)
+    return seconds
+
+
+def _date(text: str) -> float:
+    moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()

@@ -17,6 +17,7 @@ from resight._progress import log, progress
 from resight.cli import EXTRAS, VERBS, main
 from resight.cli._common import command, print_json, report_failures, say, verb
 from resight.datasets.synthetic import draw_cameras
+from resight.descriptors.describing import Failure
 
 app = verb("Fails or succeeds as told.")
 
@@ -34,7 +35,7 @@ def work(
     if how == "bug":
         raise KeyError("oops")
     if how == "bad-files":
-        report_failures([(f"{i}.png", "damaged") for i in range(22)])
+        report_failures([Failure(i, f"{i}.png", "damaged") for i in range(22)])
     with progress("counting", 3) as advance:
         advance(3)
     given = {"number": number, "param": param, "descriptor": descriptor, "dry_run": dry_run}

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from resight.descriptors import _gog_poles as tables
+from resight.descriptors import _gog_fast as tables
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "log_poles.py"
 

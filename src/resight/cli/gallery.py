@@ -52,7 +52,7 @@ def add(
         Path | None,
         option(
             "DIR",
-            "Feature store whose vectors are used where it has them",
+            "Feature store",
             "the folder features, if it exists",
             exists=True,
             file_okay=False,

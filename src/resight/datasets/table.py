@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import math
-from datetime import datetime, timezone
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from resight._files import atomic_write
 from resight.datasets.sightings import ROLES, Sightings
 from resight.errors import InputError, unknown_name
+from resight.times import parse
 
 REQUIRED = ("path", "person", "camera")
 BOX = ("x", "y", "w", "h")
@@ -25,8 +25,8 @@ def read_table(file: str | Path, root: str | Path | None = None) -> Sightings:
     ----------
     file : path
         UTF-8, first line the column names, separated by comma, semicolon or tab. `person` may be
-        empty (unknown). `time` is in seconds or ISO 8601 (without a zone: UTC). `x, y, w, h` is the
-        person's box in a larger picture: all four columns or none.
+        empty (unknown). `time` is in seconds, h:mm:ss or ISO 8601 (without a zone: UTC). `x, y, w,
+        h` is the person's box in a larger picture: all four columns or none.
     root : path, optional
         Where relative paths start; the folder of `file` unless given.
 
@@ -141,26 +141,10 @@ def _required(file: Path, number: int, row: dict[str, str], column: str) -> str:
 
 
 def _seconds(file: Path, number: int, text: str) -> float:
-    if not text:
-        return math.nan
     try:
-        seconds = float(text)
-    except ValueError:
-        seconds = _clock(file, number, text)
-    if not math.isfinite(seconds):
-        raise InputError(f"{file.name} line {number}: time {text!r} is not finite; leave it empty")
-    return seconds
-
-
-def _clock(file: Path, number: int, text: str) -> float:
-    try:
-        moment = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
-    except ValueError as error:
-        raise InputError(
-            f"{file.name} line {number}: time {text!r}; give seconds or ISO 8601 such as "
-            "2024-05-01T12:30:00"
-        ) from error
-    return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
+        return parse(text) if text else math.nan
+    except InputError as error:
+        raise InputError(f"{file.name} line {number}: {error}, or leave it empty") from None
 
 
 def _role(file: Path, number: int, text: str) -> str:

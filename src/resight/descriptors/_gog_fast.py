@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
+from importlib.resources import files
 
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.descriptors import _gog_poles as tables
 from resight.descriptors._gog_constants import (
     EPSILON,
     LEAST_TRACE,
@@ -23,8 +24,13 @@ from resight.descriptors._gog_region_gaussians import N_HALVES, strip_matrices
 from resight.descriptors._gog_region_logs import region_logarithms
 from resight.images.colour import Floats, Image
 
-PATCH_POLES, PATCH_WEIGHTS = np.array(tables.PATCH_POLES), np.array(tables.PATCH_WEIGHTS)
-REGION_POLES, REGION_WEIGHTS = np.array(tables.REGION_POLES), np.array(tables.REGION_WEIGHTS)
+# log x = C - sum_k weights[k] / (x + poles[k]) on 1/sqrt(condition) <= x <= sqrt(condition), up to
+# `largest_error`; computed by scripts/log_poles.py. C is not kept: the matrices of GOG have
+# determinant 1, so their logarithms are known to have trace 0.
+POLES = json.loads(files("resight.descriptors").joinpath("gog_poles.json").read_bytes())
+PATCH_POLES, PATCH_WEIGHTS = (np.array(POLES["patch"][name]) for name in ("poles", "weights"))
+REGION_POLES, REGION_WEIGHTS = (np.array(POLES["region"][name]) for name in ("poles", "weights"))
+REGION_CONDITION = POLES["region"]["condition"]
 N_FEATURES = len(SHARED) + sum(len(names) for names in COLOURS.values())
 NOTHING, ONE = N_FEATURES, N_FEATURES + 1  # two more features, always 0 and always 1
 
@@ -97,7 +103,7 @@ def strip_gaussians(patches: Floats, height: int, width: int) -> tuple[Floats, F
 
 def strip_half_vectors(matrices: Floats, lower: Floats, upper: Floats) -> Floats:
     """Logarithms of the matrices of strips, scaled to determinant 1; strip index fastest."""
-    if (upper > tables.REGION_CONDITION * lower).any():
+    if (upper > REGION_CONDITION * lower).any():
         # Nearly the same patches all over a strip, as in a flat image.
         return _by_eigenvectors(matrices)
     scaled = matrices / np.sqrt(lower * upper)[:, None, None]

@@ -1,7 +1,7 @@
 """Logarithms of many 9 x 9 patch matrices side by side, compiled, without eigenvectors.
 
 1. Householder reflections make each matrix P tridiagonal: P = Q T Q^T.
-2. log T = C - sum_k w_k (T + t_k)^-1 with the fixed poles of `_gog_poles`. The inverse of a
+2. log T = C - sum_k w_k (T + t_k)^-1 with the fixed poles of gog_poles.json. The inverse of a
    tridiagonal matrix A with diagonal a and off-diagonal b follows from its leading minors
    l_0..l_n and its trailing minors r_0..r_n (r_i of the rows from i on): for i <= j,
    (A^-1)_ij = (-b_i) ... (-b_{j-1}) l_i r_{j+1} / l_n. (R. Usmani, "Inversion of a tridiagonal

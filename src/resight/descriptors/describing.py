@@ -126,7 +126,9 @@ def describe_images(
             features[len(kept)] = _vector(descriptor, read(source))
             kept.append(row)
         except raises as error:
-            raise _with_place(error, row, source) from error
+            if isinstance(error, ResightError) and isinstance(source, np.ndarray):
+                raise InputError(f"{_name(source, row)}: {error}") from error
+            raise  # errors of files name the file already
         except Exception as error:
             failures.append(Failure(row, _name(source, row), _reason(error)))
     return Extraction(features[: len(kept)], failures, np.array(kept, np.intp))
@@ -158,13 +160,6 @@ def one_thread() -> Iterator[None]:
     finally:
         if opencv:
             opencv.setNumThreads(before)
-
-
-def _with_place(error: Exception, row: int, source: Any) -> Exception:
-    """Say which image failed; errors of files name the file already."""
-    if isinstance(error, ResightError) and isinstance(source, np.ndarray):
-        return InputError(f"{_name(source, row)}: {error}")
-    return error
 
 
 def _name(source: Any, row: int) -> str:

@@ -18,7 +18,6 @@ from __future__ import annotations
 import csv
 import itertools
 from collections.abc import Mapping
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -30,6 +29,7 @@ from resight._files import digest_of_file
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
 from resight.features.store import Features
+from resight.times import parse
 
 SUFFIXES = (".csv", ".mat", ".npy", ".npz")
 # Columns of a table of sightings: name in a CSV -> name in an array file.
@@ -74,7 +74,7 @@ def load_vectors(file: str | Path, labels: str | Path | None = None) -> tuple[Fe
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"{path.name} is not a file of vectors; allowed: {', '.join(SUFFIXES)}")
     if not path.is_file():
-        raise InputError(f"there is no file {path}; check the path")
+        raise InputError(f"no file {path}; check the path")
     vectors, columns = _READERS[path.suffix.lower()](path)
     named_in = path
     if labels is not None or not {"persons", "cameras"} <= columns.keys():
@@ -231,7 +231,7 @@ def _check_vectors(path: Path, vectors: NDArray[Any], count: int) -> NDArray[Any
     if len(vectors) != count:
         raise InputError(
             f"{path.name} holds {len(vectors)} vectors of {vectors.shape[1]} features, but there "
-            f"are labels for {count}; give one vector a row and one label a vector"
+            f"are labels for {count}; give one row per vector and one label per row"
         )
     if vectors.dtype not in (np.float32, np.float64):
         vectors = vectors.astype(np.float64)
@@ -266,25 +266,16 @@ def _as_text(values: NDArray[Any]) -> NDArray[np.str_]:
 
 
 def _as_seconds(path: Path, values: NDArray[Any]) -> NDArray[np.float64]:
+    texts = [str(value).strip() for value in values.tolist()]
     try:
-        return np.array([_seconds(str(value).strip()) for value in values.tolist()])
-    except ValueError as error:
-        raise InputError(
-            f"{path.name}: {error}; time is a number of seconds, ISO 8601 or empty"
-        ) from error
-
-
-def _seconds(text: str) -> float:
-    try:
-        return float(text or "nan")
-    except ValueError:
-        moment = datetime.fromisoformat(text)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
+        return np.array([parse(text) if text not in ("", "nan") else np.nan for text in texts])
+    except InputError as error:
+        raise InputError(f"{path.name}: {error}, or leave it empty") from None
 
 
 def _unreadable(path: Path, error: Exception) -> InputError:
     return InputError(
-        f"{path.name} cannot be read ({error}); save plain arrays of numbers and texts anew"
+        f"{path.name} cannot be read ({error}); save it again as plain arrays of numbers and text"
     )
 
 

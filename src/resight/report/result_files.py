@@ -40,5 +40,5 @@ def read_rankings(path: Path) -> list[dict[str, str]]:
         raise InputError(f"{path} cannot be read: {error}; evaluate again") from error
     missing = [name for name in _NEEDED if not rows or rows[0].get(name) is None]
     if missing:
-        raise InputError(f"{path} lacks the columns {', '.join(missing)}; evaluate again")
+        raise InputError(f"{path} has no column {', '.join(missing)}; run the evaluation again")
     return rows
