@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from multiprocessing.connection import Connection
 
 import toymodel
@@ -14,7 +13,6 @@ from resight.workers.executors import local
 
 def add(uri: str, sightings: Sightings, said: Connection) -> None:
     """Add in batches of three, sending the ids of each batch once it is stored."""
-    warnings.simplefilter("ignore")  # of lancedb, about being forked
     gallery = Gallery.open(uri)
     said.send(None)
     gallery.add(sightings, batch_size=3, on_batch=said.send)
@@ -23,7 +21,6 @@ def add(uri: str, sightings: Sightings, said: Connection) -> None:
 
 def rebuild(uri: str, seed: int, said: Connection) -> None:
     """Change the model again and again, sending each fingerprint once it is in use."""
-    warnings.simplefilter("ignore")
     gallery = Gallery.open(uri)
     said.send(None)
     for step in range(100):
@@ -40,7 +37,6 @@ def add_by_processes(uri: str, sightings: Sightings, batch: int, said: Connectio
 
 def rebuild_once(uri: str, model: toymodel.CountedModel, batch: int, said: Connection) -> None:
     """Put one model in use, sending the share that is done after each batch."""
-    warnings.simplefilter("ignore")
     gallery = Gallery.open(uri)
     said.send(None)
     gallery.rebuild(model, batch_size=batch, on_step=said.send)

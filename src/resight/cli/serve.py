@@ -13,7 +13,7 @@ app = verb("Open the search page of a gallery.")
 
 @app.command()
 def serve(
-    gallery: Annotated[str, typer.Argument(help="a folder, s3://... or postgresql://...#name")],
+    gallery: Annotated[str, typer.Argument(help="a folder or postgresql://...#name")],
     host: Annotated[
         str, typer.Option(help="address to listen on; others than this machine need a token")
     ] = "127.0.0.1",
@@ -26,8 +26,11 @@ def serve(
 ) -> None:
     """Serve the page and its JSON twin until interrupted."""
     from resight.gallery import Gallery
+    from resight.gallery.forgetting import resume
     from resight.web.serving import run
 
     opened = Gallery.open(gallery)
     opened.view  # noqa: B018  # what is damaged is said now, not on the first page
+    for done in resume(opened):
+        say(f"finished erasing {done.sightings} sightings, which was begun before")
     run(opened, host, port, tuple(token or ()), open_browser=browser, tell=say)

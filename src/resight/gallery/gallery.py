@@ -19,7 +19,7 @@ from resight.gallery.engines import connect
 from resight.gallery.engines.base import Engine
 from resight.gallery.filters import Filter
 from resight.gallery.labels import Entry, Kind
-from resight.gallery.manifest import Manifest, Origin
+from resight.gallery.manifest import DESCRIPTORS, Manifest, Origin, Stored
 from resight.gallery.questions import Query, check_described, picture_of
 from resight.gallery.rebuilding import BATCH, pending, rebuild, undo
 from resight.gallery.reranking import Rerank
@@ -58,6 +58,7 @@ class Gallery:
         model: Any,
         *,
         retention_days: float | None = None,
+        descriptors: Stored = DESCRIPTORS,
         memory_limit: int = MEMORY_LIMIT,
     ) -> Gallery:
         """Make an empty gallery that searches with `model`.
@@ -65,13 +66,16 @@ class Gallery:
         Parameters
         ----------
         uri : str or Path
-            A folder, an object store or ``postgresql://...`` (see `resight.gallery.engines`).
+            A folder or ``postgresql://...`` (see `resight.gallery.engines`).
         model : Model
             A fitted model with embeddings.
         retention_days : float, optional
             After so many days sightings are removed (by `expire`, which the page calls by itself).
+        descriptors : "float32" | "float16" | "none"
+            How descriptors are stored. "none" keeps only images and embeddings: a tenth of the
+            space, but another model has to describe every image again.
         """
-        return cls(create(uri, model, retention_days), memory_limit)
+        return cls(create(uri, model, retention_days, descriptors), memory_limit)
 
     @classmethod
     def open(cls, uri: str | Path, *, memory_limit: int = MEMORY_LIMIT) -> Gallery:
@@ -167,9 +171,14 @@ class Gallery:
         return found[sighting]
 
     def features(self, ids: Sequence[str]) -> Described:
-        """Return the stored descriptors of sightings."""
-        manifest = self.view.manifest
-        return Described(features_of(self.engine, list(ids), manifest.width), manifest.descriptor)
+        """Return the descriptors of sightings, stored or computed from their images."""
+        view = self.view
+        found = features_of(self.engine, view.manifest, view.model, list(ids))
+        gone = [sighting for sighting in ids if sighting not in found]
+        if gone:
+            raise InputError(f"no sighting {gone[0]!r} in this gallery; it may have been removed")
+        features = np.array([found[key] for key in ids]).reshape(len(ids), view.manifest.width)
+        return Described(features, view.manifest.descriptor)
 
     # ---- search
 
@@ -254,9 +263,9 @@ class Gallery:
     ) -> None:
         """Embed every sighting with another model, then switch to it in one step.
 
-        Images are not touched: embeddings come from the stored descriptors. Until the switch every
-        search uses the old model. Killed at any moment and called again with the same model, it
-        embeds only what is missing.
+        Embeddings come from the stored descriptors (without those, from the images). Until the
+        switch every search uses the old model. Killed at any moment and called again with the same
+        model, it embeds only what is missing.
 
         Parameters
         ----------
@@ -276,12 +285,17 @@ class Gallery:
 
     def build_index(self) -> None:
         """Build the engine's approximate index over the current embeddings."""
-        manifest = self.view.manifest
-        self.engine.build_index(manifest.current.number)
-        manifest.with_current(indexed=len(self)).store(self.engine)
+        number = self.view.manifest.current.number
+        self.engine.build_index(number)
+        with self.engine.transaction():
+            manifest = Manifest.read(self.engine)
+            if manifest.current.number == number:
+                manifest.with_current(indexed=len(self)).store(self.engine)
 
     def _index_if_large(self) -> None:
         view = self.view
+        if not self.engine.approximate:
+            return
         large = len(view.table) * view.manifest.current.width * 4 > self.memory_limit
         if large and len(view.table) > 2 * view.manifest.current.indexed:
             self.build_index()
@@ -292,15 +306,18 @@ class Gallery:
         """Record a verdict, a name or an undo; refuse what contradicts the others."""
         entry = Entry(kind, a, b, person=person, who=who)
         with self._lock:
-            self.view.labels.check(entry)
-            self.engine.append("labels", entry.key, entry.dump())
+            _ = self.view  # what takes long is read before others have to wait
+            with self.engine.transaction():  # from the check to the entry nobody else answers
+                self.view.labels.check(entry)
+                self.engine.append("labels", entry.key, entry.dump())
         return entry
 
     def retain(self, days: float | None) -> None:
         """Set after how many days sightings are removed; None keeps them."""
         check_days(days)
-        replace(Manifest.read(self.engine), retention_days=days).store(self.engine)
+        with self.engine.transaction():
+            replace(Manifest.read(self.engine), retention_days=days).store(self.engine)
 
     def info(self) -> dict[str, Any]:
         """Describe the gallery in plain data."""
-        return summary(self.uri, self.view, pending(self.engine))
+        return summary(self.engine, self.view, pending(self.engine))

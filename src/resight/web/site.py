@@ -72,17 +72,27 @@ class Site:
             kept = self._explainer = model, gallery_explainer(self.gallery)
         return kept[1]
 
-    def log(self, who: str, what: str, **details: Any) -> None:
-        """Note who did what in the gallery's access log."""
-        entry = {"when": time.time(), "who": who, "what": what, **details}
+    def log(
+        self, who: str, what: str, *query: str, conditions: dict[str, Any] | None = None
+    ) -> None:
+        """Note who did what in the gallery's access log.
+
+        Sightings and names are texts of their own in it (`query`), so that erasing finds them.
+        """
+        entry = {"when": time.time(), "who": who, "what": what, "query": query}
+        entry |= {"conditions": conditions} if conditions else {}
         self.gallery.engine.append("access", secrets.token_hex(8), json.dumps(entry))
 
     def accesses(self, limit: int = 200) -> list[dict[str, Any]]:
         """Return the latest entries of the access log, newest first."""
-        return [json.loads(text) for _, text in self.gallery.engine.read("access")][::-1][:limit]
+        latest = self.gallery.engine.read("access", last=limit)[::-1]
+        return [json.loads(text) for _, text in latest]
 
     def expire_sometimes(self) -> None:
-        """Remove sightings past their retention, at most once an hour."""
+        """Remove sightings past their retention, at first and then once an hour.
+
+        What another process began to erase and did not finish is finished, too.
+        """
         now = time.time()
         with self._lock:
             due = now - self._expired_at > _EXPIRY_EVERY
