@@ -18,7 +18,8 @@ from resight.cli._common import print_json, say, verb
 SCHEMA = "resight.doctor/1"
 NEEDED = ("numpy", "scipy", "scikit-learn", "numba", "pillow", "opencv-contrib-python-headless")
 EXTRAS = {
-    "gallery": ("lancedb", "pyarrow", "fastapi", "uvicorn"),
+    "gallery": ("fastapi", "uvicorn"),
+    "convert": ("lancedb", "pyarrow"),
     "postgres": ("psycopg", "pgvector"),
     "cluster": ("distributed",),
 }

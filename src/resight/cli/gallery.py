@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,12 +14,11 @@ from resight.cli._common import print_json, say, verb
 if TYPE_CHECKING:
     from resight.datasets.sightings import Sightings
     from resight.gallery import Added
+    from resight.gallery.forgetting import Forgotten
 
 app = verb("Create, fill, check and clean a gallery of sightings.")
 
-_Place = Annotated[
-    str, typer.Argument(metavar="GALLERY", help="a folder, s3://... or postgresql://...#name")
-]
+_Place = Annotated[str, typer.Argument(metavar="GALLERY", help="a folder or postgresql://...#name")]
 _Json = Annotated[bool, typer.Option("--json", help="print one JSON document")]
 _Root = Annotated[Path | None, typer.Option(help="where the named dataset lies")]
 _Camera = Annotated[
@@ -28,6 +29,10 @@ _Unlabelled = Annotated[
 ]
 _Model = Annotated[Path, typer.Option(help="model folder, as `resight fit` writes it")]
 _SHOWN = 20
+_OF_BACKUPS = (
+    "Backups are not reached by `forget` and `retain`: delete those that hold people who were "
+    "erased since, and after restoring one erase them again"
+)
 
 
 @app.command()
@@ -37,13 +42,19 @@ def create(
     retention: Annotated[
         float | None, typer.Option(metavar="DAYS", help="remove sightings older than this")
     ] = None,
+    descriptors: Annotated[
+        bool,
+        typer.Option(help="store descriptors; without them another model describes all again"),
+    ] = True,
     json: _Json = False,
 ) -> None:
     """Make an empty gallery that searches with a model."""
     from resight.gallery import Gallery
+    from resight.gallery.manifest import DESCRIPTORS
     from resight.saving import load
 
-    gallery = Gallery.create(place, load(model), retention_days=retention)
+    stored = DESCRIPTORS if descriptors else "none"
+    gallery = Gallery.create(place, load(model), retention_days=retention, descriptors=stored)
     if json:
         print_json({"schema": "resight.gallery-info/1", **gallery.info()})
     else:
@@ -131,6 +142,8 @@ def info(place: _Place, json: _Json = False) -> None:
         elif name in ("times", "model_since"):
             moments = value if isinstance(value, list) else [value]
             value = " to ".join(show(moment) for moment in moments)
+        elif name == "bytes_per_sighting":
+            value = ", ".join(f"{part} {size:,.0f}" for part, size in value.items())
         print(f"{name.replace('_', ' '):<15} {'-' if value in (None, '') else value}")
 
 
@@ -169,12 +182,60 @@ def rebuild(place: _Place, model: _Model) -> None:
 
     A stopped command goes on where it was; until it is done, searches use the old model.
     """
-    from resight._progress import progress
     from resight.gallery import Gallery
     from resight.saving import load
 
     gallery = Gallery.open(place)
-    with progress("embedding", 100) as advance:
+    with _shares("embedding") as on_step:
+        gallery.rebuild(load(model), on_step=on_step)
+    print(f"{len(gallery)} sightings are now searched with {model}")
+
+
+@app.command()
+def backup(place: _Place, file: Annotated[Path, typer.Argument(help="a new file")]) -> None:
+    """Copy a gallery into one file, as it is at this moment, while others use it."""
+    from resight.gallery.copying import backup as write
+
+    with _shares("copying") as on_step:
+        n = write(place, file, on_step)
+    print(f"{n} sightings are in {file}. {_OF_BACKUPS}")
+
+
+@app.command()
+def restore(
+    file: Annotated[Path, typer.Argument(help="as `resight gallery backup` wrote it")],
+    place: _Place,
+) -> None:
+    """Make a gallery from a backup, in a folder or in PostgreSQL."""
+    from resight.gallery.copying import restore as read
+
+    with _shares("copying") as on_step:
+        n = read(file, place, on_step)
+    print(f"{place} has the {n} sightings of {file}. {_OF_BACKUPS}")
+
+
+@app.command()
+def convert(
+    old: Annotated[str, typer.Argument(help="a folder, s3://, gs:// or az:// of resight 0.1")],
+    place: Annotated[str, typer.Argument(metavar="NEW", help="a folder or postgresql://...#name")],
+) -> None:
+    """Make a gallery from one that resight 0.1 wrote (LanceDB); the old one is not changed."""
+    from resight.gallery.copying import convert as read
+
+    with _shares("converting") as on_step:
+        n = read(old, place, on_step)
+    print(
+        f"{place} has the {n} sightings of {old}. Once you have seen that it works, delete the old "
+        "one: people who are forgotten in the new one are still in it"
+    )
+
+
+@contextmanager
+def _shares(words: str) -> Iterator[Callable[[float], None]]:
+    """Show progress of something that tells the share that is done."""
+    from resight._progress import progress
+
+    with progress(words, 100) as advance:
         done = 0
 
         def on_step(share: float) -> None:
@@ -182,32 +243,46 @@ def rebuild(place: _Place, model: _Model) -> None:
             advance(int(100 * share) - done)
             done = int(100 * share)
 
-        gallery.rebuild(load(model), on_step=on_step)
-    print(f"{len(gallery)} sightings are now searched with {model}")
+        yield on_step
 
 
 @app.command()
 def forget(
     place: _Place,
-    person: Annotated[str, typer.Argument(help="as shown by search and on the page")],
+    person: Annotated[str, typer.Argument(help="as shown by search and on the page")] = "",
+    resume: Annotated[
+        bool, typer.Option("--resume", help="finish what was begun and not finished")
+    ] = False,
     json: _Json = False,
 ) -> None:
     """Erase a person's sightings, crops, embeddings and labels, and search for what is left."""
     from dataclasses import asdict
 
-    from resight.gallery import Gallery
-    from resight.gallery.forgetting import forget as forget_person
+    from resight.gallery import Gallery, forgetting
 
-    done = forget_person(Gallery.open(place), person)
+    if bool(person) == resume:
+        raise typer.BadParameter("give a person, or --resume to finish what was begun before")
+    gallery = Gallery.open(place)
+    done = forgetting.resume(gallery) if resume else [forgetting.forget(gallery, person)]
     if json:
-        print_json({"schema": "resight.gallery-forget/1", **asdict(done)})
+        documents = [{"schema": "resight.gallery-forget/1", **asdict(one)} for one in done]
+        print_json({"finished": documents} if resume else documents[0])
         return
+    for one in done:
+        _print_forgotten(one)
+    if not done:
+        print("nothing was left to finish")
+
+
+def _print_forgotten(done: Forgotten) -> None:
+    who = repr(done.person) if done.person else "old sightings"
     print(
-        f"erased {person!r}: {done.sightings} sightings, {done.labels} labels, {done.searches} log "
+        f"erased {who}: {done.sightings} sightings, {done.labels} labels, {done.searches} log "
         f"entries. Checked {done.checked}: nothing is left. Copies elsewhere (backups, the "
-        "original "
-        "images, models fitted outside) are not reached by this"
+        "original images, models fitted outside) are not reached by this"
     )
+    if done.limits:
+        print(done.limits)
     if done.models_replaced:
         print("the model had been taught with this person: an earlier one is in use again")
 

@@ -20,7 +20,7 @@ SCHEMA = "resight.search/1"
 
 @app.command()
 def search(
-    gallery: Annotated[str, typer.Argument(help="a folder, s3://... or postgresql://...#name")],
+    gallery: Annotated[str, typer.Argument(help="a folder or postgresql://...#name")],
     images: Annotated[list[Path], typer.Argument(help="one crop of a person each")],
     k: Annotated[int, typer.Option("-k", help="how many results", min=1)] = 20,
     camera: Annotated[list[str] | None, typer.Option(help="only this camera (repeatable)")] = None,

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from resight._version import __version__
 from resight.errors import StoreError
@@ -16,12 +16,20 @@ from resight.gallery.engines.base import Engine
 
 SCHEMA = "resight.gallery/2"
 _READ = ("resight.gallery/1", SCHEMA)  # 1 is what resight 0.1 wrote
-CONVERTING = "converting"  # the document of a gallery that is still being copied
 ERASING = "erasing/"  # documents of what is to be erased
 NAME = "manifest"
 Origin = Literal["create", "rebuild", "refit"]
 Stored = Literal["float32", "float16", "none"]
 DESCRIPTORS: Stored = "float32"  # how new galleries store descriptors
+
+
+class Kept(Protocol):
+    """A place with documents: an engine, or what is converted."""
+
+    uri: str
+
+    def exists(self) -> bool: ...  # noqa: D102
+    def get(self, name: str) -> bytes | None: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -96,17 +104,13 @@ class Manifest:
         engine.put({NAME: json.dumps(document, indent=1, allow_nan=False).encode()})
 
     @staticmethod
-    def read(engine: Engine) -> Manifest:
+    def read(engine: Kept) -> Manifest:
         """Read it, refusing what is no gallery, damaged or of another format."""
         content = engine.get(NAME) if engine.exists() else None
         if content is None:
-            if engine.exists() and engine.get(CONVERTING) is not None:
-                raise StoreError(
-                    f"gallery {engine.uri} is not complete: copying into it was not finished. Run "
-                    "the same `resight gallery convert` or `restore` again, it goes on"
-                )
             raise StoreError(
-                f"there is no gallery at {engine.uri}; make one with `resight gallery create`"
+                f"there is no gallery at {engine.uri}, or making it was not finished: then run the "
+                "same command again. Make a new one with `resight gallery create`"
             )
         try:
             document = json.loads(content)

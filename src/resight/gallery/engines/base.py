@@ -152,7 +152,7 @@ class Engine(ABC):
 
     def _rollback(self, connection: Any) -> None:
         """Undo a transaction; a connection that is lost, or a full disk, has undone it already."""
-        with suppress(self._errors):
+        with suppress(*self._errors):
             connection.execute("ROLLBACK")
 
     def _ask(self, statement: str, *values: Any) -> list[Any]:
@@ -238,7 +238,8 @@ class Engine(ABC):
                 little = rows.features.dtype.newbyteorder("<")
                 features = (row.astype(little).tobytes() for row in rows.features)
                 self._add_blobs("features", ids, features)
-            self.embed(generation, t, rows.embeddings)
+            if rows.embeddings is not None:
+                self.embed(generation, t, rows.embeddings)
 
     def _add_blobs(self, table: str, ids: Sequence[str], contents: Iterable[bytes]) -> None:
         statement = f"INSERT INTO {table} VALUES (?, ?) ON CONFLICT (id) DO NOTHING"

@@ -44,13 +44,14 @@ TABLE_COLUMNS = ("ids", "persons", "cameras", "times", "sequences", "sources", "
 class Rows:
     """New sightings, complete: table, stored images, descriptors (n, d) and embeddings (n, r).
 
-    Descriptors are stored as they are given, float32 or float16; None keeps none.
+    Descriptors are stored as they are given, float32 or float16; None keeps none. Embeddings may
+    follow later.
     """
 
     table: Table
     images: list[bytes]
     features: NDArray[np.floating[Any]] | None
-    embeddings: Floats32
+    embeddings: Floats32 | None
 
     def __len__(self) -> int:
         return len(self.table)

@@ -8,6 +8,7 @@ is overwritten (``secure_delete``).
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 import time
@@ -170,6 +171,13 @@ class SqliteEngine(Engine):
                 connection.execute("PRAGMA journal_mode = WAL")
                 script = (SIGHTINGS + BLOBS).replace("SERIAL", "INTEGER PRIMARY KEY AUTOINCREMENT")
                 self._run_script(connection, script, LAYOUT)
+
+    def into_one_file(self) -> None:
+        """Put the write-ahead log into the file for good, on the disk, and close it."""
+        self._ask("PRAGMA journal_mode = DELETE")
+        self.close()
+        with self._file.open("rb") as stream:
+            os.fsync(stream.fileno())
 
     def close(self) -> None:
         """Close the connection."""
