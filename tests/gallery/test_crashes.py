@@ -19,6 +19,7 @@ from resight.datasets.sightings import Sightings
 from resight.errors import StoreError
 from resight.gallery import Gallery
 from resight.gallery.checking import check
+from resight.gallery.forgetting import needles, resume
 
 KILLS = 20
 
@@ -151,6 +152,39 @@ def test_a_killed_rebuild_goes_on(
     expected = new.embed(gallery.features(gallery.view.table.ids.tolist()).features)
     assert np.allclose(gallery.view.index.embeddings, expected, atol=1e-5)
     assert check(uri).notes == []
+
+
+def test_killed_while_forgetting(
+    uri: str, people: Sightings, model: Callable[..., Any], children: ForkServerContext
+) -> None:
+    """Whatever was left is finished by the next process; nobody else is touched."""
+    import killable
+
+    gallery = Gallery.create(uri, model())
+    rng = random.Random(5)
+    cut_short = 0
+    for _ in range(10):
+        gallery.add(people)
+        view = gallery.view
+        look_for = {
+            person: needles(gallery.engine, view.table.ids[view.persons == person].tolist())
+            for person in ("0001", "0002", "0003", "0004")
+        }
+        said = run_and_kill(children, killable.forget_each, (uri,), rng.uniform(0.0, 0.8))
+        cut_short += "done" not in said
+        gone = set(said) & set(look_for)
+        begun = gallery.info()["erasing_unfinished"]
+        gone |= {done.person for done in resume(gallery) if done.person}
+        left = set(gallery.view.persons.tolist())
+        assert not gone & left
+        erased = [needle for p in set(look_for) - left for needle in look_for[p]]
+        assert gallery.engine.traces(erased) == {}
+        assert {"0005", "0006"} <= left
+        assert (gallery.view.persons == "").sum() == 18
+        report = check(uri)
+        assert report.clean, (begun, report.problems)
+    assert cut_short >= 3
+    gallery.close()
 
 
 @pytest.mark.postgres

@@ -235,6 +235,43 @@ def test_erased_bytes_leave_the_folder(
     assert not any(sighting.encode() in files() for sighting in ids)
 
 
+@pytest.mark.postgres
+def test_what_the_administrator_does_removes_the_last_traces(
+    postgres: str, tmp_path: Path, model: Callable[..., Any]
+) -> None:
+    """PostgreSQL's own log holds what was written; the commands that `forget` prints remove it."""
+    import psycopg
+
+    from resight.datasets.synthetic import draw_cameras
+    from resight.gallery.engines.scanning import file_blocks, scanned
+
+    people = draw_cameras(tmp_path, n_people=4, n_cameras=2, seed=91)  # whom no other test stores
+    with psycopg.connect(postgres, autocommit=True) as server:
+        [(data,)] = server.execute("SHOW data_directory").fetchall()
+
+        def traces() -> set[bytes]:
+            files = [path for path in Path(data).rglob("*") if path.is_file()]
+            found = scanned([(str(p), file_blocks(str(p))) for p in files], look_for)
+            return set().union(*found.values())
+
+        server.execute("ALTER SYSTEM SET wal_recycle = on")
+        gallery = Gallery.create(f"{postgres}#wal", model())
+        gallery.add(people)
+        view = gallery.view
+        look_for = needles(gallery.engine, view.table.ids[view.persons == "0003"].tolist())
+        assert len(traces()) > 10
+        done = forget(gallery, "0003")
+        assert "write-ahead log" in done.limits
+        assert gallery.engine.traces(look_for) == {}
+        assert traces() != set()  # of the server, which a client cannot reach
+        commands = done.limits.partition(" by: ")[2].partition(" and deletes")[0].split(";")
+        for command in filter(None, map(str.strip, commands)):
+            server.execute(command)  # type: ignore[arg-type]
+        assert traces() == set()
+        server.execute("ALTER SYSTEM RESET wal_recycle")
+        gallery.close()
+
+
 def test_a_reader_holds_the_log(
     tmp_path: Path, people: Sightings, model: Callable[..., Any]
 ) -> None:

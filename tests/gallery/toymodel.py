@@ -77,3 +77,23 @@ class CountedModel(StripeModel):
                 return stream.read().count(letter)
         except FileNotFoundError:
             return 0
+
+
+saving._CLASSES["HalfStripeModel"] = __name__
+
+
+class HalfStripeModel(StripeModel):
+    """Another descriptor: the lower half of the stripes only."""
+
+    descriptor_fingerprint = "half-stripes-1"
+
+    def __init__(self, seed: int = 0, width: int = 8) -> None:
+        super().__init__(seed, width)
+        self.matrix = self.matrix[:24]
+
+    @property
+    def fingerprint(self) -> str:
+        return f"half-{super().fingerprint}"
+
+    def describe(self, images: Sequence[np.ndarray]) -> np.ndarray:
+        return super().describe(images)[:, 24:]

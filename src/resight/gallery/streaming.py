@@ -126,8 +126,9 @@ class Stream:
                 )
             if generation != self._generation:  # another process replaced the model
                 self._model, self._generation = load_model(self._engine, generation), generation
-            embeddings = np.asarray(self._model.embed(features), np.float32)
             kept = None if manifest.stored == "none" else features.astype(manifest.stored)
+            stored = features if kept is None else kept.astype(np.float32)
+            embeddings = np.asarray(self._model.embed(stored), np.float32)
             try:
                 self._engine.add(Rows(batch.table, batch.images, kept, embeddings), generation)
                 return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.request import url2pathname
 
 from resight.errors import InputError
 from resight.gallery.engines.base import Engine
@@ -23,6 +22,8 @@ def connect(uri: str | Path) -> Engine:
     """
     text = str(uri)
     if text.startswith("file://"):
+        from urllib.request import url2pathname
+
         text = url2pathname(text.removeprefix("file://"))
     if text.startswith(("postgresql://", "postgres://")):
         if find_spec("psycopg") is None:

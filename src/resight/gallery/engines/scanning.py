@@ -28,16 +28,17 @@ def needles_of(content: bytes, n: int = 8) -> list[bytes]:
 class Scanner:
     """Finds which of many needles occur in a stream of bytes.
 
-    A table of all 2^24 beginnings is looked up for each place of the stream, so that the time does
-    not grow with the number of needles.
+    Each needle is looked for by three of its bytes, with a table of all 2^24 such keys, so that the
+    time does not grow with the number of needles. Zeros, of which a database has many, are no key.
     """
 
     def __init__(self, needles: Iterable[bytes]) -> None:
         self._short = [needle for needle in needles if 0 < len(needle) < _KEY]
-        self._by_key: dict[bytes, list[bytes]] = {}
+        self._by_key: dict[bytes, list[tuple[int, bytes]]] = {}  # key -> its offset, the needle
         for needle in needles:
             if len(needle) >= _KEY:
-                self._by_key.setdefault(needle[:_KEY], []).append(needle)
+                start = max(range(len(needle) - _KEY + 1), key=lambda i: _telling(needle, i))
+                self._by_key.setdefault(needle[start : start + _KEY], []).append((start, needle))
         self._wanted = np.zeros(1 << (8 * _KEY), bool)
         for key in self._by_key:
             self._wanted[int.from_bytes(key, "little")] = True
@@ -61,10 +62,15 @@ class Scanner:
         values = np.frombuffer(content, np.uint8).astype(np.uint32)
         keys = values[:-2] | (values[1:-1] << np.uint32(8)) | (values[2:] << np.uint32(16))
         for place in np.flatnonzero(self._wanted[keys]).tolist():
-            for needle in self._by_key[content[place : place + _KEY]]:
-                if content.startswith(needle, place):
+            for start, needle in self._by_key[content[place : place + _KEY]]:
+                if place >= start and content.startswith(needle, place - start):
                     found.add(needle)
         return found
+
+
+def _telling(needle: bytes, start: int) -> int:
+    """Count the different bytes of a key, without those that are everywhere."""
+    return len(set(needle[start : start + _KEY]) - {0, 255})
 
 
 def file_blocks(path: str, size: int = _BLOCK) -> Iterable[bytes]:
