@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import sqlite3
+import subprocess
+import sys
 import tarfile
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,9 @@ import pytest
 
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError, StoreError
-from resight.gallery import Gallery, copying
+from resight.gallery import Gallery
 from resight.gallery.checking import check
 from resight.gallery.copying import backup, convert, restore
-from resight.gallery.engines.base import Engine
 
 V01 = Path(__file__).parents[1] / "data" / "v0.1"
 
@@ -218,30 +217,32 @@ def test_a_bucket_of_0_1_is_converted(
     same_answers(Gallery.open(tmp_path / "new"), old)
 
 
-@pytest.fixture
-def slowly(monkeypatch: pytest.MonkeyPatch) -> None:
-    add = Engine.add
+SLOW = """
+import sys, time
+from resight.gallery import copying
+from resight.gallery.engines.base import Engine
+add = Engine.add
+def slowly(self, *args):
+    add(self, *args)
+    print("added", flush=True)
+    time.sleep(1)
+Engine.add = slowly
+copying._BATCH = 4
+copying.convert(sys.argv[1], sys.argv[2])
+"""
 
-    def waiting(self: Engine, *args: Any) -> None:
-        add(self, *args)
-        time.sleep(0.3)
 
-    monkeypatch.setattr(Engine, "add", waiting)
-    monkeypatch.setattr(copying, "_BATCH", 4)
-
-
-def test_a_killed_conversion_starts_again_and_two_at_once_are_refused(
-    old: Path, uri: str, slowly: None
-) -> None:
-    process = multiprocessing.get_context("fork").Process(
-        target=convert, args=(str(old / "gallery"), uri)
+def test_a_killed_conversion_starts_again_and_two_at_once_are_refused(old: Path, uri: str) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW, str(old / "gallery"), uri], stdout=subprocess.PIPE
     )
-    process.start()
-    time.sleep(1.5)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"added\n"
     with pytest.raises(StoreError, match="another process is doing the same"):
         convert(str(old / "gallery"), uri)
     process.kill()
-    process.join()
+    process.wait()
+    process.stdout.close()
     with pytest.raises(StoreError, match="making it was not finished"):
         Gallery.open(uri)
     assert convert(str(old / "gallery"), uri) == 42

@@ -29,6 +29,7 @@ _Unlabelled = Annotated[
 ]
 _Model = Annotated[Path, typer.Option(help="model folder, as `resight fit` writes it")]
 _SHOWN = 20
+_FORGET = "resight.gallery-forget/1"
 _OF_BACKUPS = (
     "Backups are not reached by `forget` and `retain`: delete those that hold people who were "
     "erased since, and after restoring one erase them again"
@@ -265,8 +266,8 @@ def forget(
     gallery = Gallery.open(place)
     done = forgetting.resume(gallery) if resume else [forgetting.forget(gallery, person)]
     if json:
-        documents = [{"schema": "resight.gallery-forget/1", **asdict(one)} for one in done]
-        print_json({"finished": documents} if resume else documents[0])
+        documents = [{"schema": _FORGET, **asdict(one)} for one in done]
+        print_json({"schema": _FORGET, "finished": documents} if resume else documents[0])
         return
     for one in done:
         _print_forgotten(one)

@@ -285,12 +285,13 @@ class Gallery:
 
     def build_index(self) -> None:
         """Build the engine's approximate index over the current embeddings."""
-        number = self.view.manifest.current.number
+        view = self.view
+        number = view.manifest.current.number
         self.engine.build_index(number)
         with self.engine.transaction():
             manifest = Manifest.read(self.engine)
             if manifest.current.number == number:
-                manifest.with_current(indexed=len(self)).store(self.engine)
+                manifest.with_current(indexed=len(view.table)).store(self.engine)
 
     def _index_if_large(self) -> None:
         view = self.view

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import secrets
 import threading
 import time
@@ -10,6 +11,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any
 
+from resight.errors import StoreError
 from resight.explanation import Explainer
 from resight.gallery import Described, Gallery
 from resight.gallery.crops import check, decode, keep
@@ -99,4 +101,7 @@ class Site:
             if due:
                 self._expired_at = now
         if due:
-            expire(self.gallery)
+            try:
+                expire(self.gallery)
+            except StoreError as error:  # it is begun and shown; the next hour finishes it
+                logging.getLogger(__name__).warning("removing old sightings: %s", error)

@@ -173,9 +173,9 @@ class Engine(ABC):
 
     def version(self) -> tuple[object, object]:
         """Return tokens that differ after any change: of all but the labels, and of the labels."""
-        [changes] = self._ask("SELECT number FROM changes")
-        [last] = self._ask("SELECT max(number) FROM journal WHERE name = 'labels'")
-        return changes[0], last[0]
+        last = "SELECT max(number) FROM journal WHERE name = 'labels'"
+        [(changes, label)] = self._ask(f"SELECT number, ({last}) FROM changes")
+        return changes, label
 
     # Documents: named bytes, replaced as a whole.
     def get(self, name: str) -> bytes | None:
