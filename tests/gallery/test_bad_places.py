@@ -42,6 +42,25 @@ def test_a_newer_layout_is_refused_and_not_touched(folder: Path) -> None:
     assert "Update resight" in " ".join(check(str(folder)).problems)
 
 
+def test_an_older_layout_is_brought_up_to_date_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a later version will do: a script for each layout, in one transaction."""
+    from resight.gallery.engines import sqlite
+
+    monkeypatch.setattr(sqlite, "LAYOUT", 3)
+    monkeypatch.setitem(sqlite._MIGRATIONS, 2, "CREATE TABLE users (name text); NONSENSE")
+    with pytest.raises(StoreError, match="NONSENSE"):
+        Gallery.open(folder)
+    monkeypatch.setitem(sqlite._MIGRATIONS, 2, "CREATE TABLE users (name text)")
+    for _ in range(2):
+        assert len(Gallery.open(folder)) == 36
+    connection = sqlite3.connect(folder / "gallery.sqlite")
+    assert connection.execute("PRAGMA user_version").fetchone() == (3,)
+    assert connection.execute("SELECT count(*) FROM users").fetchone() == (0,)
+    connection.close()
+
+
 @pytest.mark.postgres
 def test_a_newer_layout_in_postgresql_is_refused(postgres: str, model: Callable[..., Any]) -> None:
     import psycopg
