@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
@@ -94,7 +93,7 @@ def search(uri: str, people: Sightings, number: int, stop: Any, said: Connection
             like = str(ids[done % len(ids)])
             with suppress(InputError):  # it was erased a moment ago
                 gallery.search_like(like, 5)
-                gallery.engine.append("access", "k", json.dumps({"query": [like]}))
+                gallery.log({"query": [like]}, [like], [])
             done += 1
     except Exception as error:
         said.send((repr(error), []))

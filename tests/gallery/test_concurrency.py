@@ -106,6 +106,23 @@ def test_erasing_while_others_write_and_search(
     gallery.close()
 
 
+def test_the_log_does_not_name_what_was_erased_meanwhile(gallery: Gallery) -> None:
+    """A search was under way while its person was forgotten; its entry comes afterwards."""
+    view = gallery.view
+    like = str(view.table.ids[view.persons == "0003"][0])
+    other = Gallery.open(gallery.uri)
+    gallery.log({"query": [like]}, [like], ["0003"])
+    forget(other, "0003")
+    gallery.log({"query": [like], "conditions": {"person": ["0004"]}}, [like], ["0004"])
+    gallery.log({"query": ["0003"]}, [], ["0003"])
+    gallery.log({"query": ["0004"]}, [], ["0004"])
+    texts = [text for _, text in gallery.engine.read("access")]
+    assert len(texts) == 3
+    assert "0004" in texts[-1]
+    assert not any(like in text or "0003" in text for text in texts)
+    other.close()
+
+
 def test_a_lock_is_waited_for_and_then_named(uri: str, model: Callable[..., Any]) -> None:
     gallery = Gallery.create(uri, model())
     other = Gallery.open(uri)

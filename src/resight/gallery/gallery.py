@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import secrets
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -312,6 +314,19 @@ class Gallery:
                 self.view.labels.check(entry)
                 self.engine.append("labels", entry.key, entry.dump())
         return entry
+
+    def log(self, entry: dict[str, Any], sightings: Sequence[str], persons: Sequence[str]) -> None:
+        """Write an entry of the access log that names these sightings and persons.
+
+        What was erased since it was looked at is not named again.
+        """
+        with self._lock:
+            _ = self.view if persons else None  # what takes long, before others have to wait
+            with self.engine.transaction():
+                named = set(self.view.persons.tolist()) if persons else set()
+                if not {*sightings} <= self.engine.known(sightings) or not {*persons} <= named:
+                    entry = {**entry, "query": ["(not in the gallery)"], "conditions": {}}
+                self.engine.append("access", secrets.token_hex(8), json.dumps(entry))
 
     def retain(self, days: float | None) -> None:
         """Set after how many days sightings are removed; None keeps them."""

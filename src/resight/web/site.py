@@ -8,6 +8,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,15 +76,21 @@ class Site:
         return kept[1]
 
     def log(
-        self, who: str, what: str, *query: str, conditions: dict[str, Any] | None = None
+        self,
+        who: str,
+        what: str,
+        *query: str,
+        persons: Sequence[str] = (),
+        conditions: dict[str, Any] | None = None,
     ) -> None:
         """Note who did what in the gallery's access log.
 
-        Sightings and names are texts of their own in it (`query`), so that erasing finds them.
+        Sightings (`query`) and persons are texts of their own in it, so that erasing finds them.
         """
-        entry = {"when": time.time(), "who": who, "what": what, "query": query}
+        entry = {"when": time.time(), "who": who, "what": what, "query": [*query, *persons]}
         entry |= {"conditions": conditions} if conditions else {}
-        self.gallery.engine.append("access", secrets.token_hex(8), json.dumps(entry))
+        sightings = [text for text in query if not text.startswith("upload ")]
+        self.gallery.log(entry, sightings, [*persons, *(conditions or {}).get("person", ())])
 
     def accesses(self, limit: int = 200) -> list[dict[str, Any]]:
         """Return the latest entries of the access log, newest first."""

@@ -109,6 +109,11 @@ class Engine(Documents):
             for table in ("images", "features", *map(_embeddings, self.generations()), "sightings"):
                 self._ask(f"DELETE FROM {table} WHERE id {self._in}", self._list(ids))
 
+    def known(self, ids: Sequence[str]) -> set[str]:
+        """Return those of some ids that are sightings."""
+        query = f"SELECT id FROM sightings WHERE id {self._in}"
+        return {key for (key,) in self._ask(query, self._list(ids))}
+
     def table(self) -> Table:
         """Return all sightings, in the order in which they were added."""
         rows = self._ask(f"SELECT {META} FROM sightings ORDER BY added, id")
