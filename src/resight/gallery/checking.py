@@ -88,7 +88,8 @@ def _row_problems(engine: Engine, manifest: Manifest, table: Table) -> Iterator[
     for start in range(0, len(table), _BATCH):
         ids = table.ids[start : start + _BATCH].tolist()
         images = engine.fetch(ids, "image")
-        features = _descriptors(engine, manifest, ids)
+        stored = manifest.stored != "none"
+        features = features_of(engine, manifest, None, ids) if stored else {}
         for sighting in ids:
             try:
                 crops.decode(images[sighting], f"sighting {sighting}: its image")
@@ -97,17 +98,10 @@ def _row_problems(engine: Engine, manifest: Manifest, table: Table) -> Iterator[
             except KeyError:
                 yield f"sighting {sighting}: its image is gone"
             values = features.get(sighting)
-            if manifest.stored == "none":
-                continue
-            if values is None or len(values) != manifest.width or not np.isfinite(values).all():
+            if stored and (
+                values is None or len(values) != manifest.width or not np.isfinite(values).all()
+            ):
                 yield f"sighting {sighting}: its descriptor is damaged"
-
-
-def _descriptors(
-    engine: Engine, manifest: Manifest, ids: list[str]
-) -> dict[str, NDArray[np.float32]]:
-    """Read descriptors that are stored; none where they would have to be computed."""
-    return {} if manifest.stored == "none" else features_of(engine, manifest, None, ids)
 
 
 def _unfinished_erasing(engine: Engine) -> Iterator[str]:

@@ -162,9 +162,7 @@ def _finish(engine: Engine, job: _Job) -> Forgotten:
         engine.put({last: b""})
     engine.purge(needles_of(note, 64), only=["documents"])
     engine.drop([last])
-    checked = "every table and file of the gallery"
-    if engine.erasing_limits:
-        checked = "every table of the gallery"
+    checked = f"every table{'' if engine.erasing_limits else ' and file'} of the gallery"
     counts = (len(job.ids), job.labels, job.searches, job.models)
     return Forgotten(job.person, *counts, checked, engine.erasing_limits)
 

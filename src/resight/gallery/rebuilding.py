@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -50,9 +50,17 @@ def rebuild(
             f"the model describes images by {model.descriptor_fingerprint}, the gallery holds "
             f"{manifest.descriptor}; fit a model on the same descriptors or create a new gallery"
         )
-    job = _resumed(engine, manifest, model, width, origin, examples)
+    wanted = Generation(
+        0,
+        model.fingerprint,
+        embedding_width(model, width),
+        origin,
+        descriptor=model.descriptor_fingerprint,
+        n_features=width,
+    )
+    job = _resumed(engine, manifest, wanted, examples)
     if job is None:
-        job = _begun(engine, manifest, model, width, origin, examples)
+        job = _begun(engine, manifest, model, wanted, examples)
     for share in _embedded(engine, manifest, job, model, batch_size):
         if on_step is not None:
             on_step(share)
@@ -97,20 +105,16 @@ def unfinished(engine: Engine) -> list[int]:
 
 
 def _resumed(
-    engine: Engine,
-    manifest: Manifest,
-    model: Any,
-    width: int,
-    origin: Origin,
-    examples: Sequence[str],
+    engine: Engine, manifest: Manifest, wanted: Generation, examples: Sequence[str]
 ) -> Generation | None:
     """Return the job that was begun for the same model, None if there is none.
 
     It may have been killed after its switch: then the model is in use already.
     """
-    wanted = (model.fingerprint, origin, embedding_width(model, width))
     for job in (manifest.current, pending(engine)):
-        if job is None or (job.fingerprint, job.origin, job.width) != wanted:
+        if job is None or replace(wanted, number=job.number, when=job.when) != replace(
+            job, indexed=0, descriptor=wanted.descriptor, n_features=wanted.n_features
+        ):
             continue
         kept = job.number in engine.generations()
         if kept and trained_on(engine, job.number) == list(examples):
@@ -119,24 +123,12 @@ def _resumed(
 
 
 def _begun(
-    engine: Engine,
-    manifest: Manifest,
-    model: Any,
-    width: int,
-    origin: Origin,
-    examples: Sequence[str],
+    engine: Engine, manifest: Manifest, model: Any, wanted: Generation, examples: Sequence[str]
 ) -> Generation:
     """Make room for a model's embeddings; its number was never used before."""
     with engine.transaction():
         taken = [generation.number for generation in manifest.history] + unfinished(engine)
-        job = Generation(
-            max(taken) + 1,
-            model.fingerprint,
-            embedding_width(model, width),
-            origin,
-            descriptor=model.descriptor_fingerprint,
-            n_features=width,
-        )
+        job = replace(wanted, number=max(taken) + 1)
         engine.start_generation(job.number, job.width)
         store_model(engine, job.number, model, examples)
         engine.put({_NOTE: json.dumps(asdict(job)).encode()})

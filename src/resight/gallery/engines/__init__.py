@@ -8,8 +8,6 @@ from pathlib import Path
 from resight.errors import InputError
 from resight.gallery.engines.base import Engine
 
-OBJECT_STORES = ("s3://", "gs://", "az://")
-
 
 def connect(uri: str | Path) -> Engine:
     """Choose the engine by the form of `uri`; nothing is created yet.
@@ -33,7 +31,7 @@ def connect(uri: str | Path) -> Engine:
         from resight.gallery.engines.postgres import PostgresEngine
 
         return PostgresEngine(text)
-    if text.startswith(OBJECT_STORES):
+    if text.startswith(("s3://", "gs://", "az://")):
         raise InputError(
             f"a gallery cannot be used on an object store any longer ({text}). One that resight "
             f"0.1 wrote is converted by: resight gallery convert {text} NEW"

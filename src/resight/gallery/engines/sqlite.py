@@ -274,8 +274,6 @@ class SqliteEngine(Engine):
                 f"table {row[0]}: row {row[1]} belongs to no sighting"
                 for row in self._ask("PRAGMA foreign_key_check")
             ]
-            for table in self._tables():
-                self._ask(f"SELECT count(*) FROM {table}")
         except StoreError as error:
             return [str(error)]
         return [f"database: {text}" for text in found]
