@@ -54,6 +54,11 @@ def test_the_help_of_a_verb_needs_no_heavy_library_either(verb):
     assert set(loaded_by(code)) <= {"typer"}
 
 
+def test_a_gallery_is_imported_without_the_numerical_libraries():
+    """They cost seconds of processor, which `gallery info` or a page's start do not need."""
+    assert set(loaded_by("import resight.gallery, resight.gallery.forgetting")) <= {"cv2", "PIL"}
+
+
 def test_what_is_promised_exists():
     assert set(resight.__all__) <= set(dir(resight))
     for name in resight.__all__:

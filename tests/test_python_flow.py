@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 import warnings
@@ -13,6 +14,7 @@ import pytest
 
 import resight
 
+README = Path(__file__).parents[1] / "README.md"
 PROGRAM = """
 import numpy as np
 
@@ -34,15 +36,14 @@ gallery: resight.Gallery = resight.Gallery.create("gallery", loaded)
 added = gallery.add(people, store=store)
 query = str(people.files()[0])
 for hit in gallery.search(query, k=3):
-    row: tuple[int, str, float, float | None, str] = (
-        hit.rank, hit.id, hit.distance, hit.probability, hit.source
-    )
-    print(*row[:2])
+    row: tuple[int, str, float, float | None] = hit.rank, hit.id, hit.distance, hit.probability
+    print(row[0], row[1])
 print(len(gallery), len(added.added), gallery.model.fingerprint == model.fingerprint)
 
 X = np.random.default_rng(0).normal(size=(40, 8))
-persons, cameras = np.tile(np.arange(20), 2), np.repeat(["a", "b"], 20)
-rows = BlockNormalizer().fit(X, persons).transform(X)
+persons = [person for _ in "ab" for person in range(20)]
+cameras = ["a"] * 20 + ["b"] * 20
+rows = BlockNormalizer().fit(X).transform(X)
 for learner in (KXQDA(), XQDA(), AutoKXQDA(n_repeats=1)):
     distances = learner.fit(rows, persons, cameras).distances(rows[:2], rows)
     score: float = learner.score(rows, persons, cameras)
@@ -68,6 +69,20 @@ def test_the_flow_runs_as_written(program: Path, monkeypatch: pytest.MonkeyPatch
     *hits, last = capsys.readouterr().out.splitlines()
     assert [hit.split()[0] for hit in hits] == ["1", "2", "3"]
     assert last == "44 44 True"
+
+
+def test_the_flow_in_the_readme_runs(tmp_path: Path, monkeypatch, capsys) -> None:
+    from resight.datasets.synthetic import draw_cameras
+
+    drawn = draw_cameras(tmp_path / "my" / "cameras", 6, size=(64, 32))
+    (tmp_path / "someone.jpg").write_bytes(drawn.files()[0].read_bytes())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    (flow,) = re.findall(r"```py\n(.*?)```", README.read_text("utf-8"), re.S)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # six people are too few to calibrate
+        exec(compile(flow, "README.md", "exec"), {})
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list("12345")
 
 
 def test_a_type_checker_sees_no_any_in_it(program: Path) -> None:

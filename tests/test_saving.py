@@ -170,7 +170,7 @@ def test_loading_runs_no_code_of_the_file(folder):
     manifest["digest"] = _manifest_digest(manifest)
     text = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
     (folder / MANIFEST).write_text(text)
-    with pytest.raises(StoreError, match="'Popen', which this resight does not know"):
+    with pytest.raises(StoreError, match="'Popen', unknown to this version of resight"):
         resight.load(folder)
 
 

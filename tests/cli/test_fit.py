@@ -116,7 +116,7 @@ def test_known_people_and_other_models_are_refused(
     assert "a fitted kxqda with landmarks" in capsys.readouterr().err
     resight.load(growing / "landmarks").learner.save(growing / "learner")
     assert main(adding(growing, "late", "learner", "never")) == 1
-    assert "this KXQDA was fitted on vectors given by the user" in capsys.readouterr().err
+    assert "holds a KXQDA, not a model" in capsys.readouterr().err
     assert not (growing / "never").exists()
 
 

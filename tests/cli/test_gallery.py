@@ -127,12 +127,12 @@ def test_check_fails_on_damage(made: Path, tmp_path: Path, run: Any) -> None:
     place = tmp_path / "g"
     run("gallery", "create", place, "--model", made / "model")
     run("gallery", "add", place, made / "cameras")
-    files = (place / "sightings.lance").rglob("*.lance")
-    data = max(files, key=lambda file: file.stat().st_size)
-    data.write_bytes(data.read_bytes()[:1000])
+    data = place / "gallery.sqlite"
+    content = data.read_bytes()
+    data.write_bytes(content[: len(content) // 2])
     code, out, _ = run("gallery", "check", place)
     assert code == 1
-    assert "damaged: table sightings" in out
+    assert "damaged: " in out
     code, out, _ = run("gallery", "check", place, "--json")
     assert (code, json.loads(out)["clean"]) == (1, False)
 
@@ -163,3 +163,38 @@ def test_an_indefinite_metric_has_no_gallery(made: Path, tmp_path: Path, run: An
     assert code == 1
     assert err.startswith("error: ")
     assert not (tmp_path / "g").exists()
+
+
+def test_backup_restore_and_an_unfinished_erasing(
+    made: Path, tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from resight.errors import StoreError
+    from resight.gallery.engines.sqlite import SqliteEngine
+
+    place, file = tmp_path / "g", tmp_path / "g.backup"
+    run("gallery", "create", place, "--model", made / "model", "--no-descriptors")
+    run("gallery", "add", place, made / "cameras")
+    code, out, _ = run("gallery", "backup", place, file)
+    assert (code, "Backups are not reached by `forget`" in out) == (0, True)
+    assert run("gallery", "restore", file, tmp_path / "h")[0] == 0
+    code, out, _ = run("gallery", "info", tmp_path / "h")
+    assert "descriptor 0, embedding" in out
+    assert run("gallery", "convert", place, tmp_path / "new")[0] == 1
+    facts = json.loads(run("gallery", "info", place, "--json")[1])
+    assert facts["bytes_per_sighting"]["descriptor"] == 0
+
+    def full(*args: Any, **kwargs: Any) -> None:
+        raise StoreError("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SqliteEngine, "purge", full)
+        code, _, err = run("gallery", "forget", place, "0001")
+        assert (code, "the disk is full" in err) == (1, True)
+    code, out, _ = run("gallery", "check", place)
+    assert (code, "--resume" in out) == (1, True)
+    assert run("gallery", "forget", place)[0] == 2
+    assert run("gallery", "forget", place, "0001", "--resume")[0] == 2
+    code, out, _ = run("gallery", "forget", place, "--resume")
+    assert (code, "erased '0001'" in out, "nothing is left" in out) == (0, True, True)
+    assert "no interrupted erasing found" in run("gallery", "forget", place, "--resume")[1]
+    assert run("gallery", "check", place)[0] == 0

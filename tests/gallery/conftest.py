@@ -37,10 +37,10 @@ def postgres() -> Iterator[str]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture(params=["lance", pytest.param("postgres", marks=pytest.mark.postgres)])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def uri(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A place for a new gallery, on each engine."""
-    if request.param == "lance":
+    if request.param == "sqlite":
         return str(tmp_path / "gallery")
     return f"{request.getfixturevalue('postgres')}#g{secrets.token_hex(6)}"
 

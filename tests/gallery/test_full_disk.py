@@ -46,7 +46,7 @@ def test_a_full_disk_loses_nothing(
     done = subprocess.run(
         [sys.executable, "-c", CHILD, here, uri, *files], capture_output=True, text=True, check=True
     )
-    assert "disk is full" in done.stdout
+    assert "the disk is full" in done.stdout
     assert "everything before it is safe" in done.stdout
     assert len(gallery) == 3
     report = check(uri)

@@ -48,7 +48,7 @@ class StripeModel(SavableMixin):
 
     def describe(self, images: Sequence[np.ndarray]) -> np.ndarray:
         rows = [self.descriptor.describe(image) for image in images]
-        return np.array(rows, np.float32).reshape(-1, 48)
+        return np.array(rows, np.float32).reshape(-1, self.descriptor.n_features)
 
     def embed(self, features: np.ndarray) -> np.ndarray:
         return np.asarray(features, float) @ self.matrix
@@ -106,3 +106,37 @@ def note(log: str, letters: str) -> None:
     handle = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(handle, letters.encode())
     os.close(handle)
+
+
+files.CLASSES["HalfStripeModel"] = __name__
+
+
+class HalfStripes(Stripes):
+    """The lower half of the stripes only."""
+
+    name = "half-stripes"
+    n_features = 24
+    fingerprint = "half-stripes-1"
+
+    def describe(self, image: np.ndarray) -> np.ndarray:
+        return super().describe(image)[24:]
+
+
+class HalfStripeModel(StripeModel):
+    """A model on another descriptor."""
+
+    state_version = 1
+
+    descriptor_fingerprint = HalfStripes.fingerprint
+
+    def __init__(self, seed: int = 0, width: int = 8) -> None:
+        super().__init__(seed, width)
+        self.matrix = self.matrix[:24]
+
+    @property
+    def fingerprint(self) -> str:
+        return f"half-{super().fingerprint}"
+
+    @property
+    def descriptor(self) -> HalfStripes:
+        return HalfStripes()

@@ -63,6 +63,7 @@ def demo_once(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     table = gallery.view.table
     by_time = dict(zip(times.tolist(), drawn.persons.tolist(), strict=True))
     truth = {str(key): by_time[t] for key, t in zip(table.ids, table.times, strict=True)}
+    gallery.close()  # so that the file holds everything and may be copied
     return Demo(folder / "gallery", known, truth)
 
 

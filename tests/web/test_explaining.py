@@ -72,3 +72,21 @@ def test_looks_are_logged(client: Any, gallery: Gallery) -> None:
     client.get(f"/why?like={a}&hit={b}")
     first = client.get("/access.json").json()["entries"][0]
     assert (first["what"], first["query"]) == ("why", f"{a} and {b}")
+
+
+def test_a_person_of_whom_somebody_asked_why_can_be_forgotten(
+    client: Any, gallery: Gallery
+) -> None:
+    """The log names both sightings and the person that a search was restricted to: all goes."""
+    from resight.gallery.forgetting import forget
+
+    view = gallery.view
+    mine = view.table.ids[view.persons == "0003"].tolist()
+    other = str(view.table.ids[view.persons == "0004"][0])
+    assert client.get(f"/why?like={other}&hit={mine[0]}").status_code == 200
+    assert client.get(f"/search?like={other}&person=0003").status_code == 200
+    assert client.get(f"/search?like={other}&person=0004").status_code == 200
+    assert client.get("/person?name=0003").status_code == 200
+    assert forget(gallery, "0003").searches == 3
+    [entry] = client.get("/access.json").json()["entries"]
+    assert entry["conditions"] == '{"person": ["0004"]}'

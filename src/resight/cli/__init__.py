@@ -27,7 +27,8 @@ VERBS = {
 
 # Packages that only some commands need, by the extra that installs them.
 EXTRAS = {
-    "gallery": ("lancedb", "pyarrow", "fastapi", "uvicorn", "python_multipart"),
+    "gallery": ("fastapi", "uvicorn", "python_multipart"),
+    "convert": ("lancedb", "pyarrow"),
     "postgres": ("psycopg", "pgvector"),
     "cluster": ("distributed",),
 }

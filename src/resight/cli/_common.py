@@ -33,7 +33,7 @@ def flag(name: str, help: str, *names: str, **rest: Any) -> Any:
 
 _DATA = "Dataset name, folder of images, or CSV table of sightings"
 _ROOT = "Folder of a dataset given by name, or base of the relative paths in a CSV table"
-_PLACE = "Folder, s3://... or postgresql://user@host/db#name"
+_PLACE = "Folder, or postgresql://user@host/db#name"
 _CLUSTER = "Run on a Dask cluster: address of its scheduler, tcp://HOST:PORT"
 
 Data = Annotated[str, typer.Argument(help=_DATA)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,10 +15,16 @@ from resight.cli._common import Data, Json, count, flag, option, print_json, ver
 if TYPE_CHECKING:
     from resight.datasets.sightings import Sightings
     from resight.gallery import Added
+    from resight.gallery.forgetting import Forgotten
 
 app = verb("Create, fill, check and clean a gallery of sightings.")
 
 _Model = Annotated[Path, option("DIR", "Model folder, as written by `resight fit`")]
+_FORGET = "resight.gallery-forget/1"
+_OF_BACKUPS = (
+    "Backups are not reached by `forget` and `retain`: delete those that contain people erased "
+    "since, and erase them again after restoring one"
+)
 
 
 @app.command()
@@ -26,13 +34,22 @@ def create(
     retention: Annotated[
         float | None, option("DAYS", "Remove sightings older than this", "keep all")
     ] = None,
+    descriptors: Annotated[
+        bool,
+        typer.Option(
+            "--descriptors/--no-descriptors",
+            help="Store descriptors; without them, a new model describes all images again",
+        ),
+    ] = True,
     json: Json = False,
 ) -> None:
     """Create an empty gallery that searches with a model."""
     from resight.gallery import Gallery
-    from resight.models.files import load
+    from resight.gallery.manifest import DESCRIPTORS
+    from resight.models.model import Model
 
-    gallery = Gallery.create(place, load(model), retention_days=retention)
+    stored = DESCRIPTORS if descriptors else "none"
+    gallery = Gallery.create(place, Model.load(model), retention_days=retention, descriptors=stored)
     if json:
         print_json({"schema": "resight.gallery-info/1", **gallery.info()})
     else:
@@ -113,7 +130,7 @@ def info(place: common.GalleryPlace, json: Json = False) -> None:
     from resight.gallery import Gallery
     from resight.times import show
 
-    facts = Gallery.open(place).info()
+    facts: dict[str, Any] = Gallery.open(place).info()
     if json:
         print_json({"schema": "resight.gallery-info/1", **facts})
         return
@@ -123,6 +140,8 @@ def info(place: common.GalleryPlace, json: Json = False) -> None:
         elif name in ("times", "model_since"):
             moments = value if isinstance(value, list) else [value]
             value = " to ".join(show(moment) for moment in moments)
+        elif name == "bytes_per_sighting":
+            value = ", ".join(f"{part} {size:,.0f}" for part, size in value.items())
         print(f"{name.replace('_', ' '):<15} {'-' if value in (None, '') else value}")
 
 
@@ -162,12 +181,63 @@ def rebuild(place: common.GalleryPlace, model: _Model) -> None:
 
     Run again to resume; until it has finished, searches use the old model.
     """
-    from resight._progress import progress
     from resight.gallery import Gallery
-    from resight.models.files import load
+    from resight.models.model import Model
 
     gallery = Gallery.open(place)
-    with progress("embedding", 100) as advance:
+    with _shares("embedding") as on_step:
+        gallery.rebuild(Model.load(model), on_step=on_step)
+    print(f"{place} with {count(len(gallery), 'sighting')} now uses {model}")
+
+
+@app.command()
+def backup(
+    place: common.GalleryPlace,
+    file: Annotated[Path, typer.Argument(help="Backup file; it must not exist")],
+) -> None:
+    """Back up a gallery to one file: a consistent copy, even while the gallery is in use."""
+    from resight.gallery.copying import backup as write
+
+    with _shares("copying") as on_step:
+        n = write(place, file, on_step)
+    print(f"backed up {count(n, 'sighting')} to {file}. {_OF_BACKUPS}")
+
+
+@app.command()
+def restore(
+    file: Annotated[Path, typer.Argument(help="Backup file, as written by `backup`")],
+    place: common.GalleryPlace,
+) -> None:
+    """Create a gallery from a backup, in a folder or in PostgreSQL."""
+    from resight.gallery.copying import restore as read
+
+    with _shares("copying") as on_step:
+        n = read(file, place, on_step)
+    print(f"restored {count(n, 'sighting')} to {place}. {_OF_BACKUPS}")
+
+
+@app.command()
+def convert(
+    old: Annotated[str, typer.Argument(help="Gallery of 0.1: folder, s3://..., gs:// or az://")],
+    place: common.GalleryPlace,
+) -> None:
+    """Create a gallery from one that version 0.1 wrote (LanceDB), which stays unchanged."""
+    from resight.gallery.copying import convert as read
+
+    with _shares("converting") as on_step:
+        n = read(old, place, on_step)
+    print(
+        f"converted {count(n, 'sighting')} to {place}. Check it, then delete {old}: people erased "
+        "from the new gallery are still in the old one"
+    )
+
+
+@contextmanager
+def _shares(words: str) -> Iterator[Callable[[float], None]]:
+    """Show the progress of work that reports the share that is finished."""
+    from resight._progress import progress
+
+    with progress(words, 100) as advance:
         done = 0
 
         def on_step(share: float) -> None:
@@ -175,31 +245,44 @@ def rebuild(place: common.GalleryPlace, model: _Model) -> None:
             advance(int(100 * share) - done)
             done = int(100 * share)
 
-        gallery.rebuild(load(model), on_step=on_step)
-    print(f"{place} with {count(len(gallery), 'sighting')} now uses {model}")
+        yield on_step
 
 
 @app.command()
 def forget(
     place: common.GalleryPlace,
-    person: Annotated[str, typer.Argument(help="Label of the person")],
+    person: Annotated[str, typer.Argument(help="Label of the person", show_default="none")] = "",
+    resume: Annotated[bool, flag("--resume", "Finish an interrupted erasing")] = False,
     json: Json = False,
 ) -> None:
     """Erase a person: sightings, crops, embeddings and labels; then verify."""
     from dataclasses import asdict
 
-    from resight.gallery import Gallery
-    from resight.gallery.forgetting import forget as forget_person
+    from resight.gallery import Gallery, forgetting
 
-    done = forget_person(Gallery.open(place), person)
+    if bool(person) == resume:
+        raise typer.BadParameter("give a person, or --resume to finish an interrupted erasing")
+    gallery = Gallery.open(place)
+    done = forgetting.resume(gallery) if resume else [forgetting.forget(gallery, person)]
     if json:
-        print_json({"schema": "resight.gallery-forget/1", **asdict(done)})
+        documents = [{"schema": _FORGET, **asdict(one)} for one in done]
+        print_json({"schema": _FORGET, "finished": documents} if resume else documents[0])
         return
+    for one in done:
+        _print_forgotten(one)
+    if not done:
+        print("no interrupted erasing found")
+
+
+def _print_forgotten(done: Forgotten) -> None:
+    who = repr(done.person) if done.person else "old sightings"
     print(
-        f"erased {person!r}: {done.sightings} sightings, {done.labels} labels, {done.searches} log "
+        f"erased {who}: {done.sightings} sightings, {done.labels} labels, {done.searches} log "
         f"entries. Checked {done.checked}: nothing is left. This does not touch copies elsewhere: "
         "backups, original images, models saved outside the gallery"
     )
+    if done.limits:
+        print(done.limits)
     if done.models_replaced:
         print("the model had been trained with this person: went back to an earlier model")
 

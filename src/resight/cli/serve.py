@@ -25,8 +25,11 @@ def serve(
 ) -> None:
     """Serve the web page and JSON API until interrupted."""
     from resight.gallery import Gallery
+    from resight.gallery.forgetting import resume
     from resight.web.serving import run
 
     opened = Gallery.open(gallery)
     opened.view  # noqa: B018  # report damage now, not on the first page
+    for done in resume(opened):
+        say(f"finished erasing {done.sightings} sightings, begun earlier")
     run(opened, host, port, tuple(token or ()), open_browser=browser, tell=say)

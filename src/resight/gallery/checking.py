@@ -13,8 +13,8 @@ from resight.errors import InputError, StoreError
 from resight.gallery.engines.base import Engine, Table
 from resight.gallery.filters import Filter
 from resight.gallery.gallery import Gallery
-from resight.gallery.manifest import Manifest, load_model
-from resight.gallery.view import read_journal
+from resight.gallery.manifest import ERASING, Manifest, load_model
+from resight.gallery.view import features_of, read_journal
 from resight.images import read
 
 _BATCH = 256
@@ -53,7 +53,7 @@ def check(uri: str) -> Report:
 
     report = Report()
     engine = connect(uri)
-    report.problems += engine.verify(_used_generations(engine))
+    report.problems += engine.verify()
     try:
         manifest = Manifest.read(engine)
         model = load_model(engine, manifest.current.number)
@@ -63,6 +63,7 @@ def check(uri: str) -> Report:
         report.problems += list(_row_problems(engine, manifest, table))
         _check_embeddings(engine, manifest, model, table, report)
         _check_labels(engine, table, report)
+        report.problems += list(_unfinished_erasing(engine))
         if manifest.current.indexed and not report.problems:
             report.recall = measure_recall(Gallery.open(uri))
     except StoreError as error:
@@ -71,13 +72,6 @@ def check(uri: str) -> Report:
     finally:
         engine.close()
     return report
-
-
-def _used_generations(engine: Engine) -> set[int] | None:
-    try:
-        return {generation.number for generation in Manifest.read(engine).history}
-    except StoreError:  # then everything is read, and the manifest is reported below
-        return None
 
 
 def _model_problems(manifest: Manifest, model: Any) -> Iterator[str]:
@@ -93,15 +87,29 @@ def _model_problems(manifest: Manifest, model: Any) -> Iterator[str]:
 def _row_problems(engine: Engine, manifest: Manifest, table: Table) -> Iterator[str]:
     for start in range(0, len(table), _BATCH):
         ids = table.ids[start : start + _BATCH].tolist()
-        images, features = engine.fetch(ids, "image"), engine.fetch(ids, "feature")
+        images = engine.fetch(ids, "image")
+        stored = manifest.stored != "none"
+        features = features_of(engine, manifest, None, ids) if stored else {}
         for sighting in ids:
             try:
                 read(images[sighting], f"sighting {sighting}: its image")
             except InputError as error:
                 yield str(error)
-            values = np.frombuffer(features[sighting], "<f4")
-            if len(values) != manifest.width or not np.isfinite(values).all():
+            except KeyError:
+                yield f"sighting {sighting}: its image is gone"
+            values = features.get(sighting)
+            if stored and (
+                values is None or len(values) != manifest.width or not np.isfinite(values).all()
+            ):
                 yield f"sighting {sighting}: its descriptor is damaged"
+
+
+def _unfinished_erasing(engine: Engine) -> Iterator[str]:
+    if engine.names(ERASING):
+        yield (
+            "erasing was begun and not finished, so what is to go is still there; finish it: "
+            f"resight gallery forget {engine.uri} --resume"
+        )
 
 
 def _check_embeddings(
@@ -113,14 +121,9 @@ def _check_embeddings(
         stored.update(zip(ids.tolist(), vectors, strict=True))
     known = table.ids.tolist()
     lacking = [sighting for sighting in known if sighting not in stored]
-    leftover = len(set(stored) - set(known))
     if lacking:
         report.notes.append(
             f"{len(lacking)} sightings wait for an embedding; the next search makes it"
-        )
-    if leftover:
-        report.notes.append(
-            f"{leftover} embeddings are left over from a killed add; nobody sees them"
         )
     used = {g.number for g in manifest.history}
     unused = [number for number in engine.generations() if number not in used]
@@ -143,11 +146,10 @@ def _compare(
     report: Report,
 ) -> None:
     """Embed some stored descriptors again: they must give the stored embeddings."""
-    found = engine.fetch(sample, "feature")
-    features = [np.frombuffer(found[sighting], "<f4") for sighting in sample]
-    if any(len(values) != manifest.width for values in features):
+    found = features_of(engine, manifest, model, sample)
+    if any(len(found.get(sighting, ())) != manifest.width for sighting in sample):
         return  # said already
-    again = np.asarray(model.embed(np.array(features)), np.float64)
+    again = np.asarray(model.embed(np.array([found[key] for key in sample])), np.float64)
     kept = np.array([stored[sighting] for sighting in sample], np.float64)
     scale = max(float(np.abs(again).max()), 1e-12)
     wrong = int((np.abs(again - kept).max(axis=1) > 1e-4 * scale).sum())

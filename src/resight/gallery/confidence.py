@@ -8,13 +8,16 @@ and distances to different cameras have different units.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.evaluation.calibration import FALSE_ACCEPTS, Calibration, posterior
 from resight.gallery.engines.base import Floats32
 from resight.gallery.view import View
+
+if TYPE_CHECKING:  # it brings SciPy, which opening a gallery does not need
+    from resight.evaluation.calibration import Calibration
 
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
@@ -76,6 +79,8 @@ def judge(view: View, query: Floats32, allowed: Bools | None, like: str = "") ->
     calibration: Calibration | None = getattr(view.model, "calibration", None)
     if calibration is None or view.index is None:
         return None
+    from resight.evaluation.calibration import FALSE_ACCEPTS
+
     others = np.ones(len(view.table), bool)
     if like:
         others[view.rows[like]] = False
@@ -118,6 +123,8 @@ def _enough(preferred: Bools, instead: Bools) -> Bools:
 
 def _of_camera(log_ratios: Floats, persons: NDArray[np.str_]) -> Floats:
     """Probabilities of one camera's sightings; those of a known person are added up."""
+    from resight.evaluation.calibration import posterior
+
     single = posterior(log_ratios[None, :], PRESENT)[0]
     names, codes = np.unique(persons, return_inverse=True)
     summed = np.bincount(codes, weights=single, minlength=len(names))[codes]

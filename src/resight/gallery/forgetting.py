@@ -1,23 +1,36 @@
-"""Erasing people and old sightings, with proof that they are gone."""
+"""Erasing people and old sightings: a job that any process can finish, with proof at its end.
+
+What is to go is written down first, together with pieces of it to look for afterwards. Everything
+goes in one transaction; then the medium is cleaned and searched. Every step can be repeated, so a
+job that was killed, or met a full disk, is finished by the next `forget`, `expire` or `resume`.
+"""
 
 from __future__ import annotations
 
+import base64
 import json
+import re
+import secrets
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from resight.errors import StoreError, unknown_name
 from resight.gallery.engines.base import Engine
+from resight.gallery.engines.scanning import Scanner, needles_of
 from resight.gallery.gallery import Gallery
-from resight.gallery.manifest import Manifest, drop_model, trained_on
+from resight.gallery.manifest import ERASING, Manifest, drop_model, trained_on
 from resight.gallery.rebuilding import unfinished
 from resight.gallery.view import read_journal
 from resight.times import EPOCH
 
-_NEEDLE = 48  # bytes of an image or descriptor that no other one has
+_LAST = "/last"  # ends the name of the note that only the job's own traces are left to clean
+_ROUNDS = 5  # a search that was under way may write an erased id into the log once more
+_MOST = 400  # sightings whose images, descriptors and embeddings are looked for; ids always are
+_BATCH = 256
 
 
 @dataclass(frozen=True)
@@ -30,6 +43,28 @@ class Forgotten:
     searches: int
     models_replaced: int
     checked: str
+    limits: str
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What is to be erased, and the bytes by which it would be found (as hexadecimal digits)."""
+
+    person: str
+    ids: list[str]
+    needles: list[str]
+    labels: int = 0
+    searches: int = 0
+    models: int = 0
+    name: str = field(default_factory=lambda: ERASING + secrets.token_hex(8))
+
+    def dump(self) -> bytes:
+        """Write it so that the search for what it names does not find the note itself."""
+        return base64.b64encode(json.dumps(asdict(self)).encode())
+
+    @staticmethod
+    def read(engine: Engine, name: str) -> _Job:
+        return _Job(**json.loads(base64.b64decode(engine.get(name) or b"")))
 
 
 def forget(gallery: Gallery, person: str) -> Forgotten:
@@ -38,21 +73,17 @@ def forget(gallery: Gallery, person: str) -> Forgotten:
     Raises
     ------
     StoreError
-        If after erasing anything of the person is still found.
+        If after erasing anything of the person is still found; the job stays and can be resumed.
     """
+    earlier = resume(gallery)
     view = gallery.view
     ids = view.table.ids[view.persons == person].tolist()
     if not ids or not person:
+        for done in earlier:
+            if person and done.person == person:
+                return done
         raise unknown_name("person", person, {p for p in view.persons.tolist() if p})
-    needles = _needles(gallery.engine, ids)
-    replaced = _replace_models(gallery, set(ids))
-    gallery.engine.remove(ids)
-    labels = _strike_labels(gallery.engine, set(ids), person)
-    searches = _strike_access(gallery.engine, set(ids), person)
-    gallery.engine.purge()
-    prove_gone(gallery, ids, needles)
-    places = "every table and file of the gallery"
-    return Forgotten(person, len(ids), labels, searches, replaced, places)
+    return _finish(gallery.engine, _intend(gallery.engine, person, ids))
 
 
 def expire(gallery: Gallery, now: float | None = None) -> int:
@@ -61,6 +92,7 @@ def expire(gallery: Gallery, now: float | None = None) -> int:
     A sighting is as old as its time says; where times count from the start of a recording, as old
     as its stay in the gallery.
     """
+    resume(gallery)
     days = gallery.view.manifest.retention_days
     if days is None:
         return 0
@@ -69,44 +101,144 @@ def expire(gallery: Gallery, now: float | None = None) -> int:
     limit = (time.time() if now is None else now) - 86_400.0 * days
     ids = table.ids[moment < limit].tolist()
     if ids:
-        needles = _needles(gallery.engine, ids)
-        _replace_models(gallery, set(ids))
-        gallery.engine.remove(ids)
-        _strike_labels(gallery.engine, set(ids), "")
-        _strike_access(gallery.engine, set(ids), "")
-        gallery.engine.purge()
-        prove_gone(gallery, ids, needles)
+        _finish(gallery.engine, _intend(gallery.engine, "", ids))
     return len(ids)
 
 
-def prove_gone(gallery: Gallery, ids: Sequence[str], needles: Sequence[bytes]) -> None:
-    """Search table, journals and the medium itself for what was erased."""
-    engine, erased = gallery.engine, set(ids)
-    left = erased & set(engine.table().ids.tolist())
-    places = [f"{len(left)} sightings"] if left else []
+def resume(gallery: Gallery) -> list[Forgotten]:
+    """Finish what was begun to be erased and not finished, by whatever process."""
+    engine = gallery.engine
+    done = []
+    for name in engine.names(ERASING):
+        if name.endswith(_LAST):
+            engine.purge([], rewrite=True, only=["documents"])
+            engine.drop([name])
+        elif engine.get(name) is not None:  # nobody else finished it meanwhile
+            done.append(_finish(engine, _Job.read(engine, name)))
+    return done
+
+
+def _intend(engine: Engine, person: str, ids: list[str]) -> _Job:
+    job = _Job(person, ids, [needle.hex() for needle in needles(engine, ids)])
+    engine.put({job.name: job.dump()})
+    return job
+
+
+def needles(engine: Engine, ids: Sequence[str]) -> list[bytes]:
+    """Take pieces of all that is stored of some sightings; of many, those of some of them."""
+    found = [sighting.encode() for sighting in ids]
+    some = set(ids[:: max(1, len(ids) // _MOST)])
+    for column in ("image", "feature"):
+        for sighting in some:  # one by one: descriptors are large
+            for content in engine.fetch([sighting], column).values():  # type: ignore[arg-type]
+                found += needles_of(content)
     for generation in Manifest.read(engine).history:
-        for found, _ in engine.embeddings(generation.number, generation.width):
-            if erased & set(found.tolist()):
-                places.append(f"embeddings of model {generation.number}")
-    for journal in ("labels", "access"):
-        texts = " ".join(text for _, text in engine.read(journal))
-        places += [f"the journal {journal}"] if any(s in texts for s in erased) else []
-    places += engine.traces(needles)
-    if places:
+        for keys, vectors in engine.embeddings(generation.number, generation.width):
+            chosen = np.flatnonzero([key in some for key in keys.tolist()])
+            for row in vectors[chosen]:  # PostgreSQL sends vectors the other way round
+                found += needles_of(row.astype("<f4").tobytes(), 4)
+                found += needles_of(row.astype(">f4").tobytes(), 4)
+    return found
+
+
+def _finish(engine: Engine, job: _Job) -> Forgotten:
+    look_for = [bytes.fromhex(needle) for needle in job.needles]
+    spellings = {job.person.encode(), json.dumps(job.person)[1:-1].encode()} - {b""}
+    for _ in range(_ROUNDS):
+        job = _remove(engine, job)
+        left = engine.purge([*look_for, *spellings])
+        places = _places(engine, job, left, spellings)
+        if not places:
+            break
+    else:
         raise StoreError(
-            f"gallery {gallery.uri}: after erasing, traces are left in {', '.join(places)}. "
-            "Another "
-            "process may hold it open: close it and run the same command again"
+            f"gallery {engine.uri}: after erasing, traces are left in {', '.join(places)}. Another "
+            "process may be adding them again: end it, then: "
+            f"resight gallery forget {engine.uri} --resume"
         )
+    note, last = job.dump(), job.name + _LAST
+    with engine.transaction():
+        engine.drop([job.name])
+        engine.put({last: b""})
+    engine.purge(needles_of(note, 64), only=["documents"])
+    engine.drop([last])
+    checked = f"every table{'' if engine.erasing_limits else ' and file'} of the gallery"
+    counts = (len(job.ids), job.labels, job.searches, job.models)
+    return Forgotten(job.person, *counts, checked, engine.erasing_limits)
 
 
-def _needles(engine: Engine, ids: Sequence[str]) -> list[bytes]:
-    """Take bytes from the middle of each image and descriptor: they identify them."""
-    needles = []
-    for sighting, content in engine.fetch(ids, "image").items():
-        middle = len(content) // 2
-        needles += [content[middle : middle + _NEEDLE], sighting.encode()]
-    return needles
+def _remove(engine: Engine, job: _Job) -> _Job:
+    """Remove everything in one transaction, and note how much it was."""
+    ids = set(job.ids)
+    with engine.transaction():
+        models = _replace_models(engine, ids)
+        engine.remove(job.ids)
+        labels = _strike_labels(engine, ids, job.person)
+        searches = [key for key, text in engine.read("access") if _names(text, ids, job.person)]
+        engine.strike("access", searches)
+        job = replace(
+            job,
+            labels=job.labels + labels,
+            searches=job.searches + len(searches),
+            models=job.models + models,
+        )
+        engine.put({job.name: job.dump()})
+    return job
+
+
+def _places(
+    engine: Engine, job: _Job, left: dict[str, set[bytes]], spellings: set[bytes]
+) -> list[str]:
+    """Name the places that still hold something of what was erased.
+
+    The letters of a name may occur elsewhere, and another sighting may have the same image. Where
+    anything was found the medium was written anew from the rows that exist, so that such finds are
+    told apart by looking at the rows.
+    """
+    ids = set(job.ids)
+    places = ["sightings"] if ids & set(engine.table().ids.tolist()) else []
+    places += [
+        f"the journal {journal}"
+        for journal in ("labels", "access")
+        if any(_names(text, ids, job.person) for _, text in engine.read(journal))
+    ]
+    rest = set().union(*left.values()) - spellings
+    if rest:
+        rest -= _shared(engine, rest)
+    return places + [place for place, found in left.items() if found & rest]
+
+
+def _shared(engine: Engine, rest: set[bytes]) -> set[bytes]:
+    """Return what other sightings have too: the same image was added twice."""
+    scanner, ids = Scanner(rest), engine.table().ids.tolist()
+    shared: set[bytes] = set()
+    for start in range(0, len(ids), _BATCH):
+        for column in ("image", "feature"):
+            contents = engine.fetch(ids[start : start + _BATCH], column)  # type: ignore[arg-type]
+            shared |= scanner.scan(contents.values())
+    for generation in Manifest.read(engine).history:
+        for _, vectors in engine.embeddings(generation.number, generation.width):
+            both = (vectors.astype(order).tobytes() for order in ("<f4", ">f4"))
+            shared |= scanner.scan(both)
+    return shared
+
+
+def _names(text: str, ids: set[str], person: str) -> bool:
+    """Whether an entry of a journal is about any of these sightings or this person."""
+    if not ids.isdisjoint(re.findall(r"\w+", text)):
+        return True
+    return bool(person) and person in {value.strip() for value in _texts(json.loads(text))}
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield all texts in a JSON value, also in the JSON that 0.1 wrote inside of texts."""
+    if isinstance(value, str):
+        yield value
+        if value.startswith("{"):
+            yield from _texts(json.loads(value))
+    elif isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part)
 
 
 def _strike_labels(engine: Engine, ids: set[str], person: str) -> int:
@@ -117,27 +249,16 @@ def _strike_labels(engine: Engine, ids: set[str], person: str) -> int:
     return len(struck)
 
 
-def _strike_access(engine: Engine, ids: set[str], person: str) -> int:
-    keys = []
-    for key, text in engine.read("access"):
-        values = set(json.loads(text).values())
-        if values & ids or (person and person in values):
-            keys.append(key)
-    engine.strike("access", keys)
-    return len(keys)
-
-
-def _replace_models(gallery: Gallery, ids: set[str]) -> int:
+def _replace_models(engine: Engine, ids: set[str]) -> int:
     """Drop models that were taught with these sightings: a kernel model contains them.
 
     The model that the gallery was created with was fitted elsewhere and stays.
     """
-    engine = gallery.engine
     manifest = Manifest.read(engine)
     tainted = [g for g in manifest.history if set(trained_on(engine, g.number)) & ids]
     if tainted:
         clean = tuple(g for g in manifest.history if g not in tainted)
-        replace(manifest, history=clean).store(engine)
+        manifest.with_history(clean).store(engine)
         for generation in tainted:
             drop_model(engine, generation.number)
     for number in unfinished(engine):  # of a rebuild that was killed or still goes on

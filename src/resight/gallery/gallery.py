@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import secrets
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -20,7 +22,7 @@ from resight.gallery.engines import connect
 from resight.gallery.engines.base import Engine
 from resight.gallery.filters import Filter
 from resight.gallery.labels import Entry, Kind
-from resight.gallery.manifest import Manifest, Origin
+from resight.gallery.manifest import DESCRIPTORS, Manifest, Origin, Stored
 from resight.gallery.questions import Query, check_described, picture_of
 from resight.gallery.rebuilding import BATCH, pending, rebuild, undo
 from resight.gallery.reranking import Rerank
@@ -30,6 +32,7 @@ from resight.gallery.view import View, current_view, features_of
 
 if TYPE_CHECKING:
     from resight.features.store import FeatureStore
+    from resight.models.model import Model
     from resight.workers.executors import Executor
 
 MEMORY_LIMIT = 4 * 2**30  # bytes of embeddings up to which search is exact and in memory
@@ -57,9 +60,10 @@ class Gallery:
     def create(
         cls,
         uri: str | Path,
-        model: Any,
+        model: Model,
         *,
         retention_days: float | None = None,
+        descriptors: Stored = DESCRIPTORS,
         memory_limit: int = MEMORY_LIMIT,
     ) -> Gallery:
         """Make an empty gallery that searches with `model`.
@@ -67,13 +71,16 @@ class Gallery:
         Parameters
         ----------
         uri : str or Path
-            A folder, an object store or ``postgresql://...`` (see `resight.gallery.engines`).
+            A folder or ``postgresql://...`` (see `resight.gallery.engines`).
         model : Model
             A fitted model with embeddings.
         retention_days : float, optional
             After so many days sightings are removed (by `expire`, which the page calls by itself).
+        descriptors : "float32" | "float16" | "none"
+            How descriptors are stored. "none" keeps only images and embeddings: a tenth of the
+            space, but another model has to describe every image again.
         """
-        return cls(create(uri, model, retention_days), memory_limit)
+        return cls(create(uri, model, retention_days, descriptors), memory_limit)
 
     @classmethod
     def open(cls, uri: str | Path, *, memory_limit: int = MEMORY_LIMIT) -> Gallery:
@@ -94,7 +101,7 @@ class Gallery:
         return self.engine.uri
 
     @property
-    def model(self) -> Any:
+    def model(self) -> Model:
         """The model in use."""
         return self.view.model
 
@@ -172,9 +179,14 @@ class Gallery:
         return found[sighting]
 
     def features(self, ids: Sequence[str]) -> Described:
-        """Return the stored descriptors of sightings."""
-        manifest = self.view.manifest
-        return Described(features_of(self.engine, list(ids), manifest.width), manifest.descriptor)
+        """Return the descriptors of sightings, stored or computed from their images."""
+        view = self.view
+        found = features_of(self.engine, view.manifest, view.model, list(ids))
+        gone = [sighting for sighting in ids if sighting not in found]
+        if gone:
+            raise InputError(f"no sighting {gone[0]!r} in this gallery; it may have been removed")
+        features = np.array([found[key] for key in ids]).reshape(len(ids), view.manifest.width)
+        return Described(features, view.manifest.descriptor)
 
     # ---- search
 
@@ -250,7 +262,7 @@ class Gallery:
 
     def rebuild(
         self,
-        model: Any,
+        model: Model,
         *,
         origin: Origin = "rebuild",
         trained_on: Sequence[str] = (),
@@ -259,9 +271,9 @@ class Gallery:
     ) -> None:
         """Embed every sighting with another model, then switch to it in one step.
 
-        Images are not touched: embeddings come from the stored descriptors. Until the switch every
-        search uses the old model. Killed at any moment and called again with the same model, it
-        embeds only what is missing.
+        Embeddings come from the stored descriptors (without those, from the images). Until the
+        switch every search uses the old model. Killed at any moment and called again with the same
+        model, it embeds only what is missing.
 
         Parameters
         ----------
@@ -281,12 +293,18 @@ class Gallery:
 
     def build_index(self) -> None:
         """Build the engine's approximate index over the current embeddings."""
-        manifest = self.view.manifest
-        self.engine.build_index(manifest.current.number)
-        manifest.with_current(indexed=len(self)).store(self.engine)
+        view = self.view
+        number = view.manifest.current.number
+        self.engine.build_index(number)
+        with self.engine.transaction():
+            manifest = Manifest.read(self.engine)
+            if manifest.current.number == number:
+                manifest.with_current(indexed=len(view.table)).store(self.engine)
 
     def _index_if_large(self) -> None:
         view = self.view
+        if not self.engine.approximate:
+            return
         large = len(view.table) * view.manifest.current.width * 4 > self.memory_limit
         if large and len(view.table) > 2 * view.manifest.current.indexed:
             self.build_index()
@@ -297,15 +315,31 @@ class Gallery:
         """Record a verdict, a name or an undo; refuse what contradicts the others."""
         entry = Entry(kind, a, b, person=person, who=who)
         with self._lock:
-            self.view.labels.check(entry)
-            self.engine.append("labels", entry.key, entry.dump())
+            _ = self.view  # what takes long is read before others have to wait
+            with self.engine.transaction():  # from the check to the entry nobody else answers
+                self.view.labels.check(entry)
+                self.engine.append("labels", entry.key, entry.dump())
         return entry
+
+    def log(self, entry: dict[str, Any], sightings: Sequence[str], persons: Sequence[str]) -> None:
+        """Write an entry of the access log that names these sightings and persons.
+
+        What was erased since it was looked at is not named again.
+        """
+        with self._lock:
+            _ = self.view if persons else None  # what takes long, before others have to wait
+            with self.engine.transaction():
+                named = set(self.view.persons.tolist()) if persons else set()
+                if not {*sightings} <= self.engine.known(sightings) or not {*persons} <= named:
+                    entry = {**entry, "query": ["(not in the gallery)"], "conditions": {}}
+                self.engine.append("access", secrets.token_hex(8), json.dumps(entry))
 
     def retain(self, days: float | None) -> None:
         """Set after how many days sightings are removed; None keeps them."""
         check_days(days)
-        replace(Manifest.read(self.engine), retention_days=days).store(self.engine)
+        with self.engine.transaction():
+            replace(Manifest.read(self.engine), retention_days=days).store(self.engine)
 
-    def info(self) -> dict[str, Any]:
+    def info(self) -> dict[str, object]:
         """Describe the gallery in plain data."""
-        return summary(self.uri, self.view, pending(self.engine))
+        return summary(self.engine, self.view, pending(self.engine))

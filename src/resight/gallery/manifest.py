@@ -8,15 +8,28 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from resight._version import __version__
 from resight.errors import StoreError
 from resight.gallery.engines.base import Engine
 
-SCHEMA = "resight.gallery/1"
+SCHEMA = "resight.gallery/2"
+_READ = ("resight.gallery/1", SCHEMA)  # 1 is what resight 0.1 wrote
+ERASING = "erasing/"  # documents of what is to be erased
 NAME = "manifest"
 Origin = Literal["create", "rebuild", "refit"]
+Stored = Literal["float32", "float16", "none"]
+DESCRIPTORS: Stored = "float32"  # how new galleries store descriptors
+
+
+class Kept(Protocol):
+    """A place with documents: an engine, or what is converted."""
+
+    uri: str
+
+    def exists(self) -> bool: ...  # noqa: D102
+    def get(self, name: str) -> bytes | None: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -34,6 +47,8 @@ class Generation:
     when : float
     indexed : int
         Sightings that the approximate index was built over; 0 = none was built.
+    descriptor, n_features : str, int
+        Of its model; empty where 0.1 wrote it: then they are those of the manifest.
     """
 
     number: int
@@ -42,6 +57,8 @@ class Generation:
     origin: Origin
     when: float = field(default_factory=time.time)
     indexed: int = 0
+    descriptor: str = ""
+    n_features: int = 0
 
 
 @dataclass(frozen=True)
@@ -50,6 +67,13 @@ class Manifest:
 
     `history` begins with the model the gallery was created with and ends with the one in use; one
     between them, if there is one, is the one before it, for an undo.
+
+    Attributes
+    ----------
+    descriptor, width : str, int
+        Fingerprint and length of the descriptors of the model in use.
+    stored : "float32" | "float16" | "none"
+        How descriptors are kept; "none": they are computed from the images when needed.
     """
 
     descriptor: str
@@ -57,6 +81,7 @@ class Manifest:
     history: tuple[Generation, ...]
     retention_days: float | None = None
     created: float = field(default_factory=time.time)
+    stored: Stored = "float32"
 
     @property
     def current(self) -> Generation:
@@ -67,23 +92,30 @@ class Manifest:
         """Return a copy whose current generation is changed."""
         return replace(self, history=(*self.history[:-1], replace(self.current, **changes)))
 
+    def with_history(self, history: tuple[Generation, ...]) -> Manifest:
+        """Return a copy with other models; the last of them decides on the descriptors."""
+        last = history[-1]
+        descriptor, width = last.descriptor or self.descriptor, last.n_features or self.width
+        return replace(self, history=history, descriptor=descriptor, width=width)
+
     def store(self, engine: Engine) -> None:
         """Write it: one document, so readers see the old or the new one."""
         document = {"schema": SCHEMA, "resight": __version__, **asdict(self)}
         engine.put({NAME: json.dumps(document, indent=1, allow_nan=False).encode()})
 
     @staticmethod
-    def read(engine: Engine) -> Manifest:
+    def read(engine: Kept) -> Manifest:
         """Read it, refusing what is no gallery, damaged or of another format."""
         content = engine.get(NAME) if engine.exists() else None
         if content is None:
             raise StoreError(
-                f"no gallery at {engine.uri}; create one with `resight gallery create`"
+                f"no gallery at {engine.uri}, or its creation was interrupted: then run that "
+                "command again. Create a new one with `resight gallery create`"
             )
         try:
             document = json.loads(content)
             schema = document.pop("schema")
-            if schema == SCHEMA:
+            if schema in _READ:
                 document.pop("resight")
                 document["history"] = tuple(Generation(**g) for g in document["history"])
                 return Manifest(**document)
@@ -125,8 +157,9 @@ def load_model(engine: Engine, generation: int) -> Any:
 
 def drop_model(engine: Engine, generation: int) -> None:
     """Remove a generation: its embeddings and its model's files."""
-    engine.drop_generation(generation)
-    engine.drop([*engine.names(f"model/{generation}/"), f"trained/{generation}"])
+    with engine.transaction():
+        engine.drop_generation(generation)
+        engine.drop([*engine.names(f"model/{generation}/"), f"trained/{generation}"])
 
 
 def trained_on(engine: Engine, generation: int) -> list[str]:

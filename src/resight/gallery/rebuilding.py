@@ -1,8 +1,8 @@
 """Another model for a gallery: a job that may be killed at any moment and goes on where it was.
 
 The new model and the note that it is on its way are stored first, embeddings follow in batches,
-each in one commit. The switch is the replacement of the manifest, one document, when all are there:
-until then nobody reads the new embeddings, from then on nobody the old ones.
+each in one commit. The switch is one more, when all are there: until then nobody reads the new
+embeddings, from then on nobody the old ones.
 """
 
 from __future__ import annotations
@@ -41,15 +41,27 @@ def rebuild(
 ) -> None:
     """Embed every sighting with another model, then switch; see `Gallery.rebuild`."""
     manifest = Manifest.read(engine)
-    if model.descriptor_fingerprint != manifest.descriptor:
+    if model.descriptor_fingerprint == manifest.descriptor:
+        width = manifest.width
+    elif manifest.stored == "none":
+        width = n_features(model)
+    else:
         raise InputError(
             f"the model uses descriptors {model.descriptor_fingerprint}, the gallery "
             f"{manifest.descriptor}; train a model on the same descriptors or create a new gallery"
         )
-    job = _resumed(engine, manifest, model, origin, examples)
+    wanted = Generation(
+        0,
+        model.fingerprint,
+        embedding_width(model, width),
+        origin,
+        descriptor=model.descriptor_fingerprint,
+        n_features=width,
+    )
+    job = _resumed(engine, manifest, wanted, examples)
     if job is None:
-        job = _begun(engine, manifest, model, origin, examples)
-    for share in _embedded(engine, manifest.width, job, model, batch_size):
+        job = _begun(engine, manifest, model, wanted, examples)
+    for share in _embedded(engine, manifest, job, model, batch_size):
         if on_step is not None:
             on_step(share)
     _switch(engine, job)
@@ -60,13 +72,19 @@ def undo(engine: Engine) -> None:
     manifest = Manifest.read(engine)
     if len(manifest.history) < 2:
         raise InputError("no earlier model to go back to")
-    replace(manifest, history=manifest.history[:-1]).store(engine)
-    drop_model(engine, manifest.current.number)
+    with engine.transaction():
+        manifest.with_history(manifest.history[:-1]).store(engine)
+        drop_model(engine, manifest.current.number)
 
 
-def embedding_width(model: Any, n_features: int) -> int:
+def n_features(model: Any) -> int:
+    """Describe a picture of nothing to learn how long descriptors are."""
+    return int(np.asarray(model.describe([np.zeros((128, 64, 3), np.uint8)])).shape[1])
+
+
+def embedding_width(model: Any, width: int) -> int:
     """Embed nothing much to learn the width; a metric without embeddings says why it has none."""
-    return int(np.asarray(model.embed(np.zeros((1, n_features), np.float32))).shape[1])
+    return int(np.asarray(model.embed(np.zeros((1, width), np.float32))).shape[1])
 
 
 def pending(engine: Engine) -> Generation | None:
@@ -87,15 +105,16 @@ def unfinished(engine: Engine) -> list[int]:
 
 
 def _resumed(
-    engine: Engine, manifest: Manifest, model: Any, origin: Origin, examples: Sequence[str]
+    engine: Engine, manifest: Manifest, wanted: Generation, examples: Sequence[str]
 ) -> Generation | None:
     """Return the job that was begun for the same model, None if there is none.
 
     It may have been killed after its switch: then the model is in use already.
     """
-    wanted = (model.fingerprint, origin, embedding_width(model, manifest.width))
     for job in (manifest.current, pending(engine)):
-        if job is None or (job.fingerprint, job.origin, job.width) != wanted:
+        if job is None or replace(wanted, number=job.number, when=job.when) != replace(
+            job, indexed=0, descriptor=wanted.descriptor, n_features=wanted.n_features
+        ):
             continue
         kept = job.number in engine.generations()
         if kept and trained_on(engine, job.number) == list(examples):
@@ -104,20 +123,20 @@ def _resumed(
 
 
 def _begun(
-    engine: Engine, manifest: Manifest, model: Any, origin: Origin, examples: Sequence[str]
+    engine: Engine, manifest: Manifest, model: Any, wanted: Generation, examples: Sequence[str]
 ) -> Generation:
     """Make room for a model's embeddings; its number was never used before."""
-    taken = [generation.number for generation in manifest.history] + unfinished(engine)
-    width = embedding_width(model, manifest.width)
-    job = Generation(max(taken) + 1, model.fingerprint, width, origin)
-    engine.start_generation(job.number, width)
-    store_model(engine, job.number, model, examples)
-    engine.put({_NOTE: json.dumps(asdict(job)).encode()})
+    with engine.transaction():
+        taken = [generation.number for generation in manifest.history] + unfinished(engine)
+        job = replace(wanted, number=max(taken) + 1)
+        engine.start_generation(job.number, job.width)
+        store_model(engine, job.number, model, examples)
+        engine.put({_NOTE: json.dumps(asdict(job)).encode()})
     return job
 
 
 def _embedded(
-    engine: Engine, n_features: int, job: Generation, model: Any, batch_size: int
+    engine: Engine, manifest: Manifest, job: Generation, model: Any, batch_size: int
 ) -> Iterator[float]:
     """Embed what has no embedding yet; yield the share that is done after each batch."""
     for _ in range(_PASSES):
@@ -129,25 +148,26 @@ def _embedded(
         done = len(table) - len(lacking)
         for start in range(0, len(lacking), batch_size):
             part = table.select(lacking[start : start + batch_size])
-            embed_rows(engine, job.number, n_features, model, part)
+            embed_rows(engine, manifest, job.number, model, part)
             done += len(part)
             yield done / len(table)
 
 
 def _switch(engine: Engine, job: Generation) -> None:
     """Put the new model in use and remove those that nobody can go back to."""
-    manifest = Manifest.read(engine)  # again: it may have changed since the job was begun
-    if job.number not in {generation.number for generation in manifest.history}:
-        if pending(engine) != job:
-            raise StoreError(
-                f"gallery {engine.uri}: another process is switching to another model, so this one "
-                "was not used. Wait for it to finish and run the same command again"
-            )
-        base, *later = (*manifest.history, job)
-        replace(manifest, history=(base, *later[-2:])).store(engine)
-    other = pending(engine)  # begun by another process after our switch
-    for number in unfinished(engine):
-        if other is None or number != other.number:
-            drop_model(engine, number)
-    if other is None:
-        engine.drop([_NOTE])
+    with engine.transaction():
+        manifest = Manifest.read(engine)  # again: it may have changed since the job was begun
+        if job.number not in {generation.number for generation in manifest.history}:
+            if pending(engine) != job:
+                raise StoreError(
+                    f"gallery {engine.uri}: another process is switching to another model, "
+                    "so this one was not used. Wait for it to finish and run the same command again"
+                )
+            base, *later = (*manifest.history, job)
+            manifest.with_history((base, *later[-2:])).store(engine)
+        other = pending(engine)  # begun by another process after our switch
+        for number in unfinished(engine):
+            if other is None or number != other.number:
+                drop_model(engine, number)
+        if other is None:
+            engine.drop([_NOTE])

@@ -93,8 +93,9 @@ def _embeddings(engine: Engine, view: View, rows: NDArray[np.intp]) -> Floats32:
     """Return embeddings of some rows of the table, (len(rows), r)."""
     if view.index is not None:
         return view.index.embeddings[rows]
-    features = features_of(engine, view.table.ids[rows].tolist(), view.manifest.width)
-    return np.asarray(view.model.embed(features), np.float32)
+    ids = view.table.ids[rows].tolist()
+    found = features_of(engine, view.manifest, view.model, ids)
+    return np.asarray(view.model.embed(np.array([found[key] for key in ids])), np.float32)
 
 
 def _allowed(view: View, where: Filter, like: str) -> NDArray[np.bool_] | None:

@@ -140,12 +140,20 @@ class Stream:
     def _store(self, batch: Batch, features: Floats32) -> None:
         """Embed a batch with the model in use now and store it."""
         for attempt in range(_TRIES):
-            generation = Manifest.read(self._engine).current.number
+            manifest = Manifest.read(self._engine)
+            generation = manifest.current.number
+            if manifest.descriptor != self._descriptor.fingerprint:
+                raise StoreError(
+                    f"gallery {self._engine.uri}: its model was replaced by one with other "
+                    "descriptors. What was added before is safe; run the same command again"
+                )
             if generation != self._generation:  # another process replaced the model
                 self._model, self._generation = load_model(self._engine, generation), generation
-            embeddings = np.asarray(self._model.embed(features), np.float32)
+            kept = None if manifest.stored == "none" else features.astype(manifest.stored)
+            stored = features if kept is None else kept.astype(np.float32)
+            embeddings = np.asarray(self._model.embed(stored), np.float32)
             try:
-                self._engine.add(Rows(batch.table, batch.images, features, embeddings), generation)
+                self._engine.add(Rows(batch.table, batch.images, kept, embeddings), generation)
                 return
             except StoreError:
                 replaced = Manifest.read(self._engine).current.number != generation

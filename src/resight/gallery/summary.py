@@ -6,17 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from resight.gallery.manifest import Generation
+from resight.gallery.engines.base import Engine
+from resight.gallery.manifest import ERASING, Generation
 from resight.gallery.view import View
 
 
-def summary(uri: str, view: View, pending: Generation | None) -> dict[str, Any]:
+def summary(engine: Engine, view: View, pending: Generation | None) -> dict[str, Any]:
     """Describe a gallery; `pending` is the model of a rebuild that has not finished."""
     generation, table = view.manifest.current, view.table
     known = {person for person in view.persons.tolist() if person}
     times = table.times[~np.isnan(table.times)]
     return {
-        "uri": uri,
+        "uri": engine.uri,
         "sightings": len(table),
         "persons": len(known),
         "labelled": int((view.persons != "").sum()),
@@ -29,8 +30,21 @@ def summary(uri: str, view: View, pending: Generation | None) -> dict[str, Any]:
         "model_pending": None if pending is None else pending.fingerprint,
         "dimensions": generation.width,
         "calibrated": view.model.probability(np.zeros(1)) is not None,
-        "search": "exact, in memory" if view.index is not None else "by the database",
+        "search": _search(engine, view),
         "indexed": generation.indexed,
         "retention_days": view.manifest.retention_days,
         "taught": len(view.labels.active),
+        "bytes_per_sighting": engine.sizes(generation.number),
+        "erasing_unfinished": len(engine.names(ERASING)),
     }
+
+
+def _search(engine: Engine, view: View) -> str:
+    if view.index is not None:
+        return "exact, in memory"
+    if engine.approximate:
+        return "approximate, by the engine" if view.manifest.current.indexed else "by the engine"
+    return (
+        "exact, read from the disk for each search (above the memory limit; PostgreSQL with "
+        "pgvector searches approximately and quicker)"
+    )

@@ -14,6 +14,7 @@ from resight.gallery.engines.base import Engine, Floats32, Table
 from resight.gallery.index import ExactIndex
 from resight.gallery.labels import Entry, Labels
 from resight.gallery.manifest import Manifest, load_model
+from resight.images import read
 
 _BATCH = 256
 
@@ -56,31 +57,34 @@ def read_journal(engine: Engine) -> list[Entry]:
     return [Entry.load(text) for _, text in engine.read("labels")]
 
 
-def features_of(engine: Engine, ids: list[str], width: int) -> Floats32:
-    """Read stored descriptors, shape (len(ids), width)."""
-    found = engine.fetch(ids, "feature")
-    features = np.empty((len(ids), width), np.float32)
-    for row, sighting in enumerate(ids):
-        features[row] = np.frombuffer(found[sighting], "<f4")
-    return features
+def features_of(
+    engine: Engine, manifest: Manifest, model: Any, ids: list[str]
+) -> dict[str, Floats32]:
+    """Read descriptors of sightings, or compute them from the images where none are stored.
 
-
-def embed_rows(engine: Engine, generation: int, width: int, model: Any, part: Table) -> None:
-    """Embed sightings from their stored descriptors; those removed meanwhile are passed over.
-
-    Parameters
-    ----------
-    width : int
-        Length of a descriptor.
+    Those that were removed meanwhile are left out.
     """
-    found = engine.fetch(part.ids.tolist(), "feature")
+    if manifest.stored == "none":
+        images = engine.fetch(ids, "image")
+        if not images:
+            return {}
+        pictures = [read(content, f"sighting {key}") for key, content in images.items()]
+        described = np.asarray(model.describe(pictures), np.float32)
+        return dict(zip(images, described, strict=True))
+    kind = np.dtype(manifest.stored).newbyteorder("<")
+    found = engine.fetch(ids, "feature")
+    return {key: np.frombuffer(value, kind).astype(np.float32) for key, value in found.items()}
+
+
+def embed_rows(
+    engine: Engine, manifest: Manifest, generation: int, model: Any, part: Table
+) -> None:
+    """Embed sightings from their descriptors; those removed meanwhile are skipped."""
+    found = features_of(engine, manifest, model, part.ids.tolist())
     part = part.select(np.array([sighting in found for sighting in part.ids.tolist()], bool))
-    if not len(part):
-        return
-    features = np.empty((len(part), width), np.float32)
-    for row, sighting in enumerate(part.ids.tolist()):
-        features[row] = np.frombuffer(found[sighting], "<f4")
-    engine.embed(generation, part, np.asarray(model.embed(features), np.float32))
+    if len(part):
+        features = np.array([found[sighting] for sighting in part.ids.tolist()])
+        engine.embed(generation, part, np.asarray(model.embed(features), np.float32))
 
 
 def _embed_missing(
@@ -90,7 +94,7 @@ def _embed_missing(
     lacking = np.flatnonzero([sighting not in present for sighting in table.ids.tolist()])
     for start in range(0, len(lacking), _BATCH):
         part = table.select(lacking[start : start + _BATCH])
-        embed_rows(engine, manifest.current.number, manifest.width, model, part)
+        embed_rows(engine, manifest, manifest.current.number, model, part)
     return len(lacking)
 
 
@@ -139,7 +143,7 @@ def _load_embeddings(engine: Engine, manifest: Manifest, model: Any, table: Tabl
         present: set[str] = set()
         for ids, vectors in engine.embeddings(generation.number, generation.width):
             rows = np.array([row_of.get(sighting, -1) for sighting in ids.tolist()], np.intp)
-            known = rows >= 0  # the others are leftovers of an add that was killed
+            known = rows >= 0  # the others were added after the table was read
             embeddings[rows[known]] = vectors[known]
             present.update(ids[known].tolist())
         if attempt or not _embed_missing(engine, manifest, model, table, present):

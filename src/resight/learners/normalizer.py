@@ -14,6 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from resight.errors import InputError
 from resight.saving import SavableMixin
 
+Rows = NDArray[np.float32] | NDArray[np.float64]
+
 
 class BlockNormalizer(SavableMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Subtract the training mean and divide each block of a row by its L2 norm.
@@ -57,7 +59,7 @@ class BlockNormalizer(SavableMixin, OneToOneFeatureMixin, TransformerMixin, Base
         self.mean_ = rows.mean(axis=0, dtype=np.float64)
         return self
 
-    def transform(self, X: ArrayLike) -> NDArray[Any]:
+    def transform(self, X: ArrayLike) -> Rows:
         """Centre and normalise; the input is not changed."""
         check_is_fitted(self)
         rows: NDArray[Any] = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)

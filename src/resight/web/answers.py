@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel
+from pydantic import BaseModel, field_validator
 
 from resight.gallery import Hit, Hits
 from resight.gallery.view import View
@@ -128,6 +129,16 @@ class Access(BaseModel):
     what: str
     query: str = ""
     conditions: str = ""
+
+    @field_validator("query", mode="before")
+    @classmethod
+    def _joined(cls, value: Any) -> Any:
+        return " and ".join(value) if isinstance(value, list) else value
+
+    @field_validator("conditions", mode="before")
+    @classmethod
+    def _written(cls, value: Any) -> Any:
+        return json.dumps(value) if isinstance(value, dict) else value
 
 
 class AccessAnswer(BaseModel):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import logging
 import secrets
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from resight.errors import StoreError
 from resight.explanation import Explainer
 from resight.gallery import Described, Gallery
 from resight.gallery.crops import check, keep
@@ -73,21 +76,40 @@ class Site:
             kept = self._explainer = model, gallery_explainer(self.gallery)
         return kept[1]
 
-    def log(self, who: str, what: str, **details: Any) -> None:
-        """Note who did what in the gallery's access log."""
-        entry = {"when": time.time(), "who": who, "what": what, **details}
-        self.gallery.engine.append("access", secrets.token_hex(8), json.dumps(entry))
+    def log(
+        self,
+        who: str,
+        what: str,
+        *query: str,
+        persons: Sequence[str] = (),
+        conditions: dict[str, Any] | None = None,
+    ) -> None:
+        """Note who did what in the gallery's access log.
+
+        Sightings (`query`) and persons are texts of their own in it, so that erasing finds them.
+        """
+        entry = {"when": time.time(), "who": who, "what": what, "query": [*query, *persons]}
+        entry |= {"conditions": conditions} if conditions else {}
+        sightings = [text for text in query if not text.startswith("upload ")]
+        self.gallery.log(entry, sightings, [*persons, *(conditions or {}).get("person", ())])
 
     def accesses(self, limit: int = 200) -> list[dict[str, Any]]:
         """Return the latest entries of the access log, newest first."""
-        return [json.loads(text) for _, text in self.gallery.engine.read("access")][::-1][:limit]
+        latest = self.gallery.engine.read("access", last=limit)[::-1]
+        return [json.loads(text) for _, text in latest]
 
     def expire_sometimes(self) -> None:
-        """Remove sightings past their retention, at most once an hour."""
+        """Remove sightings past their retention, at first and then once an hour.
+
+        What another process began to erase and did not finish is finished, too.
+        """
         now = time.time()
         with self._lock:
             due = now - self._expired_at > _EXPIRY_EVERY
             if due:
                 self._expired_at = now
         if due:
-            expire(self.gallery)
+            try:
+                expire(self.gallery)
+            except StoreError as error:  # it is begun and shown; the next hour finishes it
+                logging.getLogger(__name__).warning("removing old sightings: %s", error)

@@ -1,192 +1,272 @@
-"""What a gallery needs from a database: the small interface behind which engines stand.
+"""What a gallery needs from a database, in the SQL that SQLite and PostgreSQL share.
 
 An engine knows rows, documents and journals; it knows no images, models or labels. Its promises:
 
-- `add` is all or nothing: before it returns nobody sees any of its rows, afterwards they stay;
-- a sighting exists if and only if its row is in the sightings table;
+- every change is one durable transaction: before it returns nobody sees any of it, afterwards it
+  stays; changes made inside `transaction` are one change together;
+- changes of all processes happen one after the other, so what is read inside `transaction` holds
+  until its end;
+- a sighting's image, descriptor and embeddings exist only as long as its row does;
 - embeddings are derived data of one *generation* (one model); rows without an embedding may appear
   when a model is replaced while another process adds, and the gallery fills them in.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from resight.errors import InputError
+from resight.gallery.engines.documents import Documents
+from resight.gallery.engines.rows import Floats32, Rows, Table
 from resight.gallery.filters import Filter
 
-Floats32 = NDArray[np.float32]
 Column = Literal["image", "feature"]
 
 
-@dataclass(frozen=True)
-class Table:
-    """What is known about each sighting, without its image and numbers: one row each."""
+# Layout 2 of the tables; layout 1 is the one that resight 0.1 made in PostgreSQL. BLOB and SERIAL
+# stand for what each engine calls them. Images and descriptors are in tables of their own, so that
+# reading what is known about the sightings does not turn their pages over.
+SIGHTINGS = """
+CREATE TABLE documents (name text PRIMARY KEY, content BLOB NOT NULL);
+CREATE TABLE journal (
+    number SERIAL, name text NOT NULL, key text NOT NULL, content text NOT NULL);
+CREATE TABLE sightings (
+    number SERIAL, id text NOT NULL UNIQUE, person text NOT NULL, camera text NOT NULL,
+    time float8, sequence text NOT NULL, source text NOT NULL, added float8 NOT NULL);
+CREATE TABLE changes (number bigint NOT NULL);
+INSERT INTO changes VALUES (0);
+"""
+BLOBS = """
+CREATE TABLE images (
+    id text PRIMARY KEY REFERENCES sightings (id) ON DELETE CASCADE, content BLOB NOT NULL);
+CREATE TABLE features (
+    id text PRIMARY KEY REFERENCES sightings (id) ON DELETE CASCADE, content BLOB NOT NULL);
+CREATE INDEX journal_by_name ON journal (name, number);
+"""
+LAYOUT = 2
+META = "id, person, camera, time, sequence, source, added"
 
-    ids: NDArray[np.str_]
-    persons: NDArray[np.str_]
-    cameras: NDArray[np.str_]
-    times: NDArray[np.float64]
-    sequences: NDArray[np.str_]
-    sources: NDArray[np.str_]
-    added: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def select(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Table:
-        """Return some rows, in the order asked for."""
-        return Table(*(getattr(self, name)[rows] for name in TABLE_COLUMNS))
-
-    @staticmethod
-    def empty() -> Table:
-        """Return a table without rows."""
-        text, number = np.empty(0, "U1"), np.empty(0)
-        return Table(text, text, text, number, text, text, number)
-
-
-TABLE_COLUMNS = ("ids", "persons", "cameras", "times", "sequences", "sources", "added")
+_PAGE = 20_000  # embeddings read at once
+_SAMPLE = 256  # rows that sizes are averaged over
 
 
-@dataclass(frozen=True)
-class Rows:
-    """New sightings, complete: table, stored images, descriptors (n, d) and embeddings (n, r)."""
-
-    table: Table
-    images: list[bytes]
-    features: Floats32
-    embeddings: Floats32
-
-    def __len__(self) -> int:
-        return len(self.table)
-
-
-class Engine(ABC):
+class Engine(Documents):
     """A place that keeps a gallery."""
 
-    uri: str
+    approximate = False  # whether `build_index` makes search quicker and approximate
+    erasing_limits = ""  # what erasing cannot reach, with the administrator's commands
+
+    # What the two dialects do not share, beside what `Documents` has.
+    _row = "rowid"
+    _embed = "INSERT INTO {} (id, vector) SELECT id, ? FROM sightings WHERE id = ?"
+    _vector = (
+        "id text PRIMARY KEY REFERENCES sightings (id) ON DELETE CASCADE, vector BLOB NOT NULL"
+    )
 
     @abstractmethod
-    def exists(self) -> bool:
-        """Whether a gallery is kept here."""
+    def _to_vectors(self, embeddings: Floats32) -> Iterable[Any]:
+        """Write embeddings as they are stored."""
 
     @abstractmethod
-    def create(self) -> None:
-        """Make the empty tables."""
-
-    @abstractmethod
-    def version(self) -> tuple[object, object]:
-        """Return tokens that differ after any change: of all but the labels, and of the labels."""
-
-    # Documents: named bytes, replaced as a whole.
-    @abstractmethod
-    def get(self, name: str) -> bytes | None:
-        """Read a document, None if there is none of that name."""
-
-    @abstractmethod
-    def put(self, documents: dict[str, bytes]) -> None:
-        """Write documents, all or nothing."""
-
-    @abstractmethod
-    def names(self, prefix: str) -> list[str]:
-        """List documents whose name begins with `prefix`, sorted."""
-
-    @abstractmethod
-    def drop(self, names: Sequence[str]) -> None:
-        """Remove documents."""
-
-    # Journals: texts with a key, in the order in which they were written.
-    @abstractmethod
-    def append(self, journal: str, key: str, text: str) -> None:
-        """Write one entry; durable on return."""
-
-    @abstractmethod
-    def read(self, journal: str) -> list[tuple[str, str]]:
-        """Return all entries as (key, text), oldest first."""
-
-    @abstractmethod
-    def strike(self, journal: str, keys: Sequence[str]) -> None:
-        """Remove entries."""
+    def _from_vectors(self, stored: Sequence[Any], width: int) -> Floats32:
+        """Read embeddings as they are stored, (len(stored), width)."""
 
     # Sightings.
-    @abstractmethod
     def add(self, rows: Rows, generation: int) -> None:
         """Add sightings with embeddings of `generation`; ids that exist stay as they are."""
+        t = rows.table
+        times = [None if np.isnan(time) else float(time) for time in t.times]
+        texts = [a.tolist() for a in (t.ids, t.persons, t.cameras, t.sequences, t.sources)]
+        columns = [*texts[:3], times, *texts[3:], t.added.tolist()]
+        ids = texts[0]
+        with self._change():
+            self._many(
+                f"INSERT INTO sightings ({META}) VALUES (?, ?, ?, ?, ?, ?, ?) "
+                "ON CONFLICT (id) DO NOTHING",
+                zip(*columns, strict=True),
+            )
+            self._add_blobs("images", ids, rows.images)
+            if rows.features is not None:
+                little = rows.features.dtype.newbyteorder("<")
+                features = (row.astype(little).tobytes() for row in rows.features)
+                self._add_blobs("features", ids, features)
+            if rows.embeddings is not None:
+                self.embed(generation, t, rows.embeddings)
 
-    @abstractmethod
+    def _add_blobs(self, table: str, ids: Sequence[str], contents: Iterable[bytes]) -> None:
+        statement = f"INSERT INTO {table} VALUES (?, ?) ON CONFLICT (id) DO NOTHING"
+        self._many(statement, zip(ids, contents, strict=True))
+
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove sightings and their embeddings of every generation."""
+        """Remove sightings with all that belongs to them."""
+        with self._change():
+            for table in ("images", "features", *map(_embeddings, self.generations()), "sightings"):
+                self._ask(f"DELETE FROM {table} WHERE id {self._in}", self._list(ids))
 
-    @abstractmethod
+    def known(self, ids: Sequence[str]) -> set[str]:
+        """Return those of some ids that are sightings."""
+        query = f"SELECT id FROM sightings WHERE id {self._in}"
+        return {key for (key,) in self._ask(query, self._list(ids))}
+
     def table(self) -> Table:
         """Return all sightings, in the order in which they were added."""
+        rows = self._ask(f"SELECT {META} FROM sightings ORDER BY added, id")
+        if not rows:
+            return Table.empty()
+        columns = list(zip(*rows, strict=True))
+        ids, persons, cameras, sequences, sources = (
+            np.array(columns[i], str) for i in (0, 1, 2, 4, 5)
+        )
+        times, added = np.array(columns[3], float), np.array(columns[6], float)  # None becomes NaN
+        return Table(ids, persons, cameras, times, sequences, sources, added)
 
-    @abstractmethod
     def fetch(self, ids: Sequence[str], column: Column) -> dict[str, bytes]:
-        """Read images or descriptors (float32, little endian) of some sightings."""
+        """Read images or descriptors (little endian) of some sightings."""
+        query = f"SELECT id, content FROM {column}s WHERE id {self._in}"
+        return {key: bytes(value) for key, value in self._ask(query, self._list(ids))}
+
+    def sizes(self, generation: int) -> dict[str, float]:
+        """Bytes of an image, a descriptor and an embedding, in the mean of some."""
+        found = {}
+        for name, table, column in (
+            ("image", "images", "content"),
+            ("descriptor", "features", "content"),
+            ("embedding", _embeddings(generation), "vector"),
+        ):
+            query = (
+                f"SELECT avg({self._length(column)}) FROM (SELECT {column} FROM {table} LIMIT ?) s"
+            )
+            [(mean,)] = self._ask(query, _SAMPLE)
+            found[name] = float(mean or 0.0)
+        return found
+
+    def _length(self, column: str) -> str:
+        return f"length({column})"
 
     # Embeddings.
-    @abstractmethod
     def start_generation(self, generation: int, width: int) -> None:
         """Make an empty table of embeddings with `width` columns, replacing a leftover."""
+        with self.transaction():
+            self._ask(f"DROP TABLE IF EXISTS {_embeddings(generation)}")
+            columns = self._vector.format(width=int(width))
+            self._ask(f"CREATE TABLE {_embeddings(generation)} ({columns})")
 
-    @abstractmethod
     def drop_generation(self, generation: int) -> None:
         """Remove the embeddings of a generation, if there are any."""
+        with self._change():
+            self._ask(f"DROP TABLE IF EXISTS {_embeddings(generation)}")
 
-    @abstractmethod
     def generations(self) -> list[int]:
         """List the generations that have a table of embeddings."""
+        prefix = _embeddings("")
+        return sorted(int(n.removeprefix(prefix)) for n in self._tables() if n.startswith(prefix))
 
-    @abstractmethod
     def embed(self, generation: int, table: Table, embeddings: Floats32) -> None:
-        """Store embeddings of sightings."""
+        """Store embeddings of sightings that exist: derived, so nobody need read again."""
+        statement = self._embed.format(_embeddings(generation)) + " ON CONFLICT (id) DO NOTHING"
+        with self.transaction():
+            self._many(
+                statement, zip(self._to_vectors(embeddings), table.ids.tolist(), strict=True)
+            )
 
-    @abstractmethod
     def embeddings(
-        self, generation: int, width: int
+        self, generation: int, width: int, where: Filter | None = None
     ) -> Iterator[tuple[NDArray[np.str_], Floats32]]:
-        """Yield (ids, embeddings) in batches, in any order, possibly with leftover ids."""
+        """Yield (ids, embeddings) in batches, in any order; no more than a batch is in memory.
 
-    @abstractmethod
+        `where.persons` is not looked at: labels belong to the gallery.
+        """
+        allowed, values = self._condition(where or Filter())
+        row, last = f"e.{self._row}", None
+        while True:
+            parts = [*allowed, *([f"{row} > ?"] if last is not None else [])]
+            rows = self._ask(
+                f"SELECT {row}, e.id, e.vector FROM {_embeddings(generation)} e "
+                + ("JOIN sightings s ON s.id = e.id " if allowed else "")
+                + (f"WHERE {' AND '.join(parts)} " if parts else "")
+                + f"ORDER BY {row} LIMIT {_PAGE}",
+                *values,
+                *([last] if last is not None else []),
+            )
+            if rows:
+                _, ids, vectors = zip(*rows, strict=True)
+                yield np.array(ids, str), self._from_vectors(vectors, width)
+                last = rows[-1][0]
+            if len(rows) < _PAGE:
+                return
+
+    def _condition(self, where: Filter) -> tuple[list[str], list[Any]]:
+        """Write a filter on the sightings `s` as SQL, with the values for its places."""
+        given = (
+            (f"s.camera {self._in}", self._list(where.cameras) if where.cameras else None),
+            (
+                f"NOT s.camera {self._in}",
+                self._list(where.exclude_cameras) if where.exclude_cameras else None,
+            ),
+            ("s.time >= ?", where.after),
+            ("s.time <= ?", where.before),
+        )
+        used = [(text, value) for text, value in given if value is not None]
+        return [text for text, _ in used], [value for _, value in used]
+
     def embedded(self, generation: int) -> set[str]:
         """Return the ids that have an embedding of a generation, without reading the vectors."""
+        return {key for (key,) in self._ask(f"SELECT id FROM {_embeddings(generation)}")}
 
-    @abstractmethod
     def build_index(self, generation: int) -> None:
         """Build the engine's approximate index over the embeddings of a generation."""
+        raise InputError(
+            f"gallery {self.uri}: SQLite has no approximate index; above the memory limit it is "
+            "searched exactly from the disk. For approximate search keep the gallery in PostgreSQL "
+            "(resight gallery backup, then restore it into postgresql://...)"
+        )
 
     @abstractmethod
     def nearest(
         self, generation: int, query: Floats32, k: int, where: Filter, *, exact: bool
     ) -> tuple[list[str], Floats32]:
-        """Return ids and embeddings of the k nearest, by the engine's own scan or its index.
-
-        `where.persons` is not looked at: labels belong to the gallery.
-        """
+        """Return ids and embeddings of the k nearest, by the engine's own scan or its index."""
 
     # Care.
     @abstractmethod
-    def purge(self) -> None:
-        """Erase from the medium what was removed: old versions, dead rows, unused files."""
+    def purge(
+        self,
+        needles: Sequence[bytes],
+        *,
+        rewrite: bool = False,
+        only: Sequence[str] | None = None,
+    ) -> dict[str, set[bytes]]:
+        """Erase from the medium what was removed, as far as a client can; return what is left.
 
-    @abstractmethod
-    def traces(self, needles: Sequence[bytes]) -> list[str]:
-        """Name the places where any of these byte strings is still kept."""
-
-    @abstractmethod
-    def verify(self, generations: Collection[int] | None = None) -> list[str]:
-        """Read everything once; return one sentence for each thing that is damaged.
-
-        With `generations`, embeddings of other models are left out: a rebuild that was killed
-        leaves some behind, which nobody reads.
+        Parameters
+        ----------
+        needles : sequence of bytes
+            What must not be there any longer; place -> needles found there is returned.
+        rewrite : bool
+            Write everything anew in any case, not only where a needle is found.
+        only : sequence of str, optional
+            Tables from which something was removed, if that is known.
         """
 
     @abstractmethod
-    def close(self) -> None:
-        """Let go of connections."""
+    def traces(self, needles: Sequence[bytes]) -> dict[str, set[bytes]]:
+        """Say where any of these byte strings is still kept: place -> needles."""
+
+    @abstractmethod
+    def verify(self) -> list[str]:
+        """Read everything once; return one sentence for each thing that is damaged."""
+
+    @contextmanager
+    @abstractmethod
+    def claimed(self, what: str) -> Iterator[None]:
+        """Do something that only one process may do at a time; a second one is refused."""
+
+
+def _embeddings(generation: int | str) -> str:
+    return f"embeddings_{generation}"

@@ -1,184 +1,269 @@
 """PostgreSQL with pgvector: a gallery for many users at once.
 
-Every change is one transaction, so a lost connection or a killed process leaves nothing half done.
 All tables live in one schema, named by the part of the URI after ``#`` (default ``resight``).
+Changes of all clients happen one after the other: each begins by locking the row that counts them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import re
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import psycopg
-from numpy.typing import NDArray
+from pgvector.psycopg import register_vector
 from psycopg import sql
 
-from resight.errors import StoreError
-from resight.gallery.engines._postgres_documents import PostgresDocuments
-from resight.gallery.engines._postgres_tables import (
-    META,
-    about,
-    condition,
-    insert_embeddings,
-    lists,
-)
-from resight.gallery.engines.base import Column, Floats32, Rows, Table
+from resight.errors import InputError, StoreError
+from resight.gallery.engines.base import BLOBS, LAYOUT, SIGHTINGS, Engine
+from resight.gallery.engines.rows import Floats32
+from resight.gallery.engines.scanning import scanned
 from resight.gallery.filters import Filter
 
+# Values are stored as they are, so that a search for erased bytes finds them, and the planner keeps
+# no list of the most frequent names, which erasing would not reach.
+_PLAIN = """
+ALTER TABLE documents ALTER content SET STORAGE EXTERNAL;
+ALTER TABLE images ALTER content SET STORAGE EXTERNAL;
+ALTER TABLE features ALTER content SET STORAGE EXTERNAL;
+ALTER TABLE journal ALTER content SET STORAGE EXTERNAL, ALTER content SET STATISTICS 0,
+    ALTER key SET STATISTICS 0;
+ALTER TABLE sightings ALTER person SET STATISTICS 0, ALTER id SET STATISTICS 0,
+    ALTER source SET STATISTICS 0;
+ALTER TABLE images ALTER id SET STATISTICS 0;
+ALTER TABLE features ALTER id SET STATISTICS 0;
+CREATE TABLE layout (number int NOT NULL);
+"""
+# From the tables of 0.1, which had images and descriptors beside what is known of a sighting.
+_FROM_1 = f"""{BLOBS}
+INSERT INTO images SELECT id, image FROM sightings;
+INSERT INTO features SELECT id, feature FROM sightings;
+ALTER TABLE sightings DROP COLUMN image, DROP COLUMN feature;
+{_PLAIN}"""
+_LIMITS = (
+    "Not reached by this: write-ahead log segments, archives and replicas of the PostgreSQL "
+    "server. Its administrator removes the log by: ALTER SYSTEM SET wal_recycle = off; SELECT "
+    "pg_reload_conf(); CHECKPOINT; SELECT pg_switch_wal(); CHECKPOINT; and deletes archived "
+    "segments and base backups from before; replicas follow by themselves"
+)
 
-class PostgresEngine(PostgresDocuments):
+
+class PostgresEngine(Engine):
     """A gallery as tables of one schema of a PostgreSQL database."""
 
-    def add(self, rows: Rows, generation: int) -> None:
-        """Add sightings and embeddings in one transaction."""
-        t = rows.table
-        features = [row.astype("<f4").tobytes() for row in rows.features]
-        values = zip(*lists(t), rows.images, features, strict=True)
-        with self._change() as c:
-            c.cursor().executemany(
-                f"INSERT INTO sightings ({META}, image, feature) "
-                "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (id) DO NOTHING",
-                list(values),
+    approximate = True
+    erasing_limits = _LIMITS
+    _mark = "%s"
+    _in = "= ANY(?)"
+    _row = "id"
+    _embed = "INSERT INTO {} SELECT id, camera, time, ? FROM sightings WHERE id = ?"
+    _vector = (
+        "id text PRIMARY KEY, camera text NOT NULL, time float8, vector vector({width}) NOT NULL"
+    )
+    _begin = ("BEGIN", "SELECT number FROM changes FOR UPDATE")
+    _begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+    _errors = (psycopg.Error,)
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(uri)
+        self._address, _, name = uri.partition("#")
+        if name and not re.fullmatch(r"[a-z][a-z0-9_]{0,50}", name):
+            raise InputError(
+                f"gallery name {name!r} after '#': use a letter, then letters, digits or '_' "
+                "(lower case)"
             )
-            insert_embeddings(c, generation, t, rows.embeddings)
+        self._schema = name or "resight"
+        self._connection: psycopg.Connection[Any] | None = None
 
-    def remove(self, ids: Sequence[str]) -> None:
-        """Remove rows everywhere in one transaction."""
-        generations = self.generations()
-        with self._change() as c:
-            c.execute("DELETE FROM sightings WHERE id = ANY(%s)", (list(ids),))
-            for generation in generations:
-                c.execute(about("DELETE FROM {} WHERE id = ANY(%s)", generation), (list(ids),))
+    # ---- the connection
 
-    def table(self) -> Table:
-        """Read what is known about the sightings."""
-        with self._transaction() as c:
-            rows = c.execute(f"SELECT {META} FROM sightings ORDER BY added, id").fetchall()
-        if not rows:
-            return Table.empty()
-        columns = list(zip(*rows, strict=True))
-        times = np.array([np.nan if time is None else time for time in columns[3]], float)
-        ids, persons, cameras, sequences, sources = (
-            np.array(columns[i], str) for i in (0, 1, 2, 4, 5)
+    def _connected(self) -> psycopg.Connection[Any]:
+        if self._connection is None or self._connection.closed:
+            connection = psycopg.connect(self._address, autocommit=True, connect_timeout=10)
+            weakref.finalize(self, connection.close)  # galleries need not be closed by hand
+            schema = sql.Identifier(self._schema)
+            connection.execute(sql.SQL("SET search_path TO {}, public").format(schema))
+            connection.execute(f"SET lock_timeout = '{self.wait:g}s'")
+            if connection.execute("SELECT to_regtype('vector')").fetchone() != (None,):
+                register_vector(connection)
+            self._connection = connection
+            self._check_layout(connection)
+        return self._connection
+
+    def _has(self, connection: psycopg.Connection[Any], table: str) -> bool:
+        query = "SELECT to_regclass(%s)"
+        return connection.execute(query, (f"{self._schema}.{table}",)).fetchone() != (None,)
+
+    def _check_layout(self, connection: psycopg.Connection[Any]) -> None:
+        """Bring tables of 0.1 into the layout of today; refuse those of a newer resight."""
+        if not self._has(connection, "documents"):
+            return
+        if not self._has(connection, "layout"):
+            with connection.transaction():
+                connection.execute("SELECT number FROM changes FOR UPDATE")
+                if not self._has(connection, "layout"):  # nobody else did it meanwhile
+                    self._run_script(connection, _FROM_1)
+        [number] = connection.execute("SELECT number FROM layout").fetchone() or (0,)
+        if number > LAYOUT:
+            raise StoreError(
+                f"gallery {_without_password(self.uri)} has layout {number}; this resight reads up "
+                f"to {LAYOUT}. Update resight: pip install --upgrade resight"
+            )
+
+    def _run_script(self, connection: psycopg.Connection[Any], script: str) -> None:
+        serial = "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
+        connection.execute(script.replace("BLOB", "bytea").replace("SERIAL", serial))  # type: ignore[arg-type]
+        connection.execute("INSERT INTO layout VALUES (%s)", (LAYOUT,))
+
+    def _explained(self, error: Exception) -> StoreError:
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        where = f"gallery {_without_password(self.uri)}"
+        if isinstance(error, psycopg.errors.LockNotAvailable | psycopg.errors.DeadlockDetected):
+            return StoreError(
+                f"{where}: waited {self.wait:g} s for another client that is changing it (adding, "
+                "rebuilding, erasing, restoring; pg_stat_activity shows it). Nothing was changed; "
+                "run the same command again once it is done"
+            )
+        if isinstance(error, psycopg.OperationalError):
+            return StoreError(
+                f"{where}: no connection to the database, or it was lost ({first}). Nothing of "
+                "this step was stored, everything before it is safe; run the same command again "
+                "once the server answers"
+            )
+        return StoreError(
+            f"{where}: the database refused ({first}). `resight gallery check` lists what is wrong"
         )
-        added = np.array(columns[6], float)
-        return Table(ids, persons, cameras, times, sequences, sources, added)
 
-    def fetch(self, ids: Sequence[str], column: Column) -> dict[str, bytes]:
-        """Read one column of some rows."""
-        query = sql.SQL("SELECT id, {} FROM sightings WHERE id = ANY(%s)")
-        with self._transaction() as c:
-            rows = c.execute(query.format(sql.Identifier(column)), (list(ids),)).fetchall()
-        return {key: bytes(value) for key, value in rows}
+    def exists(self) -> bool:
+        """Whether the schema has our tables."""
+        with self._explaining():
+            return self._has(self._connected(), "documents")
 
-    def start_generation(self, generation: int, width: int) -> None:
-        """Make an empty table of embeddings."""
-        with self._transaction() as c:
-            c.execute(about("DROP TABLE IF EXISTS {}", generation))
-            columns = "(id text PRIMARY KEY, camera text NOT NULL, time float8, "
-            columns += f"vector vector({width}) NOT NULL)"
-            c.execute(about("CREATE TABLE {} " + columns, generation))
+    def create(self) -> None:
+        """Make schema, extension and tables in one transaction.
 
-    def drop_generation(self, generation: int) -> None:
-        """Remove a table of embeddings."""
-        with self._change() as c:
-            c.execute(about("DROP TABLE IF EXISTS {}", generation))
+        An extension or schema that an administrator made is used: a role with rights in its own
+        schema alone can make a gallery there.
+        """
+        if self.exists():
+            return
+        with self._explaining():
+            connection = self._connected()
+            with connection.transaction():
+                if connection.execute("SELECT to_regtype('vector')").fetchone() == (None,):
+                    connection.execute("CREATE EXTENSION vector SCHEMA public")
+                schema = connection.execute("SELECT to_regnamespace(%s)", (self._schema,))
+                if schema.fetchone() == (None,):
+                    made = sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(self._schema))
+                    connection.execute(made)
+                self._run_script(connection, SIGHTINGS + BLOBS + _PLAIN)
+            self.close()  # the next connection knows the vector type
 
-    def generations(self) -> list[int]:
-        """List tables of embeddings."""
-        query = "SELECT tablename FROM pg_tables WHERE schemaname = %s"
-        query += " AND tablename LIKE 'embeddings\\_%%'"
-        with self._transaction() as c:
-            return sorted(
-                int(n.split("_")[1]) for (n,) in c.execute(query, (self._schema,)).fetchall()
-            )
+    def close(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = None
 
-    def embed(self, generation: int, table: Table, embeddings: Floats32) -> None:
-        """Store embeddings of sightings: derived, so that nobody need read the gallery again."""
-        with self._transaction() as c:
-            insert_embeddings(c, generation, table, embeddings)
+    # ---- the dialect
 
-    def embeddings(
-        self, generation: int, width: int
-    ) -> Iterator[tuple[NDArray[np.str_], Floats32]]:
-        """Yield the table of embeddings in batches."""
-        batches = []
-        with self._transaction() as c, c.cursor("embeddings", binary=True) as cursor:
-            cursor.execute(about("SELECT id, vector FROM {}", generation))
-            while rows := cursor.fetchmany(20_000):
-                ids, vectors = zip(*rows, strict=True)
-                batches.append((np.array(ids, str), np.stack([v.to_numpy() for v in vectors])))
-        return iter(batches)
+    def _list(self, values: Sequence[str]) -> list[str]:
+        return list(values)
 
-    def embedded(self, generation: int) -> set[str]:
-        """Read the ids only."""
-        with self._transaction() as c:
-            return {key for (key,) in c.execute(about("SELECT id FROM {}", generation)).fetchall()}
+    def _length(self, column: str) -> str:
+        return f"pg_column_size({column})"
+
+    def _tables(self) -> list[str]:
+        query = "SELECT tablename FROM pg_tables WHERE schemaname = ?"
+        return [name for (name,) in self._ask(query, self._schema)]
+
+    def _to_vectors(self, embeddings: Floats32) -> Iterable[Any]:
+        return iter(np.asarray(embeddings, np.float32))
+
+    def _from_vectors(self, stored: Sequence[Any], width: int) -> Floats32:
+        vectors = [vector.to_numpy() for vector in stored]
+        return np.array(vectors, np.float32).reshape(-1, width)
 
     def build_index(self, generation: int) -> None:
-        """Build pgvector's HNSW index and an index for the filters."""
-        with self._change() as c:
-            c.execute("SET LOCAL maintenance_work_mem = '1GB'")
-            c.execute(about("CREATE INDEX ON {} USING hnsw (vector vector_l2_ops)", generation))
-            c.execute(about("CREATE INDEX ON {} (camera, time)", generation))
+        """Build pgvector's HNSW index and an index for the filters; others go on meanwhile."""
+        with self._explaining(), self._connected().transaction():
+            self._ask("SET LOCAL maintenance_work_mem = '1GB'")
+            self._ask(f"CREATE INDEX ON embeddings_{generation} USING hnsw (vector vector_l2_ops)")
+            self._ask(f"CREATE INDEX ON embeddings_{generation} (camera, time)")
 
     def nearest(
         self, generation: int, query: Floats32, k: int, where: Filter, *, exact: bool
     ) -> tuple[list[str], Floats32]:
         """Search by scan or by index; the index goes on until the filter has let k through."""
-        allowed, values = condition(where)
-        search = about(
-            f"SELECT id, vector FROM {{}} {allowed} ORDER BY vector <-> %s LIMIT %s", generation
-        )
-        with self._transaction() as c:
+        allowed, values = self._condition(where)
+        conditions = f"WHERE {' AND '.join(allowed)}" if allowed else ""
+        search = f"SELECT id, vector FROM embeddings_{generation} s {conditions}"
+        search += " ORDER BY vector <-> ? LIMIT ?"
+        with self._explaining(), self._connected().transaction():
             if exact:
-                c.execute("SET LOCAL enable_indexscan = off")
+                self._ask("SET LOCAL enable_indexscan = off")
             else:
-                c.execute("SET LOCAL hnsw.iterative_scan = strict_order")
-                c.execute(f"SET LOCAL hnsw.ef_search = {max(200, min(1000, 4 * int(k)))}")
-            rows = c.execute(search, (*values, query.astype(np.float32), int(k))).fetchall()
-        vectors = [vector.to_numpy() for _, vector in rows]
-        return [key for key, _ in rows], np.array(vectors, np.float32).reshape(-1, len(query))
+                self._ask("SET LOCAL hnsw.iterative_scan = strict_order")
+                self._ask(f"SET LOCAL hnsw.ef_search = {max(200, min(1000, 4 * int(k)))}")
+            rows = self._ask(search, *values, query.astype(np.float32), int(k))
+        return [key for key, _ in rows], self._from_vectors([v for _, v in rows], len(query))
 
-    def purge(self) -> None:
-        """Rewrite the tables without dead rows and let the write-ahead log turn over."""
-        tables = ["documents", "journal", "sightings"]
-        with self._lock:
-            try:
-                connection = self._connected()
-                for name in [*tables, *(f"embeddings_{g}" for g in self.generations())]:
-                    connection.execute(sql.SQL("VACUUM FULL {}").format(sql.Identifier(name)))
-            except psycopg.Error as error:
-                raise self._explained(error) from error
+    # ---- care
 
-    def traces(self, needles: Sequence[bytes]) -> list[str]:
-        """Search every binary and text value of the tables."""
-        places = [("documents", "content"), ("sightings", "image"), ("sightings", "feature")]
-        found = []
-        with self._transaction() as c:
-            for table, column in places:
-                form = sql.SQL("SELECT 1 FROM {} WHERE position(%s::bytea IN {}) > 0 LIMIT 1")
-                query = form.format(sql.Identifier(table), sql.Identifier(column))
-                if any(c.execute(query, (needle,)).fetchone() for needle in needles):
-                    found.append(f"{table}.{column}")
-        return found
+    def purge(
+        self,
+        needles: Sequence[bytes],
+        *,
+        rewrite: bool = False,
+        only: Sequence[str] | None = None,
+    ) -> dict[str, set[bytes]]:
+        """Write all tables anew, without dead rows, and search them."""
+        for name in only or self._tables():
+            self._ask(f"VACUUM FULL {name}")
+        return self.traces(needles)
 
-    def verify(self, generations: Collection[int] | None = None) -> list[str]:
+    def traces(self, needles: Sequence[bytes]) -> dict[str, set[bytes]]:
+        """Search every value of every table, uncompressed."""
+        with self._explaining():
+            return scanned(((name, self._dumped(name)) for name in self._tables()), needles)
+
+    def _dumped(self, table: str) -> Iterator[bytes]:
+        statement = sql.SQL("COPY {} TO STDOUT (FORMAT binary)").format(sql.Identifier(table))
+        with self._connected().cursor().copy(statement) as blocks:
+            for block in blocks:
+                yield bytes(block)
+
+    def verify(self) -> list[str]:
         """Read every value of every table."""
         damaged = []
-        used = self.generations() if generations is None else generations
-        names = [
-            "documents",
-            "journal",
-            "sightings",
-            *(f"embeddings_{g}" for g in used),
-        ]
-        for name in names:
+        for name in self._tables():
             try:
-                with self._transaction() as c, c.cursor("verify") as cursor:
-                    cursor.execute(sql.SQL("SELECT * FROM {}").format(sql.Identifier(name)))
-                    while cursor.fetchmany(100):
+                with self._explaining():
+                    for _ in self._dumped(name):
                         pass
             except StoreError as error:
                 damaged.append(f"table {name}: {error}")
         return damaged
+
+    @contextmanager
+    def claimed(self, what: str) -> Iterator[None]:
+        """Hold an advisory lock on a connection of its own; it ends with the process."""
+        with self._explaining():
+            lock = psycopg.connect(self._address, autocommit=True, connect_timeout=10)
+        with lock:
+            query = "SELECT pg_try_advisory_lock(hashtext(%s))"
+            if lock.execute(query, (f"resight {self._schema} {what}",)).fetchone() != (True,):
+                raise StoreError(
+                    f"gallery {_without_password(self.uri)}: another process is doing the same "
+                    f"({what}); wait for it"
+                )
+            yield
+
+
+def _without_password(uri: str) -> str:
+    """Return an address that may be shown."""
+    return re.sub(r"(//[^:/@]*):[^@/]*@", r"\1:***@", uri)

@@ -50,7 +50,7 @@ def _explain(visit: Visit, hit: str, like: str, upload: str) -> Explained:
     else:
         raise InputError("nothing to compare with; give `like` or `upload`")
     found = visit.site.explainer().explain_features(np.concatenate([first, second]))
-    visit.site.log(visit.who, "why", query=f"{like or 'upload ' + upload} and {hit}")
+    visit.site.log(visit.who, "why", like or f"upload {upload}", hit)
     return Explained(
         like=like,
         upload=upload,

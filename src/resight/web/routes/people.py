@@ -51,7 +51,7 @@ def _person(visit: Visit, name: str) -> PersonAnswer:
         raise RefusedError(404, f"no person named {name!r} in this gallery")
     order = np.argsort(np.nan_to_num(view.table.times[rows], nan=np.inf), kind="stable")
     seen = [sighting(view, row) for row in rows[order].tolist()]
-    visit.site.log(visit.who, "person", query=name)
+    visit.site.log(visit.who, "person", persons=[name])
     return PersonAnswer(person=name, sightings=seen, cameras=sorted({one.camera for one in seen}))
 
 

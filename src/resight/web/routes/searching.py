@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -142,5 +141,4 @@ def _widen(where: Conditions, own: str, like: str, upload: str) -> list[Widening
 
 def _log(visit: Visit, where: Conditions, like: str, upload: str) -> None:
     asked = {name: value for name, value in where.values().items() if name != "k"}
-    query = like or f"upload {upload}"
-    visit.site.log(visit.who, "search", query=query, conditions=json.dumps(asked) if asked else "")
+    visit.site.log(visit.who, "search", like or f"upload {upload}", conditions=asked)

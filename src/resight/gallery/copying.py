@@ -1,0 +1,143 @@
+"""Copying a gallery as a whole: backup, restore, and galleries that resight 0.1 wrote."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight._files import sync_folder
+from resight.errors import InputError, StoreError
+from resight.gallery.creating import empty_place
+from resight.gallery.engines.base import Column, Engine, Floats32, Rows, Table
+from resight.gallery.engines.sqlite import SqliteEngine
+from resight.gallery.forgetting import resume
+from resight.gallery.gallery import Gallery
+from resight.gallery.manifest import Generation, Kept, Manifest
+
+_BATCH = 64
+_SILENT: Callable[[float], None] = lambda share: None  # noqa: E731
+
+
+class Source(Kept, Protocol):
+    """What is read of a gallery to copy it."""
+
+    def names(self, prefix: str) -> list[str]: ...  # noqa: D102
+    def read(self, journal: str) -> list[tuple[str, str]]: ...  # noqa: D102
+    def table(self) -> Table: ...  # noqa: D102
+    def fetch(self, ids: Sequence[str], column: Column) -> dict[str, bytes]: ...  # noqa: D102
+    def embeddings(  # noqa: D102
+        self, generation: int, width: int
+    ) -> Iterator[tuple[NDArray[np.str_], Floats32]]: ...
+
+
+def backup(uri: str | Path, file: Path, on_step: Callable[[float], None] = _SILENT) -> int:
+    """Write a gallery, as it is at this moment, into one file; others go on using it.
+
+    Returns
+    -------
+    int
+        Number of sightings in the backup.
+    """
+    if file.exists():
+        raise InputError(f"{file} exists; a backup is not written over it. Choose another name")
+    gallery = Gallery.open(uri)
+    if file.resolve().is_relative_to(Path(gallery.uri).resolve()):
+        raise InputError(f"{file} lies in the gallery itself; choose a place outside of it")
+    resume(gallery)  # what is to be erased shall not live on in a backup
+    part = file.with_name(f".{file.name}.part")
+    for leftover in file.parent.glob(f"{part.name}*"):  # of a backup that was killed
+        leftover.unlink()
+    target = SqliteEngine(str(file), part)
+    try:
+        with gallery.engine.transaction(reading=True):
+            n = _copy(gallery.engine, target, on_step)
+        target.into_one_file()
+        os.replace(part, file)
+        sync_folder(file.parent)
+    except BaseException:
+        target.close()
+        for leftover in file.parent.glob(f"{part.name}*"):
+            leftover.unlink()
+        raise
+    finally:
+        gallery.close()
+    return n
+
+
+def restore(file: Path, uri: str | Path, on_step: Callable[[float], None] = _SILENT) -> int:
+    """Make a gallery from a backup, on whichever engine; return the number of sightings."""
+    if not file.is_file():
+        raise InputError(f"there is no backup {file}; give a file of `resight gallery backup`")
+    source = SqliteEngine(str(file), file)
+    try:
+        return _copied_into(source, uri, on_step)
+    finally:
+        source.close()
+
+
+def convert(old: str, uri: str | Path, on_step: Callable[[float], None] = _SILENT) -> int:
+    """Make a gallery from one that resight 0.1 kept in LanceDB; the old one stays as it is."""
+    from resight.gallery.engines.lance import LanceSource
+
+    return _copied_into(LanceSource(old), uri, on_step)
+
+
+def _copied_into(source: Source, uri: str | Path, on_step: Callable[[float], None]) -> int:
+    Manifest.read(source)  # refuses what is no gallery before anything is made
+    target = empty_place(uri)
+    try:
+        with target.claimed("convert"):
+            empty_place(uri)  # again: another process may have finished meanwhile
+            return _copy(source, target, on_step)
+    finally:
+        target.close()
+
+
+def _copy(source: Source, target: Engine, on_step: Callable[[float], None]) -> int:
+    """Copy everything in one transaction: a copy that is killed leaves no gallery."""
+    manifest, table = Manifest.read(source), source.table()
+    target.create()
+    with target.transaction():
+        for start in range(0, len(table), _BATCH):
+            part = table.select(np.arange(start, min(start + _BATCH, len(table))))
+            target.add(_rows(source, manifest, part), manifest.current.number)
+            on_step((start + len(part)) / len(table))
+        for generation in manifest.history:
+            _copy_model(source, target, generation, table)
+        for journal in ("labels", "access"):
+            for key, text in source.read(journal):
+                target.append(journal, key, text)
+        history = tuple(replace(generation, indexed=0) for generation in manifest.history)
+        replace(manifest, history=history).store(target)
+    return len(table)
+
+
+def _rows(source: Source, manifest: Manifest, part: Table) -> Rows:
+    ids = part.ids.tolist()
+    images = source.fetch(ids, "image")
+    features = None
+    if manifest.stored != "none":
+        stored, kind = source.fetch(ids, "feature"), np.dtype(manifest.stored).newbyteorder("<")
+        features = np.array([np.frombuffer(stored[key], kind) for key in ids])
+    try:
+        return Rows(part, [images[key] for key in ids], features, None)
+    except KeyError as error:
+        raise StoreError(f"gallery {source.uri}: sighting {error} has no image") from error
+
+
+def _copy_model(source: Source, target: Engine, generation: Generation, table: Table) -> None:
+    number = generation.number
+    for name in [*source.names(f"model/{number}/"), f"trained/{number}"]:
+        target.put({name: source.get(name) or b"[]"})
+    target.start_generation(number, generation.width)
+    row_of = {sighting: row for row, sighting in enumerate(table.ids.tolist())}
+    for ids, vectors in source.embeddings(number, generation.width):
+        known = np.array([sighting in row_of for sighting in ids.tolist()], bool)
+        rows = np.array([row_of[sighting] for sighting in ids[known].tolist()], np.intp)
+        target.embed(number, table.select(rows), vectors[known])

@@ -1,0 +1,161 @@
+"""First part of what both engines share: transactions, documents and journals in SQL."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from resight.errors import StoreError
+
+WAIT = 60.0  # seconds that a change waits for other processes
+
+
+class Documents(ABC):
+    """A database with named documents and journals; every change is one transaction."""
+
+    uri: str
+
+    # What the two dialects do not share.
+    _mark = "?"
+    _in = "IN (SELECT value FROM json_each(?))"
+    _begin: tuple[str, ...] = ("BEGIN IMMEDIATE",)
+    _begin_reading = "BEGIN"
+    _errors: tuple[type[Exception], ...] = ()
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+        self.wait = WAIT
+        self._lock = threading.RLock()
+        self._depth = 0
+
+    @abstractmethod
+    def _connected(self) -> Any:
+        """Return a live connection of the newest layout."""
+
+    @abstractmethod
+    def _explained(self, error: Exception) -> StoreError:
+        """Say in words what the driver raised."""
+
+    @abstractmethod
+    def _list(self, values: Sequence[str]) -> Any:
+        """Pass a list of texts to a statement."""
+
+    @abstractmethod
+    def _tables(self) -> list[str]:
+        """List the tables of this gallery."""
+
+    @abstractmethod
+    def exists(self) -> bool:
+        """Whether our tables are here; nothing is created by looking."""
+
+    @abstractmethod
+    def create(self) -> None:
+        """Make the empty tables, unless they are here."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of connections."""
+
+    # Statements.
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        with self._lock:
+            try:
+                yield
+            except self._errors as error:
+                raise self._explained(error) from error
+
+    @contextmanager
+    def transaction(self, *, reading: bool = False) -> Iterator[None]:
+        """Make everything inside one change, or (`reading`) look at one state of the gallery.
+
+        Inside another transaction it belongs to that one.
+        """
+        with self._explaining():
+            if self._depth:
+                yield
+                return
+            connection = self._connected()
+            self._depth = 1
+            try:
+                for statement in (self._begin_reading,) if reading else self._begin:
+                    connection.execute(statement)
+                yield
+                connection.execute("COMMIT")
+            except BaseException:
+                self._rollback(connection)
+                raise
+            finally:
+                self._depth = 0
+
+    def _rollback(self, connection: Any) -> None:
+        """Undo a transaction; a connection that is lost, or a full disk, has undone it already."""
+        with suppress(*self._errors):
+            connection.execute("ROLLBACK")
+
+    def _ask(self, statement: str, *values: Any) -> list[Any]:
+        with self._explaining():
+            cursor = self._connected().execute(statement.replace("?", self._mark), values)
+            return list(cursor.fetchall()) if cursor.description else []
+
+    def _many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        with self._explaining():
+            cursor = self._connected().cursor()
+            cursor.executemany(statement.replace("?", self._mark), list(rows))
+
+    @contextmanager
+    def _change(self) -> Iterator[None]:
+        with self.transaction():
+            yield
+            self._ask("UPDATE changes SET number = number + 1")
+
+    def version(self) -> tuple[object, object]:
+        """Return tokens that differ after any change: of all but the labels, and of the labels."""
+        last = "SELECT max(number) FROM journal WHERE name = 'labels'"
+        [(changes, label)] = self._ask(f"SELECT number, ({last}) FROM changes")
+        return changes, label
+
+    # Documents: named bytes, replaced as a whole.
+    def get(self, name: str) -> bytes | None:
+        """Read a document, None if there is none of that name."""
+        found = self._ask("SELECT content FROM documents WHERE name = ?", name)
+        return bytes(found[0][0]) if found else None
+
+    def put(self, documents: dict[str, bytes]) -> None:
+        """Write documents."""
+        statement = "INSERT INTO documents VALUES (?, ?) ON CONFLICT (name) DO UPDATE "
+        with self._change():
+            self._many(statement + "SET content = excluded.content", documents.items())
+
+    def names(self, prefix: str) -> list[str]:
+        """List documents whose name begins with `prefix`, sorted."""
+        found = (name for (name,) in self._ask("SELECT name FROM documents"))
+        return sorted(name for name in found if name.startswith(prefix))
+
+    def drop(self, names: Sequence[str]) -> None:
+        """Remove documents."""
+        with self._change():
+            self._ask(f"DELETE FROM documents WHERE name {self._in}", self._list(names))
+
+    # Journals: texts with a key, in the order in which they were written.
+    def append(self, journal: str, key: str, text: str) -> None:
+        """Write one entry; durable on return."""
+        with self.transaction():
+            self._ask(
+                "INSERT INTO journal (name, key, content) VALUES (?, ?, ?)", journal, key, text
+            )
+
+    def read(self, journal: str, last: int | None = None) -> list[tuple[str, str]]:
+        """Return all entries as (key, text), or the `last` few, oldest first."""
+        query = "SELECT key, content FROM journal WHERE name = ? ORDER BY number DESC"
+        query += "" if last is None else f" LIMIT {int(last)}"
+        return [(key, text) for key, text in self._ask(query, journal)][::-1]
+
+    def strike(self, journal: str, keys: Sequence[str]) -> None:
+        """Remove entries."""
+        statement = f"DELETE FROM journal WHERE name = ? AND key {self._in}"
+        with self._change():
+            self._ask(statement, journal, self._list(keys))

@@ -1,0 +1,57 @@
+"""Sightings as an engine takes and returns them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats32 = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Table:
+    """What is known about each sighting, without its image and numbers: one row each."""
+
+    ids: NDArray[np.str_]
+    persons: NDArray[np.str_]
+    cameras: NDArray[np.str_]
+    times: NDArray[np.float64]
+    sequences: NDArray[np.str_]
+    sources: NDArray[np.str_]
+    added: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def select(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Table:
+        """Return some rows, in the order asked for."""
+        return Table(*(getattr(self, name)[rows] for name in TABLE_COLUMNS))
+
+    @staticmethod
+    def empty() -> Table:
+        """Return a table without rows."""
+        text, number = np.empty(0, "U1"), np.empty(0)
+        return Table(text, text, text, number, text, text, number)
+
+
+TABLE_COLUMNS = ("ids", "persons", "cameras", "times", "sequences", "sources", "added")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """New sightings, complete: table, stored images, descriptors (n, d) and embeddings (n, r).
+
+    Descriptors are stored as they are given, float32 or float16; None keeps none. Embeddings may
+    follow later.
+    """
+
+    table: Table
+    images: list[bytes]
+    features: NDArray[np.floating[Any]] | None
+    embeddings: Floats32 | None
+
+    def __len__(self) -> int:
+        return len(self.table)
