@@ -19,7 +19,8 @@ TEXT = """## Faults
 A shim in front of the C library (`benchmarks/reliability/failing_io.c`) counts every change of a
 file: write, flush, rename, truncation, removal, creation. The operation is run with the first
 change failing, then with the second, and so on until it passes, on a fresh copy each time. After
-each: reopen, check, do the same again, compare with a run without faults.
+each: reopen, check, do the same again, compare with a run without faults. Converting writes what
+restoring writes and reads much longer: faults there are spread evenly over it.
 
 - full disk: half of the bytes are written, then nothing fits any longer.
 - I/O error: this one change fails, everything after it works.

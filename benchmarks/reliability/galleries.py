@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import shutil
+import tarfile
+import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.reliability.child import State, Tell
+from benchmarks.reliability.child import Child, State, Tell
 from benchmarks.reliability.material import DAY
 from benchmarks.reliability.operations import Operation
 from resight._files import digest_of
 from resight.errors import InputError, StoreError
 from resight.gallery import Gallery
 from resight.gallery.checking import check
+from resight.gallery.copying import backup, convert, restore
 from resight.gallery.forgetting import expire, forget
 
 BATCH = 2
+_OLD = Path(__file__).parents[2] / "tests" / "data" / "v0.1" / "gallery.tar.xz"
 
 
 class GalleryOperation(Operation):
@@ -37,7 +43,11 @@ class GalleryOperation(Operation):
         return state_of(uri(place))
 
     def problems(self, place: str) -> list[str]:
-        return check(uri(place)).problems
+        found = check(uri(place)).problems
+        database = Path(place) / "gallery" / "gallery.sqlite"
+        if database.is_file() and database.read_bytes()[18:20] != b"\2\2":
+            found.append("the database is not in the mode in which readers do not wait")
+        return found
 
 
 def uri(place: str) -> str:
@@ -265,6 +275,71 @@ class Retain(Erase):
         gallery.close()
 
 
+class Backup(GalleryOperation):
+    """Write a gallery into one file."""
+
+    name = "gallery: backup"
+
+    def act(self, place: str, tell: Tell) -> None:
+        backup(uri(place), Path(place) / "backup")
+
+    def finish(self, place: str) -> None:
+        """Write it, unless it was written."""
+        if not (Path(place) / "backup").exists():
+            super().finish(place)
+
+    def state(self, place: str) -> State:
+        """Read what the backup would restore, and the gallery."""
+        kept = {"gallery": state_of(uri(place))}
+        if (Path(place) / "backup").exists():
+            with tempfile.TemporaryDirectory(dir=Path(place).parent) as folder:
+                restore(Path(place) / "backup", Path(folder) / "gallery")
+                kept["backup"] = state_of(f"{folder}/gallery")
+        return kept
+
+    def leftovers(self, place: str, steps: int) -> list[str]:
+        return sorted({file.name for file in Path(place).iterdir()} - {"gallery", "backup"})
+
+
+class Restore(Create):
+    """Make a gallery from a backup."""
+
+    name = "gallery: restore"
+
+    def prepare(self, place: str) -> None:
+        self._fill(place, slice(None))
+        backup(uri(place), Path(place) / "backup")
+        shutil.rmtree(uri(place))
+
+    def act(self, place: str, tell: Tell) -> None:
+        restore(Path(place) / "backup", uri(place))
+
+
+class Convert(Create):
+    """Make a gallery from one that resight 0.1 wrote."""
+
+    name = "gallery: convert from 0.1"
+    most = 60  # reading with LanceDB takes long, and what is written is what `restore` writes
+
+    def prepare(self, place: str) -> None:
+        import lancedb  # noqa: F401  # here and not in every child
+
+        with tarfile.open(_OLD) as archive:
+            archive.extractall(place, filter="data")
+
+        warnings.filterwarnings("ignore", "lancedb fork support")  # it is only used in children
+
+    def act(self, place: str, tell: Tell) -> None:
+        convert(f"{place}/flow/gallery", uri(place))
+
+    def finish(self, place: str) -> None:
+        """Make it, unless it was made; in a child, since lancedb starts threads."""
+        if not self.state(place):
+            child = Child(lambda tell: self.act(place, tell)).wait()
+            if child.end != {"result": None}:
+                raise RuntimeError(f"converting again: {child.end}")
+
+
 GALLERY: list[type[GalleryOperation]] = [
     Create,
     Add,
@@ -273,4 +348,7 @@ GALLERY: list[type[GalleryOperation]] = [
     UndoRebuild,
     Forget,
     Retain,
+    Backup,
+    Restore,
+    Convert,
 ]

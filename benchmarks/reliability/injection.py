@@ -61,7 +61,7 @@ class Bench:
         failures: list[str] = []
         points = 0
         offset = KINDS[kind] / (len(KINDS) + 1)  # another part of the operation for each kind
-        for nth in _spread(self.changes, sample, offset):
+        for nth in _spread(self.changes, sample or self._operation.most, offset):
             hit, wrong = self._inject(kind, nth)
             if not hit:
                 break
@@ -116,7 +116,7 @@ def _spread(changes: int, sample: int | None, offset: float) -> Iterator[int]:
         yield from (1 + int(changes * (i + offset) / sample) for i in range(sample))
 
 
-def main(part: int, parts: int, sample: int | None) -> None:
+def main(part: int, parts: int, sample: int | None, only: str = "") -> None:
     """Print one line of JSON for each operation and kind, of every `parts`-th operation."""
     from benchmarks.reliability.galleries import GALLERY
     from benchmarks.reliability.operations import FILES
@@ -126,10 +126,11 @@ def main(part: int, parts: int, sample: int | None) -> None:
     with tempfile.TemporaryDirectory(prefix="resight-faults-", dir=memory) as name:
         folder = Path(name)
         material = Material(folder / "material")
-        chosen = [kind(material) for kind in [*GALLERY, *FILES][part::parts]]
+        every = [kind for kind in [*GALLERY, *FILES] if only in kind.name]
+        chosen = [kind(material) for kind in every[part::parts]]
         for line in run(chosen, folder / "work", sample):
             print(json.dumps(line), flush=True)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]) or None)
+    main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]) or None, *sys.argv[4:])

@@ -25,6 +25,7 @@ class Operation(ABC):
     """
 
     name: str
+    most: int | None = None  # faults of each kind, spread over it; None: one at every change
     unfinished = ""  # how a check says that the operation is to be finished; empty: it does not
 
     def __init__(self, material: Material, steps: int = 1) -> None:
