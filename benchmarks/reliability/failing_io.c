@@ -99,7 +99,7 @@ static void flushed(int fd, const char *path) { /* a file keeps contents and nam
         }
 }
 
-static void cut_power(void) {
+void fault_cut_power(void) {
     for (int i = 0; i < n_files; i++)
         if (files[i].changed) {
             if (REAL(ftruncate)(files[i].handle, files[i].size)) abort();
@@ -153,7 +153,7 @@ static int path_at(int at, const char *name, char *path) { /* the same for a nam
 static int fails(const char *call, const char *path, int takes_space) {
     int hit = ++seen == aim;
     if (hit) snprintf(where, sizeof where, "%s %s", call, path + strlen(folder));
-    if (hit && kind == POWER_CUT) cut_power();
+    if (hit && kind == POWER_CUT) fault_cut_power();
     if (hit && kind >= KILLED) kill(getpid(), SIGKILL);
     full |= hit && kind == FULL; /* and stays full */
     errno = kind == FULL ? ENOSPC : EIO;

@@ -26,8 +26,9 @@ restoring writes and reads much longer: faults there are spread evenly over it.
 - I/O error: this one change fails, everything after it works.
 - killed: the process is killed in the middle of this change.
 - power cut: it is killed, and whatever was not flushed to the disk is taken back, contents as well
-  as names of files. All of it: that some of it had reached the disk is not simulated, nor are
-  writes through memory maps (SQLite's `-shm`, which it makes anew after a crash).
+  as names of files; once more right after the operation is done. All of it: that some of it had
+  reached the disk is not simulated, nor are folders that are lost and writes through memory maps
+  (SQLite's `-shm`, which it makes anew after a crash).
 """
 
 

@@ -47,6 +47,10 @@ class Faults:
         """Let the n-th change below a folder fail; "" as kind only counts."""
         self._shim.fault_arm(str(folder.resolve()).encode(), KINDS.get(kind, 0), nth)
 
+    def cut_power(self) -> None:
+        """Take back what was not flushed to the disk since "power cut" was armed."""
+        self._shim.fault_cut_power()
+
     def disarm(self) -> tuple[int, str]:
         """Let everything pass again; return how many changes were counted and which one was hit."""
         self._shim.fault_disarm()
