@@ -1,14 +1,15 @@
-"""Write docs/reliability.md: ``python -m benchmarks.reliability [--reduced] [SECTION ...]``.
+"""Write docs/reliability.md: ``python -m benchmarks.reliability [SECTION ...]``.
 
 A section is written as soon as it is measured, so an interrupted run keeps what is finished, and
-one section can be measured alone. `--reduced` tries a little of everything and writes no page;
-exit code 1 means that something failed.
+one section can be measured alone. Exit code 1 means that something failed.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
+from dataclasses import replace
 from importlib import import_module
 
 from benchmarks._pages import DOCS, made_by, put_section
@@ -30,13 +31,18 @@ either not there or whole, and the same command finishes it; nothing that was er
 
 def main(words: list[str]) -> int:
     """Measure the named sections, or all; return the exit code."""
-    scale = REDUCED if "--reduced" in words else FULL
-    names = [word for word in words if word != "--reduced"]
-    for name in names:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.reliability")
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
+    parser.add_argument("--reduced", action="store_true", help="a little of it; writes no page")
+    parser.add_argument("--soak", type=float, metavar="SECONDS", help="of load; writes no page")
+    given = parser.parse_args(words)
+    for name in given.sections:
         if name not in SECTIONS:
             raise unknown_name("section", name, SECTIONS)
+    scale = REDUCED if given.reduced else FULL
+    scale = replace(scale, soak=given.soak or scale.soak)
     failed = 0
-    for name in names or SECTIONS:
+    for name in given.sections or SECTIONS:
         module = import_module(f"benchmarks.reliability.{name}")
         start = time.monotonic()
         print(f"== {name}", flush=True)
@@ -44,7 +50,7 @@ def main(words: list[str]) -> int:
         print(outcome.section, *outcome.failures, sep="\n", flush=True)
         print(f"({time.monotonic() - start:.0f} s)", flush=True)
         failed += len(outcome.failures)
-        if scale is FULL:
+        if scale == FULL:
             section = f"{outcome.section}\n\n{made_by(f'.reliability {name}')}\n"
             put_section(PAGE, TITLE, SECTIONS, name, section)
     return 1 if failed else 0

@@ -24,6 +24,8 @@ class Child:
     ----------
     work : callable
         `tell` sends what was acknowledged, as JSON. What `work` returns is sent at its end.
+    limit : float
+        Seconds of silence after which it hangs and is killed.
 
     Attributes
     ----------
@@ -36,7 +38,8 @@ class Child:
         ``{"traceback": ...}`` for one that nobody should; None if it was killed.
     """
 
-    def __init__(self, work: Callable[[Tell], Any]) -> None:
+    def __init__(self, work: Callable[[Tell], Any], limit: float = 120.0) -> None:
+        self._limit = limit
         self._pipe, theirs = os.pipe()
         self._rest = b""
         self.alive = True
@@ -51,7 +54,10 @@ class Child:
     def wait(self, for_first: bool = False) -> Child:
         """Read until the child ends, or until it has acknowledged something."""
         while self.alive and not (for_first and (self.told or self.end)):
-            self.take(None)
+            if not self.take(self._limit):
+                os.kill(self.pid, signal.SIGKILL)
+                self.end = {"traceback": f"it hung: no word for {self._limit:g} s"}
+                break
         if not for_first:
             os.close(self._pipe)
             os.waitpid(self.pid, 0)
@@ -63,10 +69,10 @@ class Child:
         os.kill(self.pid, signal.SIGKILL)
         return self.wait()
 
-    def take(self, seconds: float | None) -> None:
-        """Read what the child says within some seconds, or the next that it says."""
-        if not self.alive or not select.select([self._pipe], [], [], seconds)[0]:
-            return
+    def take(self, seconds: float) -> bool:
+        """Read what the child says; False if it says nothing within so many seconds."""
+        if not select.select([self._pipe], [], [], seconds)[0]:
+            return False
         data = os.read(self._pipe, 65536)
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
@@ -76,6 +82,7 @@ class Child:
             else:
                 self.told.append(value)
         self.alive = bool(data)
+        return True
 
 
 def _work(work: Callable[[Tell], Any], pipe: int) -> None:

@@ -22,6 +22,7 @@ from benchmarks.reliability.operations import Operation
 from benchmarks.reliability.shim import KINDS, Faults
 
 AFTER = -1  # number of a change that never comes
+FEW = 20  # changes that are not worth a sample
 KEPT = 5  # failures spelt out for each operation and kind
 
 
@@ -116,7 +117,7 @@ class Bench:
 
 def _spread(changes: int, sample: int | None, offset: float) -> Iterator[int]:
     """Every number from 1 on (the caller ends it), or some, spread over all changes."""
-    if sample is None or sample >= changes:
+    if sample is None or changes <= FEW:
         yield from range(1, 10_000)
     else:
         yield from (1 + int(changes * (i + offset) / sample) for i in range(sample))

@@ -35,8 +35,8 @@ def measure(scale: Scale) -> Outcome:
     with tempfile.TemporaryDirectory() as name:
         material = Material(Path(name) / "material")
         engines = [
-            Child(lambda tell: _on_folders(material, Path(name) / "places", scale, tell)),
-            Child(lambda tell: _on_databases(material, scale, tell)),
+            Child(lambda tell: _on_folders(material, Path(name) / "places", scale, tell), 3600),
+            Child(lambda tell: _on_databases(material, scale, tell), 3600),
         ]
         lines = [line for engine in engines for line in engine.wait().told]
     broken = [str(engine.end) for engine in engines if "result" not in (engine.end or {})]
