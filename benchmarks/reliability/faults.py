@@ -29,6 +29,9 @@ restoring writes and reads much longer: faults there are spread evenly over it.
   as names of files; once more right after the operation is done. All of it: that some of it had
   reached the disk is not simulated, nor are folders that are lost and writes through memory maps
   (SQLite's `-shm`, which it makes anew after a crash).
+
+A save of a model that is killed may leave a hidden folder `.NAME.*.part` beside the model; nobody
+reads it, and it can be deleted.
 """
 
 
