@@ -21,7 +21,7 @@ PAGE = DOCS / "reliability.md"
 TITLE = """# Reliability
 
 What was tried to lose, damage or leave behind something, and what came of it. Nothing on this page
-is typed in: `python -m benchmarks reliability` writes it (about 20 minutes on two cores), and
+is typed in: `python -m benchmarks reliability` writes it (about 25 minutes on two cores), and
 `make test` runs a reduced form of the faults.
 
 What is promised: what was acknowledged is there after any interruption; an interrupted operation is
