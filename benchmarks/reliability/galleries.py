@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
-import tarfile
-import tempfile
-import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.reliability.child import Child, State, Tell
-from benchmarks.reliability.material import DAY
+from benchmarks.reliability.child import State, Tell
 from benchmarks.reliability.operations import Operation
 from resight._files import digest_of
-from resight.errors import InputError, StoreError
+from resight.errors import StoreError
 from resight.gallery import Gallery
 from resight.gallery.checking import check
-from resight.gallery.copying import backup, convert, restore
-from resight.gallery.forgetting import expire, forget
 
 BATCH = 2
-_OLD = Path(__file__).parents[2] / "tests" / "data" / "v0.1" / "gallery.tar.xz"
 
 
 class GalleryOperation(Operation):
@@ -183,172 +175,3 @@ class UndoRebuild(Rebuild):
         """Go back, unless that is done."""
         if len(self.state(place)["history"]) > 1:
             self.act(place, lambda _: None)
-
-
-class Erase(GalleryOperation):
-    """An erasing: nothing of what it erased may be found afterwards."""
-
-    unfinished = "erasing was begun and not finished"
-
-    def prepare(self, place: str) -> None:
-        """Fill a gallery and answer some questions about everybody."""
-        super().prepare(place)
-        Teach(self.material).act(place, lambda _: None)
-
-    def erased(self, steps: int) -> np.ndarray:
-        """Mask of the sightings that go in the first steps."""
-        raise NotImplementedError
-
-    def leftovers(self, place: str, steps: int) -> list[str]:
-        """Search all files, or all tables, for pictures, descriptors and names."""
-        gone, sightings = self.erased(steps), self.material.sightings
-        rows = np.flatnonzero(gone)
-        needles = [_piece(sightings.files()[row].read_bytes()) for row in rows]
-        needles += [_piece(self.material.described.features[row].tobytes()) for row in rows]
-        kept = set(sightings.persons[~gone].tolist())
-        needles += [p.encode() for p in set(sightings.persons[rows].tolist()) - kept]
-        if not place.startswith("postgresql:"):
-            return _in_files(Path(place), needles)
-        gallery = Gallery.open(place)
-        found = [str(where) for where in gallery.engine.traces(needles)]
-        gallery.close()
-        return found
-
-
-def _piece(data: bytes) -> bytes:
-    """Take bytes that nothing else holds: the first after the middle that are no mere zeros."""
-    pieces = (data[start:][:48] for start in range(len(data) // 2, len(data), 48))
-    return next(piece for piece in pieces if len(set(piece)) > 16)
-
-
-def _in_files(folder: Path, needles: list[bytes]) -> list[str]:
-    found = []
-    for file in folder.rglob("*"):
-        data = file.read_bytes() if file.is_file() else b""
-        found += [f"{file.name} holds {needle!r:.30}" for needle in needles if needle in data]
-    return found
-
-
-class Forget(Erase):
-    """Forget people, one after the other."""
-
-    name = "gallery: forget"
-
-    def erased(self, steps: int) -> np.ndarray:
-        return np.isin(self.material.sightings.persons, self._people()[:steps])
-
-    def _people(self) -> list[str]:
-        return sorted(set(self.material.sightings.persons.tolist()))[1 : 1 + self.steps]
-
-    def act(self, place: str, tell: Tell) -> None:
-        gallery = Gallery.open(uri(place))
-        for step, person in enumerate(self._people(), 1):
-            try:
-                forget(gallery, person)
-            except InputError as error:
-                if "unknown person" not in str(error):  # forgotten before the interruption
-                    raise
-            tell(step)
-        gallery.close()
-
-
-class Retain(Erase):
-    """Remove what is older than the gallery may keep it, day by day."""
-
-    name = "gallery: retain"
-
-    def erased(self, steps: int) -> np.ndarray:
-        return np.arange(len(self.material.sightings)) < 2 * steps
-
-    def prepare(self, place: str) -> None:
-        super().prepare(place)
-        gallery = Gallery.open(uri(place))
-        gallery.retain(30)
-        gallery.close()
-
-    def act(self, place: str, tell: Tell) -> None:
-        gallery = Gallery.open(uri(place))
-        start = float(self.material.sightings.times.min())
-        for step in range(1, self.steps + 1):
-            expire(gallery, now=start + (30 + 2 * step - 0.5) * DAY)
-            tell(step)
-        gallery.close()
-
-
-class Backup(GalleryOperation):
-    """Write a gallery into one file."""
-
-    name = "gallery: backup"
-
-    def act(self, place: str, tell: Tell) -> None:
-        backup(uri(place), Path(place) / "backup")
-
-    def finish(self, place: str) -> None:
-        """Write it, unless it was written."""
-        if not (Path(place) / "backup").exists():
-            super().finish(place)
-
-    def state(self, place: str) -> State:
-        """Read what the backup would restore, and the gallery."""
-        kept = {"gallery": state_of(uri(place))}
-        if (Path(place) / "backup").exists():
-            with tempfile.TemporaryDirectory(dir=Path(place).parent) as folder:
-                restore(Path(place) / "backup", Path(folder) / "gallery")
-                kept["backup"] = state_of(f"{folder}/gallery")
-        return kept
-
-    def leftovers(self, place: str, steps: int) -> list[str]:
-        return sorted({file.name for file in Path(place).iterdir()} - {"gallery", "backup"})
-
-
-class Restore(Create):
-    """Make a gallery from a backup."""
-
-    name = "gallery: restore"
-
-    def prepare(self, place: str) -> None:
-        self._fill(place, slice(None))
-        backup(uri(place), Path(place) / "backup")
-        shutil.rmtree(uri(place))
-
-    def act(self, place: str, tell: Tell) -> None:
-        restore(Path(place) / "backup", uri(place))
-
-
-class Convert(Create):
-    """Make a gallery from one that resight 0.1 wrote."""
-
-    name = "gallery: convert from 0.1"
-    most = 60  # reading with LanceDB takes long, and what is written is what `restore` writes
-
-    def prepare(self, place: str) -> None:
-        import lancedb  # noqa: F401  # here and not in every child
-
-        with tarfile.open(_OLD) as archive:
-            archive.extractall(place, filter="data")
-
-        warnings.filterwarnings("ignore", "lancedb fork support")  # it is only used in children
-
-    def act(self, place: str, tell: Tell) -> None:
-        convert(f"{place}/flow/gallery", uri(place))
-
-    def finish(self, place: str) -> None:
-        """Make it, unless it was made; in a child, since lancedb starts threads."""
-        if not self.state(place):
-            child = Child(lambda tell: self.act(place, tell)).wait()
-            if child.end != {"result": None}:
-                raise RuntimeError(f"converting again: {child.end}")
-
-
-GALLERY: list[type[GalleryOperation]] = [
-    Create,
-    Add,
-    Teach,
-    Rebuild,
-    UndoRebuild,
-    Forget,
-    Retain,
-    Backup,
-    Restore,
-    Convert,
-]

@@ -17,10 +17,15 @@ from typing import Any
 
 from benchmarks.reliability.afterwards import Clean, equal, look
 from benchmarks.reliability.child import Child, Tell
+from benchmarks.reliability.copying import Backup, Convert, Restore
+from benchmarks.reliability.erasing import Forget, Retain
+from benchmarks.reliability.galleries import Add, Create, Rebuild, Teach, UndoRebuild
 from benchmarks.reliability.material import Material
-from benchmarks.reliability.operations import Operation
+from benchmarks.reliability.operations import FILES, Operation
 from benchmarks.reliability.shim import KINDS, Faults
 
+GALLERY = (Create, Add, Teach, Rebuild, UndoRebuild, Forget, Retain, Backup, Restore, Convert)
+OPERATIONS: tuple[type[Operation], ...] = (*GALLERY, *FILES)
 AFTER = -1  # number of a change that never comes
 FEW = 20  # changes that are not worth a sample
 KEPT = 5  # failures spelt out for each operation and kind
@@ -125,16 +130,13 @@ def _spread(changes: int, sample: int | None, offset: float) -> Iterator[int]:
 
 def main(part: int, parts: int, sample: int | None, only: str = "") -> None:
     """Print one line of JSON for each operation and kind, of every `parts`-th operation."""
-    from benchmarks.reliability.galleries import GALLERY
-    from benchmarks.reliability.operations import FILES
-
     # In memory where possible: the shim stands in front of the disk, so no disk is needed.
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="resight-faults-", dir=memory) as name:
         folder = Path(name)
         tempfile.tempdir = name  # for what is written aside on the way
         material = Material(folder / "material")
-        every = [kind for kind in [*GALLERY, *FILES] if only in kind.name]
+        every = [kind for kind in OPERATIONS if only in kind.name]
         chosen = [kind(material) for kind in every[part::parts]]
         for line in run(chosen, folder / "work", sample):
             print(json.dumps(line), flush=True)

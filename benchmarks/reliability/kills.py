@@ -14,7 +14,8 @@ from typing import Any
 from benchmarks.reliability import Outcome, Scale
 from benchmarks.reliability.afterwards import Clean, Failure, look
 from benchmarks.reliability.child import Child, Tell
-from benchmarks.reliability.galleries import Add, Forget, Rebuild, Retain, Teach
+from benchmarks.reliability.erasing import Forget, Retain
+from benchmarks.reliability.galleries import Add, Rebuild, Teach
 from benchmarks.reliability.material import Material
 from benchmarks.reliability.operations import Extract, Operation
 from benchmarks.reliability.postgres import Server

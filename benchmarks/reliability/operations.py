@@ -143,4 +143,4 @@ class Resume(Extract):
         self._extract(place, 100, lambda _: None)
 
 
-FILES: list[type[Operation]] = [SaveModel, OverwriteModel, Extract, Resume]
+FILES: tuple[type[Operation], ...] = (SaveModel, OverwriteModel, Extract, Resume)
