@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import tempfile
+import time
 import warnings
 from pathlib import Path
 from types import TracebackType
 
 import psutil
 
+_PATIENCE = 20  # times that a server that was killed is asked to start
 
 class Server:
     """Context: a server with pgvector in a temporary folder."""
@@ -39,7 +42,13 @@ class Server:
         for process in processes:
             process.kill()
         psutil.wait_procs(processes, timeout=10)
-        self._server.ensure_postgres_running()
+        for _ in range(_PATIENCE):
+            try:
+                self._server.ensure_postgres_running()
+                return
+            except (subprocess.SubprocessError, AssertionError):  # it is still recovering
+                time.sleep(1)
+        raise RuntimeError("PostgreSQL does not come back after it was killed")
 
     def __enter__(self) -> Server:
         return self
