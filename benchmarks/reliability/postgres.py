@@ -15,6 +15,7 @@ import psutil
 
 _PATIENCE = 20  # times that a server that was killed is asked to start
 
+
 class Server:
     """Context: a server with pgvector in a temporary folder."""
 
