@@ -67,14 +67,39 @@ for line in run([InPlace(None), NotFlushed(None)], Path(sys.argv[1]), None):
 """
 
 
-def test_careless_writing_is_noticed(tmp_path: Path) -> None:
-    """What the bench is for: a file written in place, and one renamed before it was flushed."""
-    shim = tmp_path / "shim.so"
+@pytest.fixture(scope="module")
+def shim(tmp_path_factory: pytest.TempPathFactory) -> str:
+    made = tmp_path_factory.mktemp("shim") / "shim.so"
     source = ROOT / "benchmarks" / "reliability" / "failing_io.c"
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", shim, source, "-ldl"], check=True)
-    said = python("-c", CARELESS, str(tmp_path / "work"), LD_PRELOAD=str(shim))
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", made, source, "-ldl"], check=True)
+    return str(made)
+
+
+def test_careless_writing_is_noticed(tmp_path: Path, shim: str) -> None:
+    """What the bench is for: a file written in place, and one renamed before it was flushed."""
+    said = python("-c", CARELESS, str(tmp_path / "work"), LD_PRELOAD=shim)
     lines = [json.loads(line) for line in said.splitlines()]
     assert all(line["points"] >= 2 for line in lines)
     noticed = {(line["operation"], line["kind"]) for line in lines if line["failed"]}
     kinds = ("full disk", "I/O error", "killed", "power cut")
     assert noticed == {*(("in place", kind) for kind in kinds), ("not flushed", "power cut")}
+
+
+CREATING = """
+import sys
+from pathlib import Path
+from benchmarks.reliability.galleries import Create
+from benchmarks.reliability.injection import Bench
+from benchmarks.reliability.material import Material
+
+folder = Path(sys.argv[1])
+bench = Bench(Create(Material(folder / "material")), folder / "work")
+for number in range(1, 13):
+    print(bench.inject("I/O error", number))
+"""
+
+
+def test_a_gallery_is_made_in_the_right_mode_or_not_at_all(tmp_path: Path, shim: str) -> None:
+    """SQLite says nothing if a failing disk keeps it from switching to its write-ahead log."""
+    said = python("-c", CREATING, str(tmp_path), LD_PRELOAD=shim)
+    assert said.splitlines() == ["(True, [])"] * 12

@@ -69,14 +69,14 @@ class Bench:
         points = 0
         offset = KINDS[kind] / (len(KINDS) + 1)  # another part of the operation for each kind
         for nth in _spread(self.changes, sample or self._operation.most, offset):
-            hit, wrong = self._inject(kind, nth)
+            hit, wrong = self.inject(kind, nth)
             if not hit:
                 break
             points += 1
             failures += wrong
         if kind == "power cut":  # once more right after the operation: done means on the disk
             points += 1
-            failures += self._inject(kind, AFTER)[1]
+            failures += self.inject(kind, AFTER)[1]
         return points, failures
 
     def _run_clean(self) -> Clean:
@@ -109,7 +109,7 @@ class Bench:
             tell({"hit": where or (nth == AFTER and "after the end")})
         return changes
 
-    def _inject(self, kind: str, nth: int) -> tuple[bool, list[str]]:
+    def inject(self, kind: str, nth: int) -> tuple[bool, list[str]]:
         """Fail once; return whether the fault was met, and what was wrong after it."""
         self._copy()
         child = Child(lambda tell: self._act(tell, kind, nth)).wait()
