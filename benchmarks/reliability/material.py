@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from resight import KXQDA
 from resight.datasets.sightings import Sightings
 from resight.datasets.synthetic import draw_cameras
-from resight.gallery.adding import Described
+from resight.gallery import Described
 from resight.models.model import Model
 
 PEOPLE, CAMERAS = 8, 2

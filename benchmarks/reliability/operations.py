@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from benchmarks.reliability.child import State, Tell
 from benchmarks.reliability.material import Colours, Material
+from resight import load
 from resight._files import digest_of
-from resight.features._extraction import CHUNK
 from resight.features.store import FeatureStore
-from resight.saving import load
 from resight.workers.executors import local
+
+_CHUNK = 64  # images that are described before their file is written
 
 
 class Operation(ABC):
@@ -101,8 +102,8 @@ class _Telling(Colours):
 
     def describe(self, image: NDArray[np.uint8]) -> NDArray[np.float64]:
         """Average colours."""
-        if self._described and self._described % CHUNK == 0:
-            self._tell(self._described / CHUNK)
+        if self._described and self._described % _CHUNK == 0:
+            self._tell(self._described / _CHUNK)
         self._described += 1
         return super().describe(image)
 

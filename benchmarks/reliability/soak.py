@@ -22,8 +22,7 @@ from benchmarks.reliability.material import Material
 from benchmarks.reliability.postgres import Server
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
-from resight.gallery import Gallery
-from resight.gallery.adding import Described
+from resight.gallery import Described, Gallery
 from resight.gallery.checking import check
 from resight.gallery.forgetting import forget
 
