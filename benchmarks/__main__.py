@@ -1,17 +1,15 @@
 """Run benchmarks and write docs/benchmarks.md: ``python -m benchmarks [SECTION ...]``.
 
 Each section is written as soon as it is measured, so an interrupted run keeps what is finished.
+``python -m benchmarks reliability`` writes docs/reliability.md instead.
 """
 
 from __future__ import annotations
 
-import re
 import sys
 from importlib import import_module
-from pathlib import Path
 
-from benchmarks.machine import description
-from resight._files import atomic_write
+from benchmarks._pages import DOCS, made_by, put_section
 from resight.errors import ResightError, unknown_name
 
 SECTIONS = (
@@ -31,10 +29,11 @@ SECTIONS = (
     "kill_cluster",
     "reranking",
     "gallery",
+    "gallery_engines",
     "teaching",
     "scaling",
 )
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
+PAGE = DOCS / "benchmarks.md"
 TITLE = """# Benchmarks
 
 Measured, never typed in: `make bench` writes this page, `python -m benchmarks SECTION` one section
@@ -44,6 +43,10 @@ of it. Compare ratios: they hold on other machines, seconds do not.
 
 def main(names: list[str]) -> int:
     """Measure the named sections, or all; return the exit code."""
+    if names == ["reliability"]:  # a page of its own, and no timing: only by name
+        from benchmarks.reliability.__main__ import main as reliability
+
+        return reliability([])
     for name in names:
         if name not in SECTIONS:
             raise unknown_name("section", name, SECTIONS)
@@ -53,12 +56,9 @@ def main(names: list[str]) -> int:
         measured = module.run()
         print(measured, flush=True)
         heading = (module.__doc__ or name).splitlines()[0].rstrip(".")
-        _write(name, f"## {heading}\n\n{_made_by(name)}\n\n{_as_markdown(measured)}\n")
+        section = f"## {heading}\n\n{made_by(f' {name}')}\n\n{_as_markdown(measured)}\n"
+        put_section(PAGE, TITLE, SECTIONS, name, section)
     return 0
-
-
-def _made_by(name: str) -> str:
-    return f"`OMP_NUM_THREADS=1 python -m benchmarks {name}` ({description()})"
 
 
 def _as_markdown(measured: str) -> str:
@@ -66,18 +66,6 @@ def _as_markdown(measured: str) -> str:
     lines = measured.splitlines()
     is_markdown = len(lines) == 1 or any(line.startswith("|") for line in lines)
     return measured if is_markdown else f"```text\n{measured}\n```"
-
-
-def _write(name: str, section: str) -> None:
-    """Put a section into the page, leaving the others as they are, in the order of `SECTIONS`."""
-    page = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
-    found = re.findall(r"<!-- (\w+) -->\n(.*?)(?=<!-- \w+ -->|\Z)", page, flags=re.DOTALL)
-    sections = {**dict(found), name: section}
-    with atomic_write(PAGE, "w") as stream:
-        stream.write(TITLE)
-        for known in SECTIONS:
-            if known in sections:
-                stream.write(f"\n<!-- {known} -->\n{sections[known].strip()}\n")
 
 
 if __name__ == "__main__":

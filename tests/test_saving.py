@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -281,37 +279,6 @@ def test_code_is_not_saved(value, tmp_path):
     with pytest.raises(InputError, match=r"cannot save kernel_\.coef0"):
         learner.save(tmp_path / "model")
     assert os.listdir(tmp_path) == []
-
-
-SAVING_FOREVER = """
-import sys, itertools, numpy as np
-from resight.learners.euclidean import Euclidean
-X = np.random.default_rng(0).normal(size=(20, 5))
-made = [Euclidean().fit(X, np.arange(20) % 4) for _ in range(2)]
-for learner, size in zip(made, (300_000, 100)):
-    learner.persons_ = np.full(size, size)
-print("ready", flush=True)
-for learner in itertools.cycle(made):
-    learner.save(sys.argv[1])
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
-def test_a_killed_save_leaves_a_whole_model(tmp_path):
-    path = tmp_path / "model"
-    rng = np.random.default_rng(0)
-    for _ in range(4):
-        arguments = [sys.executable, "-c", SAVING_FOREVER, path]
-        with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            process.stdout.readline()
-            while not path.exists():
-                time.sleep(0.01)
-            time.sleep(rng.uniform(0.02, 0.2))
-            process.send_signal(signal.SIGKILL)
-        mark = resight.load(path).persons_
-        assert len(mark) in (300_000, 100)
-        assert (mark == len(mark)).all()
 
 
 SAVING_TOO_MUCH = """

@@ -32,9 +32,10 @@ def atomic_write(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
 def open_part(path: Path, mode: str = "wb") -> IO[Any]:
     """Open a new temporary file beside `path`, hidden and with a name that ends in ``.part``."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    os.close(handle)
-    return open(name, mode, encoding=None if "b" in mode else "utf-8")
+    coding, folder = (None if "b" in mode else "utf-8"), str(path.parent)
+    return tempfile.NamedTemporaryFile(
+        mode, -1, coding, suffix=".part", prefix=f".{path.name}.", dir=folder, delete=False
+    )
 
 
 def keep_part(stream: IO[Any], path: Path) -> None:

@@ -170,3 +170,39 @@ def test_the_log_does_not_grow_the_memory(gallery: Gallery, people: Sightings) -
     assert searches(450) < 1.05 * before
     assert len(engine.read("access")) == 600
     assert len(engine.read("access", last=200)) == 200
+
+
+def test_a_sighting_removed_while_the_gallery_is_read(
+    gallery: Gallery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A view is one state: no row of it has the embedding of whatever was in memory before."""
+    before = gallery.view
+    other = Gallery.open(gallery.uri)
+    other.remove([before.table.ids[0]])  # so that the gallery is read again
+    read = gallery.engine.table
+
+    def read_and_lose_one() -> Any:
+        table = read()
+        if table.ids[0] in other.view.rows:
+            other.remove([table.ids[0]])
+        return table
+
+    monkeypatch.setattr(gallery.engine, "table", read_and_lose_one)
+    view = gallery.view
+    assert before.index is not None
+    assert view.index is not None
+    rows = [before.rows[sighting] for sighting in view.table.ids.tolist()]
+    assert len(rows) >= 34
+    np.testing.assert_array_equal(view.index.embeddings, before.index.embeddings[rows])
+    other.close()
+
+
+def test_sightings_that_cannot_be_embedded_are_named(gallery: Gallery) -> None:
+    ids = gallery.view.table.ids[:2].tolist()
+    engine, generation = gallery.engine, gallery.view.manifest.current.number
+    with engine.transaction():
+        for table in ("features", f"embeddings_{generation}"):
+            engine._ask(f"DELETE FROM {table} WHERE id {engine._in}", engine._list(ids))
+        engine._ask("UPDATE changes SET number = number + 1")
+    with pytest.raises(StoreError, match=r"2 sightings have no embedding.*check"):
+        _ = gallery.view

@@ -10,7 +10,7 @@ import pytest
 
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
-from resight.gallery import Gallery
+from resight.gallery import Described, Gallery
 from resight.gallery.checking import check
 from resight.gallery.copying import backup, restore
 
@@ -75,4 +75,16 @@ def test_without_descriptors_another_descriptor_is_computed_from_the_images(
     stored = Gallery.create(tmp_path / "stored", model())
     with pytest.raises(InputError, match="describes images by half-stripes-1"):
         stored.rebuild(HalfStripeModel())
+    gallery.close()
+
+
+def test_values_too_large_for_float16_are_refused(
+    uri: str, people: Sightings, model: Callable[..., Any]
+) -> None:
+    gallery = Gallery.create(uri, model())
+    vectors = np.full((len(people), 48), 1e6, np.float32)
+    described = Described(vectors, model().descriptor_fingerprint)
+    with pytest.raises(InputError, match=r"reach 1e\+06, too much for float16.*'float32'"):
+        gallery.add(people, described=described)
+    assert len(gallery) == 0
     gallery.close()

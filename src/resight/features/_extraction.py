@@ -54,6 +54,7 @@ class Job:
         """Compute what is missing and return the table of all rows, or raise if some failed."""
         done = self.tables.table(self.keys)
         if done is not None:
+            self.tables.sweep()  # a run killed right after its table was complete left chunks
             return done
         self.tables.create()
         readable = next((Path(crop.path) for crop in self.crops if crop is not None), None)

@@ -141,8 +141,10 @@ class DescriptorTables:
 
     def sweep(self) -> None:
         """Remove chunks whose rows are all in tables."""
-        done = {key for _, document in self._sidecars() for key in document["keys"]}
-        for path in self._chunk_files():
+        chunks = self._chunk_files()
+        sidecars = self._sidecars() if chunks else ()
+        done = {key for _, document in sidecars for key in document["keys"]}
+        for path in chunks:
             try:
                 if done.issuperset(chunk_keys(path)):
                     path.unlink()

@@ -60,12 +60,10 @@ def backup(uri: str | Path, file: Path, on_step: Callable[[float], None] = _SILE
         target.into_one_file()
         os.replace(part, file)
         sync_folder(file.parent)
-    except BaseException:
-        target.close()
-        for leftover in file.parent.glob(f"{part.name}*"):
-            leftover.unlink()
-        raise
     finally:
+        target.close()
+        for leftover in file.parent.glob(f"{part.name}*"):  # also what SQLite could not remove
+            leftover.unlink()
         gallery.close()
     return n
 

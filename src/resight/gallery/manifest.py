@@ -20,7 +20,7 @@ ERASING = "erasing/"  # documents of what is to be erased
 NAME = "manifest"
 Origin = Literal["create", "rebuild", "refit"]
 Stored = Literal["float32", "float16", "none"]
-DESCRIPTORS: Stored = "float32"  # how new galleries store descriptors
+DESCRIPTORS: Stored = "float16"  # new galleries; rank 1 moves by less than 0.1, see docs/gallery.md
 
 
 class Kept(Protocol):

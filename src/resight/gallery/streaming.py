@@ -7,14 +7,14 @@ dies takes nothing with it, and embeddings always belong to the model in use whe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from resight._files import digest_of
 from resight.datasets.sightings import Sightings
-from resight.errors import StoreError
+from resight.errors import InputError, StoreError
 from resight.features.describing import Crop, Extraction, Failure, Task, describe_by
 from resight.features.store import FeatureStore
 from resight.gallery.adding import Added, Batch, Described, read_batch
@@ -149,7 +149,7 @@ class Stream:
                 )
             if generation != self._generation:  # another process replaced the model
                 self._model, self._generation = load_model(self._engine, generation), generation
-            kept = None if manifest.stored == "none" else features.astype(manifest.stored)
+            kept = None if manifest.stored == "none" else _as_stored(features, manifest.stored)
             stored = features if kept is None else kept.astype(np.float32)
             embeddings = np.asarray(self._model.embed(stored), np.float32)
             try:
@@ -159,3 +159,14 @@ class Stream:
                 replaced = Manifest.read(self._engine).current.number != generation
                 if not replaced or attempt == _TRIES - 1:
                     raise
+
+
+def _as_stored(features: Floats32, kind: str) -> NDArray[np.floating[Any]]:
+    with np.errstate(over="ignore"):
+        kept: NDArray[np.floating[Any]] = features.astype(kind)
+    if np.isinf(kept).any():
+        raise InputError(
+            f"descriptors reach {np.abs(features).max():.3g}, too much for {kind} (at most 65,504); "
+            "create the gallery in Python with Gallery.create(..., descriptors='float32')"
+        )
+    return kept

@@ -17,6 +17,7 @@ from resight.gallery.manifest import Manifest, load_model
 from resight.images import read
 
 _BATCH = 256
+_ROUNDS = 5  # others may add sightings without an embedding while a model is replaced
 
 
 @dataclass(frozen=True)
@@ -87,15 +88,11 @@ def embed_rows(
         engine.embed(generation, part, np.asarray(model.embed(features), np.float32))
 
 
-def _embed_missing(
-    engine: Engine, manifest: Manifest, model: Any, table: Table, present: set[str]
-) -> int:
-    """Embed sightings that lack an embedding; return how many."""
-    lacking = np.flatnonzero([sighting not in present for sighting in table.ids.tolist()])
+def _embed_missing(engine: Engine, manifest: Manifest, model: Any, lacking: Table) -> None:
+    """Embed sightings that lack an embedding."""
     for start in range(0, len(lacking), _BATCH):
-        part = table.select(lacking[start : start + _BATCH])
+        part = lacking.select(np.arange(start, min(start + _BATCH, len(lacking))))
         embed_rows(engine, manifest, manifest.current.number, model, part)
-    return len(lacking)
 
 
 def current_view(engine: Engine, last: View | None, memory_limit: int) -> View:
@@ -106,10 +103,19 @@ def current_view(engine: Engine, last: View | None, memory_limit: int) -> View:
     if last is not None and last.version[0] == version[0]:
         labels = Labels(last.table.ids, last.table.persons, read_journal(engine))
         return replace(last, labels=labels, version=version)
-    manifest = Manifest.read(engine)
-    if last is not None and last.manifest.current.number == manifest.current.number:
-        return _load(engine, manifest, last.model, memory_limit)
-    return _load(engine, manifest, _model(engine, manifest), memory_limit)
+    for _ in range(_ROUNDS):
+        with engine.transaction(reading=True):  # one state, whatever others remove meanwhile
+            manifest = Manifest.read(engine)
+            known = last is not None and last.manifest.current.number == manifest.current.number
+            model = last.model if last is not None and known else _model(engine, manifest)
+            view, lacking = _load(engine, manifest, model, memory_limit)
+        if not len(lacking):
+            return view
+        _embed_missing(engine, manifest, model, lacking)
+    raise StoreError(
+        f"gallery {engine.uri}: {len(lacking)} sightings have no embedding and get none. "
+        "`resight gallery check` lists what is wrong; restore a backup"
+    )
 
 
 def _model(engine: Engine, manifest: Manifest) -> Any:
@@ -123,29 +129,19 @@ def _model(engine: Engine, manifest: Manifest) -> Any:
     return model
 
 
-def _load(engine: Engine, manifest: Manifest, model: Any, memory_limit: int) -> View:
-    """Read the gallery into memory, filling in embeddings that are missing."""
-    version = engine.version()  # read first: a change during loading is seen at the next look
-    table = engine.table()
+def _load(engine: Engine, manifest: Manifest, model: Any, memory_limit: int) -> tuple[View, Table]:
+    """Read the gallery into memory; return also the sightings that lack an embedding."""
+    version = engine.version()
+    table, lacking = engine.table(), Table.empty()
     labels = Labels(table.ids, table.persons, read_journal(engine))
     generation = manifest.current
     index = None
     if len(table) * generation.width * 4 <= memory_limit:
-        index = ExactIndex(_load_embeddings(engine, manifest, model, table))
-    return View(manifest, model, table, labels, index, version)
-
-
-def _load_embeddings(engine: Engine, manifest: Manifest, model: Any, table: Table) -> Floats32:
-    generation = manifest.current
-    embeddings = np.empty((len(table), generation.width), np.float32)
-    row_of = {sighting: row for row, sighting in enumerate(table.ids.tolist())}
-    for attempt in range(2):
-        present: set[str] = set()
+        embeddings = np.empty((len(table), generation.width), np.float32)
+        present = np.zeros(len(table), bool)
+        row_of = {sighting: row for row, sighting in enumerate(table.ids.tolist())}
         for ids, vectors in engine.embeddings(generation.number, generation.width):
-            rows = np.array([row_of.get(sighting, -1) for sighting in ids.tolist()], np.intp)
-            known = rows >= 0  # the others were added after the table was read
-            embeddings[rows[known]] = vectors[known]
-            present.update(ids[known].tolist())
-        if attempt or not _embed_missing(engine, manifest, model, table, present):
-            break
-    return embeddings
+            rows = np.array([row_of[sighting] for sighting in ids.tolist()], np.intp)
+            embeddings[rows], present[rows] = vectors, True
+        index, lacking = ExactIndex(embeddings), table.select(~present)
+    return View(manifest, model, table, labels, index, version), lacking

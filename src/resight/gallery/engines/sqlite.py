@@ -168,7 +168,9 @@ class SqliteEngine(Engine):
             connection = self._opened("rwc")
             with closing(connection):
                 connection.execute(f"PRAGMA page_size = {_PAGE_SIZE}")
-                connection.execute("PRAGMA journal_mode = WAL")
+                # SQLite does not raise where this fails: it answers which mode it stays in.
+                if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
+                    raise sqlite3.OperationalError("disk I/O error")
                 script = (SIGHTINGS + BLOBS).replace("SERIAL", "INTEGER PRIMARY KEY AUTOINCREMENT")
                 self._run_script(connection, script, LAYOUT)
 
@@ -283,7 +285,9 @@ class SqliteEngine(Engine):
         """Hold a lock on a small file beside the database; it ends with the process."""
         self._file.parent.mkdir(parents=True, exist_ok=True)
         file = self._file.with_name(f"{what}.lock")
-        with closing(sqlite3.connect(file, timeout=0, isolation_level=None)) as lock:
+        with self._explaining():
+            lock = sqlite3.connect(file, timeout=0, isolation_level=None)
+        with closing(lock):
             try:
                 lock.execute("BEGIN EXCLUSIVE")
             except sqlite3.OperationalError as error:
