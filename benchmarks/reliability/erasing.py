@@ -33,7 +33,9 @@ class Erase(GalleryOperation):
         gone, sightings = self.erased(steps), self.material.sightings
         rows = np.flatnonzero(gone)
         needles = [_piece(sightings.files()[row].read_bytes()) for row in rows]
-        needles += [_piece(self.material.described.features[row].tobytes()) for row in rows]
+        for kind in (np.float16, np.float32):  # however descriptors are stored
+            features = self.material.described.features.astype(kind)
+            needles += [_piece(features[row].tobytes()) for row in rows]
         kept = set(sightings.persons[~gone].tolist())
         needles += [p.encode() for p in set(sightings.persons[rows].tolist()) - kept]
         if not place.startswith("postgresql:"):
