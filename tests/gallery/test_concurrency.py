@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -206,3 +207,20 @@ def test_sightings_that_cannot_be_embedded_are_named(gallery: Gallery) -> None:
         engine._ask("UPDATE changes SET number = number + 1")
     with pytest.raises(StoreError, match=r"2 sightings have no embedding.*check"):
         _ = gallery.view
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at POSIX locks")
+def test_scanning_keeps_the_locks_of_this_process(tmp_path, people, model):
+    """Closing any descriptor of a file drops a process's locks on it, SQLite's too."""
+    gallery = Gallery.create(tmp_path / "gallery", model())
+    gallery.add(people)
+    assert gallery.engine.traces([b"not anywhere in there"]) == {}
+    # Byte 128 of the shared-memory file says that somebody uses the gallery.
+    probe = (
+        "import fcntl, sys; "
+        "fcntl.lockf(open(sys.argv[1], 'r+b'), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 128)"
+    )
+    shared = tmp_path / "gallery" / "gallery.sqlite-shm"
+    done = subprocess.run([sys.executable, "-c", probe, shared], capture_output=True, text=True)
+    assert "BlockingIOError" in done.stderr
+    gallery.close()

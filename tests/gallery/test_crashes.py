@@ -170,7 +170,7 @@ def test_killed_while_forgetting(
             person: needles(gallery.engine, view.table.ids[view.persons == person].tolist())
             for person in ("0001", "0002", "0003", "0004")
         }
-        said = run_and_kill(children, killable.forget_each, (uri,), rng.uniform(0.0, 0.8))
+        said = run_and_kill(children, killable.forget_each, (uri,), rng.uniform(0.0, 0.15))
         cut_short += "done" not in said
         gone = set(said) & set(look_for)
         begun = gallery.info()["erasing_unfinished"]

@@ -73,7 +73,7 @@ def test_without_descriptors_another_descriptor_is_computed_from_the_images(
         assert each.search(people.files()[0], k=36) == before
     assert check(uri).clean
     stored = Gallery.create(tmp_path / "stored", model())
-    with pytest.raises(InputError, match="describes images by half-stripes-1"):
+    with pytest.raises(InputError, match="uses descriptors half-stripes-1"):
         stored.rebuild(HalfStripeModel())
     gallery.close()
 

@@ -151,7 +151,7 @@ def test_rebuild_embeds_from_descriptors_and_can_be_undone(
     assert [h.id for h in changed] != [h.id for h in before]
     fresh = Gallery.open(gallery.uri)
     assert fresh.model.fingerprint == "stripe-model-1-5"
-    expected = fresh.model.embed(fresh.model.describe([np.asarray(_picture(people, 7))]))
+    expected = fresh.model.embed(fresh.describe([np.asarray(_picture(people, 7))]).features)
     row = fresh.view.rows[_id_of(fresh, "camera-1", 1070.0)]
     assert np.allclose(fresh.view.index.embeddings[row], expected[0], atol=1e-6)
     gallery.undo_rebuild()

@@ -53,7 +53,7 @@ def test_images_are_described_by_all_descriptors_side_by_side(images):
 
 
 def test_a_model_of_vectors_describes_no_image(images):
-    with pytest.raises(InputError, match="vectors given by the user"):
+    with pytest.raises(InputError, match="fitted on your own vectors"):
         Model((), KXQDA()).describe(images)
     assert blocks_of(()) is None
 

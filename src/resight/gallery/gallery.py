@@ -120,9 +120,10 @@ class Gallery:
     def describe(self, images: Sequence[NDArray[np.uint8]]) -> Described:
         """Compute descriptors of RGB images with the gallery's model."""
         model = self.model
-        return Described(
-            np.asarray(model.describe(list(images)), np.float32), model.descriptor_fingerprint
-        )
+        vectors = np.asarray(model.describe(list(images)), np.float32)
+        if self.view.manifest.stored == "float16":  # so that a stored image finds itself exactly
+            vectors = vectors.astype(np.float16).astype(np.float32)
+        return Described(vectors, model.descriptor_fingerprint)
 
     def add(
         self,

@@ -166,7 +166,7 @@ def _as_stored(features: Floats32, kind: str) -> NDArray[np.floating[Any]]:
         kept: NDArray[np.floating[Any]] = features.astype(kind)
     if np.isinf(kept).any():
         raise InputError(
-            f"descriptors reach {np.abs(features).max():.3g}, too much for {kind} (at most 65,504); "
+            f"descriptors reach {np.abs(features).max():.3g}, too much for {kind} (65,504); "
             "create the gallery in Python with Gallery.create(..., descriptors='float32')"
         )
     return kept

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -11,6 +13,8 @@ _HEADER = 1024  # bytes at the beginning of an image that may be those of its fo
 _DISTINCT = 12  # different bytes that tell a needle from padding, zeros and text
 _KEY = 3  # bytes by which candidates are found
 _BLOCK = 1 << 20  # bytes that are looked through at once
+_HELD: dict[tuple[int, int], int] = {}  # descriptors of scanned files, by device and inode
+_HOLDING = threading.Lock()
 
 
 def needles_of(content: bytes, n: int = 8) -> list[bytes]:
@@ -74,13 +78,29 @@ def _telling(needle: bytes, start: int) -> int:
 
 
 def file_blocks(path: str, size: int = _BLOCK) -> Iterable[bytes]:
-    """Read a file block by block; one that is gone has none."""
+    """Read a file block by block; one that is gone has none.
+
+    It is never closed again. When a process closes any descriptor of a file, POSIX drops all locks
+    that the process has on that file, those of SQLite's connections too: the next process to open
+    the gallery would take it for unused and empty the index of its write-ahead log under us.
+    """
     try:
-        with open(path, "rb") as stream:
-            while block := stream.read(size):
-                yield block
+        handle = _held(path)
     except FileNotFoundError:
         return
+    offset = 0
+    while block := os.pread(handle, size, offset):
+        yield block
+        offset += len(block)
+
+
+def _held(path: str) -> int:
+    with _HOLDING:
+        status = os.stat(path)
+        key = status.st_dev, status.st_ino  # an inode that is held open is not given to a new file
+        if key not in _HELD:
+            _HELD[key] = os.open(path, os.O_RDONLY)
+        return _HELD[key]
 
 
 def scanned(
