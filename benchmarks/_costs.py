@@ -107,7 +107,7 @@ def _exact() -> tuple[tuple[int, float], ...]:
         seconds = _best(
             lambda scene=scene, pairs=pairs: KernelPencil(scene.K, pairs).solve(  # type: ignore[misc]
                 1e-3, "relative", "dense"
-            ),
+            )
         )
         found.append((len(scene.K), seconds))
     return tuple(found)

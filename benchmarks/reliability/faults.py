@@ -44,10 +44,7 @@ def measure(scale: Scale) -> Outcome:
     table: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
     for line in lines:
         table[line["operation"]][line["kind"]] = line
-    rows = [
-        f"| operation | {' | '.join(KINDS)} | failures |",
-        "|---|" + "---|" * (len(KINDS) + 1),
-    ]
+    rows = [f"| operation | {' | '.join(KINDS)} | failures |", "|---|" + "---|" * (len(KINDS) + 1)]
     for operation, kinds in table.items():
         points = " | ".join(str(kinds[kind]["points"]) for kind in KINDS)
         failed = sum(line["failed"] for line in kinds.values())

@@ -127,11 +127,7 @@ def test_every_dataset_tells_its_facts() -> None:
         ("cuhk01", {"A": 1942, "B": 1942}, {"": 3884}),
         ("prid450s", {"A": 450, "B": 450}, {"": 900}),
         ("grid", {"gallery": 1025, "probe": 250}, {"": 500, "distractor": 775}),
-        (
-            "prid2011",
-            {"cam_a": 385, "cam_b": 749},
-            {"": 400, "distractor": 549, "junk": 185},
-        ),
+        ("prid2011", {"cam_a": 385, "cam_b": 749}, {"": 400, "distractor": 549, "junk": 185}),
     ],
 )
 def test_real_copies_are_complete_and_recognised(

@@ -3,12 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from resight.evaluation.reliability import (
-    Reliability,
-    brier_score,
-    log_loss,
-    scores,
-)
+from resight.evaluation.reliability import Reliability, brier_score, log_loss, scores
 
 
 def test_a_diagram_by_hand():

@@ -28,11 +28,9 @@ def test_it_is_the_pencil_of_the_features(statistics, reg_form):
     similar, dissimilar = found.covariances()
     inverse = np.linalg.inv(G.T @ G)
     per_row = np.trace(G @ similar @ G.T) / len(G)  # tr(Lambda_S) / N with Lambda_S = K L_S K / n_S
-    ridge = {
-        "identity": inverse,
-        "kernel": np.eye(len(inverse)),
-        "relative": per_row * inverse,
-    }[reg_form]
+    ridge = {"identity": inverse, "kernel": np.eye(len(inverse)), "relative": per_row * inverse}[
+        reg_form
+    ]
     mu, V = eigh(dissimilar, similar + 0.05 * ridge)
     found_mu, found_V = LandmarkPencil(found, centre).solve(0.05, reg_form)
     above = mu > 1

@@ -154,8 +154,7 @@ def test_the_verb_reads_results_and_refuses_others(evaluated, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
-    [("{", "damaged"), ("[]", "damaged"), ('{"schema": "other/1"}', "other/1")],
+    ("content", "says"), [("{", "damaged"), ("[]", "damaged"), ('{"schema": "other/1"}', "other/1")]
 )
 def test_foreign_results_are_refused(tmp_path, content, says):
     (tmp_path / "result.json").write_text(content)

@@ -24,10 +24,7 @@ def test_teach_and_undo(client: Any, gallery: Gallery, demo: Any, csrf: str) -> 
     assert client.post("/undo", data={"csrf": csrf}, headers=JSON).json()["total"] == 0
     assert client.get("/taught.json").json() == {"taught": []}
     nothing = client.post("/undo", data={"csrf": csrf}, headers=JSON)
-    assert (nothing.status_code, nothing.json()) == (
-        422,
-        {"error": "nothing to undo"},
-    )
+    assert (nothing.status_code, nothing.json()) == (422, {"error": "nothing to undo"})
 
 
 def test_undo_of_one_among_several(client: Any, gallery: Gallery, demo: Any, csrf: str) -> None:

@@ -48,8 +48,7 @@ def evaluate(
     ] = None,
     mirror: common.Mirror = False,
     rerank: Annotated[
-        str | None,
-        option("METHOD[,METHOD]", "Add re-ranking: k-reciprocal, cross-view", "none"),
+        str | None, option("METHOD[,METHOD]", "Add re-ranking: k-reciprocal, cross-view", "none")
     ] = None,
     calibrate: Annotated[
         bool, flag("--calibrate", "Also measure how well calibrated probabilities are")

@@ -45,14 +45,7 @@ def reproduce(
     n_jobs = jobs or os.cpu_count() or 1
     with local(n_jobs) as workers:
         document = measure(
-            chosen,
-            data,
-            out,
-            slow=slow,
-            only=only or (),
-            n_jobs=n_jobs,
-            executor=workers,
-            say=say,
+            chosen, data, out, slow=slow, only=only or (), n_jobs=n_jobs, executor=workers, say=say
         )
     text = page_of(document)
     if page is not None:

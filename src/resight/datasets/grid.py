@@ -33,7 +33,7 @@ DATASET = Dataset(
     layouts={
         "probe/NNNN_C_*.jpeg and gallery/NNNN_C_*.jpeg": (
             r"(probe|gallery)/(\d{4})_(\d)_[\d_]+\.(?:jpeg|jpg|png)"
-        ),
+        )
     },
     row=_row,
 )

@@ -42,7 +42,7 @@ DATASET = Dataset(
         "bounding_box_train/NNNN_cCsS_*.jpg, query/ and bounding_box_test/": (
             r"(bounding_box_train|query|bounding_box_test)"
             r"/(-1|\d{4})_c(\d)s(\d)_\w+(?:\.jpg){1,2}"
-        ),
+        )
     },
     row=_row,
 )

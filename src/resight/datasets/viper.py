@@ -30,7 +30,7 @@ DATASET = Dataset(
     layouts={
         "cam_a/NNN_ANGLE.bmp and cam_b/NNN_ANGLE.bmp": (
             r"(cam_[ab])/(\d{3,4})_(?:\d{1,3})\.(?:bmp|png|jpg)"
-        ),
+        )
     },
     row=_row,
 )

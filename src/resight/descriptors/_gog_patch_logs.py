@@ -260,12 +260,7 @@ def _transform_back(work: Floats) -> None:
 
 @kernel(fast=True)
 def _store(
-    work: Floats,
-    kept: NDArray[np.int64],
-    off_diagonal: float,
-    first: int,
-    count: int,
-    logs: Floats,
+    work: Floats, kept: NDArray[np.int64], off_diagonal: float, first: int, count: int, logs: Floats
 ) -> None:
     """Write half-vectors; the determinant is 1, so the mean of the diagonal must vanish."""
     mean = np.zeros(LANES)

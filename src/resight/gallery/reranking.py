@@ -58,10 +58,7 @@ def check(method: Rerank, n_queries: int) -> None:
 
 
 def rerank(
-    method: Rerank,
-    queries: Floats32,
-    found: list[Found],
-    embeddings_of: Callable[[Rows], Floats32],
+    method: Rerank, queries: Floats32, found: list[Found], embeddings_of: Callable[[Rows], Floats32]
 ) -> list[Found]:
     """Put the first `CANDIDATES` of each query in another order.
 

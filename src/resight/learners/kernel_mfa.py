@@ -89,10 +89,7 @@ class KernelMFA(KernelMetricLearner):
     def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
         check_persons(persons)
         within, between = marginal_graphs(
-            persons,
-            lambda: kernel_distances(K),
-            self.within_neighbors,
-            self.between_neighbors,
+            persons, lambda: kernel_distances(K), self.within_neighbors, self.between_neighbors
         )
         S_c = shrink(within.scatter(K), self.reg, len(K))  # (N, N)
         self.eigenvalues_, self.coef_ = leading_directions(

@@ -12,12 +12,7 @@ from resight.learners import _parameters as allowed
 from resight.learners._base import Floats
 from resight.learners._graphs import shrink
 from resight.learners._laplacian import CrossCameraPairs
-from resight.learners._pairs import (
-    ListedPairs,
-    PairLearner,
-    n_independent_similar,
-    positive_root,
-)
+from resight.learners._pairs import ListedPairs, PairLearner, n_independent_similar, positive_root
 from resight.learners._subspace import Projection, pca, round_off
 
 

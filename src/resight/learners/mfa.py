@@ -93,10 +93,7 @@ class MFA(PCAMetricLearner):
     def _fit_reduced(self, Z: Floats, persons: Codes, cameras: Codes | None) -> Floats:
         check_persons(persons)
         within, between = marginal_graphs(
-            persons,
-            lambda: squared_euclidean(Z, Z),
-            self.within_neighbors,
-            self.between_neighbors,
+            persons, lambda: squared_euclidean(Z, Z), self.within_neighbors, self.between_neighbors
         )
         S_c = within.scatter(Z) + self.reg * np.eye(Z.shape[1])  # (p, p)
         values, V = leading_directions(between.scatter(Z), S_c, self.n_components)

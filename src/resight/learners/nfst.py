@@ -9,13 +9,7 @@ import numpy as np
 from resight.learners._base import Codes, Floats, MetricLearner
 from resight.learners._foley_sammon import null_coefficients, null_directions
 from resight.learners._graphs import check_persons
-from resight.learners._subspace import (
-    CENTRED_BY_COLUMNS,
-    Projection,
-    centred_products,
-    lift,
-    pca,
-)
+from resight.learners._subspace import CENTRED_BY_COLUMNS, Projection, centred_products, lift, pca
 
 
 class NFST(MetricLearner):

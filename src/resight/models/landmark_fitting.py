@@ -149,10 +149,7 @@ class LandmarkJob:
         choice = None
         if self.n_folds:
             choice = choose_regulariser(
-                parts,
-                self._held_out(),
-                self.learner.nystrom_.centre,
-                regularisers(self.learner),
+                parts, self._held_out(), self.learner.nystrom_.centre, regularisers(self.learner)
             )
             self.learner.set_params(reg=choice.best.reg, reg_form=choice.best.reg_form)
         self.learner.learn_from(total(parts))

@@ -128,12 +128,7 @@ class GramSpace:
         return spaces
 
     def products(
-        self,
-        train: Rows,
-        test: Rows,
-        *,
-        normalize: bool = True,
-        between_test: bool = False,
+        self, train: Rows, test: Rows, *, normalize: bool = True, between_test: bool = False
     ) -> Products:
         """Return inner products of a split, normalised as `BlockNormalizer` would.
 
@@ -218,9 +213,7 @@ def _fit_kernel_learner(
 
 
 def gram_space(
-    features: Features,
-    usable: np.ndarray[Any, Any] | None = None,
-    trainable: Rows | None = None,
+    features: Features, usable: np.ndarray[Any, Any] | None = None, trainable: Rows | None = None
 ) -> GramSpace:
     """Gram matrices of stored features, block by block, optionally of some rows only.
 

@@ -236,11 +236,7 @@ class Engine(Documents):
     # Care.
     @abstractmethod
     def purge(
-        self,
-        needles: Sequence[bytes],
-        *,
-        rewrite: bool = False,
-        only: Sequence[str] | None = None,
+        self, needles: Sequence[bytes], *, rewrite: bool = False, only: Sequence[str] | None = None
     ) -> dict[str, set[bytes]]:
         """Erase from the medium what was removed, as far as a client can; return what is left.
 

@@ -215,11 +215,7 @@ class PostgresEngine(Engine):
     # ---- care
 
     def purge(
-        self,
-        needles: Sequence[bytes],
-        *,
-        rewrite: bool = False,
-        only: Sequence[str] | None = None,
+        self, needles: Sequence[bytes], *, rewrite: bool = False, only: Sequence[str] | None = None
     ) -> dict[str, set[bytes]]:
         """Write all tables anew, without dead rows, and search them."""
         for name in only or self._tables():

@@ -218,11 +218,7 @@ class SqliteEngine(Engine):
     # ---- care
 
     def purge(
-        self,
-        needles: Sequence[bytes],
-        *,
-        rewrite: bool = False,
-        only: Sequence[str] | None = None,
+        self, needles: Sequence[bytes], *, rewrite: bool = False, only: Sequence[str] | None = None
     ) -> dict[str, set[bytes]]:
         """Empty the write-ahead log and scan; write the file anew where something is left.
 
