@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from secrets import randbelow
@@ -110,11 +112,18 @@ class Job:
             return Task(chunk, None, target)
 
         title = f"extracting {self.descriptor.name}"
-        with progress(title, sum(map(len, todo))) as advance:
+        # The table is written by a thread of its own: the disk works while images are described.
+        with progress(title, sum(map(len, todo))) as advance, ThreadPoolExecutor(1) as disk:
+            placing: deque[Future[None]] = deque()
             for outcome in describe_by(executor, self.descriptor, todo, prepare):
                 self._take(outcome)
-                self.tables.place_chunk([crop.key for crop in outcome.item], table)
+                keys = [crop.key for crop in outcome.item]
+                placing.append(disk.submit(self.tables.place_chunk, keys, table))
+                while placing[0].done() and len(placing) > 1:
+                    placing.popleft().result()
                 advance(len(outcome.item))
+            for one in placing:
+                one.result()
 
     def _take(self, outcome: Outcome[list[Crop], Extraction]) -> None:
         crops, done = outcome.item, outcome.value
