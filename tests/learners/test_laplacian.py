@@ -107,7 +107,7 @@ def test_equal_counts_allow_one_direction_less_than_persons(counts):
         ([0, 1, 0, 1], [0, 0, 0, 0], "one camera.*at least two cameras"),
         ([0, 1, 0, 1], [0, 1, 0, 1], "no person is seen by two cameras"),
         ([0, 0, 0, 0], [0, 1, 0, 1], "at least two persons"),
-        ([0, 1, 2, 3], None, "no similar pair"),
+        ([0, 1, 2, 3], None, "no similar pairs"),
     ],
 )
 def test_labels_without_pairs_are_refused(persons, cameras, message):

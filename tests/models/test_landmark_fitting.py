@@ -129,7 +129,7 @@ def test_a_chunk_that_always_fails_stops_the_fit_and_keeps_the_others(data, tmp_
                 return super().submit(int, "no number")
             return super().submit(function, *arguments)
 
-    with pytest.raises(ResightError, match=r"16 training rows .* 3 attempts.*same command goes on"):
+    with pytest.raises(ResightError, match=r"16 training rows .* 3 attempts.*same command resumes"):
         fit_landmark_model(job_of(data), tmp_path / "store", Broken())
     assert list((tmp_path / "store").iterdir())
 

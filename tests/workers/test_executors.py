@@ -281,7 +281,7 @@ def test_workers_that_dask_pauses_end_the_wait(kit: Any, dask: Any, tmp_path: Pa
     dask.worker(DASK_DISTRIBUTED__WORKER__MEMORY__PAUSE="0.0001")  # of this machine's memory
     with (
         resight.cluster(dask.address, timeout=60, patience=1) as executor,
-        pytest.raises(ClusterError, match=r"paused for 1 s.*limit of memory.*What is finished"),
+        pytest.raises(ClusterError, match=r"paused for 1 s.*limit of memory.*Finished work"),
     ):
         FeatureStore(tmp_path / "store").ensure(sightings, kit.tiny(), executor=executor)
 

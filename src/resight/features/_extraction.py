@@ -164,6 +164,6 @@ def cannot_use(failures: Sequence[Failure]) -> InputError:
     shown = "\n".join(f"  {failure.path}: {failure.reason}" for failure in failures[:_SHOWN])
     more = f"\n  and {len(failures) - _SHOWN} more" if len(failures) > _SHOWN else ""
     return InputError(
-        f"{len(failures)} images cannot be used. Repair or remove them, or go on without them "
+        f"{len(failures)} images cannot be used. Repair or remove them, or continue without them "
         f"(on_error='collect'):\n{shown}{more}"
     )

@@ -115,7 +115,7 @@ class FeatureStore:
         if on_error not in ("raise", "collect"):
             raise InputError(f"on_error={on_error!r}; allowed: 'raise', 'collect'")
         if len(sightings) == 0:
-            raise InputError("no sightings given: there is nothing to describe")
+            raise InputError("no sightings given; give at least one")
         wanted = _descriptors(descriptor, mirror)
         crops, unreadable = identify(sightings)
         if unreadable and on_error == "raise":

@@ -129,7 +129,7 @@ def _check_embeddings(
     unused = [number for number in engine.generations() if number not in used]
     if unused:
         report.notes.append(
-            f"embeddings of {len(unused)} unfinished models; the next rebuild goes on with them "
+            f"embeddings of {len(unused)} unfinished models; the next rebuild resumes with them "
             "or removes them"
         )
     sample = [sighting for sighting in known if sighting in stored][:: max(1, len(known) // _BATCH)]

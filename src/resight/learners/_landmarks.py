@@ -68,7 +68,7 @@ def nystrom_map(K: Floats, n_features: int, precision: str = "float64") -> Nystr
     kept = s > _NOISE[precision] * s[-1]
     if not kept.any():
         raise InputError(
-            "the kernel matrix of the landmarks has no positive eigenvalue, so it is no kernel; "
+            "the kernel matrix of the landmarks has no positive eigenvalue, so it is not valid; "
             "use one of the named kernels, or a function that gives a positive matrix"
         )
     lift = U[:, kept] / np.sqrt(s[kept])

@@ -114,12 +114,12 @@ class CrossCameraPairs:
     def __post_init__(self) -> None:
         if self.cameras is not None and self.cameras.max(initial=0) == 0:
             raise InputError(
-                "all sightings come from one camera, so there is no cross-camera pair. Give "
+                "all sightings come from one camera, so no pair spans two cameras. Give "
                 "sightings of at least two cameras, or cameras=None to use all pairs"
             )
         if self.n_similar == 0:
             raise InputError(
-                "no person is seen by two cameras, so there is no similar pair to learn from. "
+                "no person is seen by two cameras, so there are no similar pairs to learn from. "
                 "Label at least one person in two cameras, or give cameras=None to use all pairs"
             )
         if self.n_dissimilar == 0:

@@ -251,5 +251,5 @@ def _failed(chunk: Chunk, error: BaseException, attempts: int, n_chunks: int) ->
     return ResightError(
         f"{len(chunk.rows)} training rows could not be summed up after {attempts} attempts: "
         f"{error or type(error).__name__}. The other chunks of {n_chunks} are kept; the same "
-        "command goes on from there"
+        "command resumes from there"
     )

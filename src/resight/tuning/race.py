@@ -178,7 +178,7 @@ class Search:
         left = self._race("kernel", settings)
         if not left:
             raise InputError(
-                f"the budget of {self._budget:g} s is over before one setting was tried; give more "
+                f"the budget of {self._budget:g} s ran out before one setting was tried; give more "
                 "seconds, fewer folds or fewer people"
             )
         return _simplest(left)

@@ -153,7 +153,7 @@ class ClusterExecutor(Executor):
                     raise ClusterError(
                         f"no Dask scheduler answers at {self.address} within {seconds:g} s. Check "
                         "the address, or start one with `dask scheduler` and workers with `dask "
-                        "worker ADDRESS`. What is finished is kept; the same command goes on"
+                        "worker ADDRESS`. Finished work is kept; run the command again to resume"
                     ) from error
                 time.sleep(0.2)
 
@@ -196,15 +196,15 @@ class ClusterExecutor(Executor):
     def _no_workers(self, seconds: float) -> str:
         return (
             f"the scheduler at {self.address} has had no worker for {seconds:g} s. Start some with "
-            f"`dask worker {self.address}`. What is finished is kept; the same command goes on"
+            f"`dask worker {self.address}`. Finished work is kept; run the command again to resume"
         )
 
     def _all_paused(self, seconds: float) -> str:
         return (
             f"all workers of the scheduler at {self.address} have been paused for {seconds:g} s: "
             "they are near their limit of memory. Start them with more (`dask worker "
-            "--memory-limit`), or fewer on a machine. What is finished is kept; the same command "
-            "goes on"
+            "--memory-limit`), or fewer on a machine. Finished work is kept; run the same command "
+            "again to resume"
         )
 
     def _close_client(self) -> None:
