@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from resight._files import digest_of
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
 from resight.evaluation.reranking import cross_view_reciprocal
@@ -33,7 +32,7 @@ from resight.models.landmark_fitting import LandmarkJob, fit_landmark_model
 from resight.models.model import Model
 from resight.protocols import Protocol, Split
 from resight.registry import AUTO
-from resight.tuning.cross_validation import choose
+from resight.tuning.cross_validation import choose, some_people
 from resight.tuning.gram import GramSpace
 from resight.workers.executors import Executor
 
@@ -169,7 +168,7 @@ class _SplitFit:
 
     def _choose(self, training: FeatureRows) -> None:
         """Choose among the plan's candidates in the Gram space of some people only."""
-        rows = _some_people(self.persons, _CHOICE_ROWS)
+        rows = some_people(self.persons, _CHOICE_ROWS)
         some = training.select(rows)
         space = GramSpace([some.read()], [training.blocks])
         choice = choose(
@@ -205,11 +204,3 @@ class _SplitFit:
         if self.plan.rerank is not None:
             distances = cross_view_reciprocal(distances)
         return ranked(self.sightings, self.protocol, query, gallery, distances)
-
-
-def _some_people(persons: NDArray[Any], n_rows: int) -> Rows:
-    """Return the rows of people, in the order of digests, until there are enough rows."""
-    names, codes, counts = np.unique(persons, return_inverse=True, return_counts=True)
-    order = np.array(sorted(range(len(names)), key=lambda i: digest_of(str(names[i]))))
-    enough = int(np.searchsorted(np.cumsum(counts[order]), n_rows)) + 1
-    return np.flatnonzero(np.isin(codes, order[:enough]))

@@ -11,7 +11,8 @@ from resight.descriptors import descriptor
 from resight.errors import InputError
 from resight.features.store import FeatureStore
 from resight.tuning.auto import AutoKXQDA
-from resight.tuning.candidates import AUTO_MIRROR
+from resight.tuning.candidates import AUTO_MIRROR, AUTO_ROWS
+from resight.tuning.cross_validation import some_people
 from resight.tuning.gram import GramSpace, gram_space
 from resight.workers.executors import Executor
 
@@ -53,6 +54,8 @@ def choose_learner(
         store.ensure(training, descriptors, one, executor, on_error="collect") for one in offered
     ]
     usable = np.logical_and.reduce([features.usable for features in variants])
+    if usable.sum() > AUTO_ROWS:  # the learner says so when it is fitted
+        usable &= np.isin(np.arange(len(usable)), some_people(training.persons, AUTO_ROWS))
     space = GramSpace.joined(gram_space(features, usable) for features in variants)
     labels = training.persons[usable], training.cameras[usable]
     setting = learner.choose(space, *labels, mirrored=len(variants) > 1)
