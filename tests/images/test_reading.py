@@ -121,7 +121,7 @@ def test_sixteen_bits_are_refused(tmp_path: Path) -> None:
 
 def test_animations_are_refused(tmp_path: Path, pixels: np.ndarray) -> None:
     frames = [Image.fromarray(pixels), Image.fromarray(255 - pixels)]
-    for name in ("a.gif", "a.png", "a.tif"):
+    for name in ("a.webp", "a.png", "a.tif"):
         frames[0].save(tmp_path / name, save_all=True, append_images=frames[1:])
         with pytest.raises(InputError, match="several pages"):
             read(tmp_path / name)

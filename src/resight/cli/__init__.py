@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from importlib import import_module
@@ -39,6 +40,9 @@ _COMPLETION = ("--install-completion", "--show-completion")
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one verb; return 0 on success, 1 on failure, 2 on wrong usage."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name that this terminal cannot show
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = _main(sys.argv[1:] if arguments is None else arguments)
         sys.stdout.flush()

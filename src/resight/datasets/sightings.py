@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError
+from resight.validation import MAX_NAME, MAX_PATH, check_boxes, check_names, check_times
 
 ROLES = ("", "train", "query", "gallery", "distractor", "junk")
 UNKNOWN_PERSON = ""
@@ -48,13 +49,13 @@ class Sightings:
         n = len(self.paths)
         texts = ("paths", "persons", "cameras", "sequences", "roles", "sites")
         for column in texts:
-            values = getattr(self, column)
-            self._freeze(column, np.full(n, "") if values is None else np.asarray(values, str))
-        self._freeze(
-            "times", np.full(n, np.nan) if self.times is None else np.asarray(self.times, float)
-        )
+            values, longest = getattr(self, column), MAX_PATH if column == "paths" else MAX_NAME
+            given = np.full(n, "") if values is None else check_names(values, column, longest)
+            self._freeze(column, given)
+        times = np.full(n, np.nan) if self.times is None else check_times(self.times)
+        self._freeze("times", times)
         if self.boxes is not None:
-            self._freeze("boxes", np.asarray(self.boxes, np.int64).reshape(-1, 4))
+            self._freeze("boxes", check_boxes(self.boxes))
         for column in (*texts, "times", "boxes"):
             values = getattr(self, column)
             if values is not None and len(values) != n:

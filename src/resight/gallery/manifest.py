@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol
 from resight._version import __version__
 from resight.errors import StoreError
 from resight.gallery.engines.base import Engine
+from resight.validation import parse_json
 
 SCHEMA = "resight.gallery/2"
 _READ = ("resight.gallery/1", SCHEMA)  # 1 is what resight 0.1 wrote
@@ -113,7 +114,7 @@ class Manifest:
                 "command again. Create a new one with `resight gallery create`"
             )
         try:
-            document = json.loads(content)
+            document = parse_json(content)
             schema = document.pop("schema")
             if schema in _READ:
                 document.pop("resight")
@@ -165,4 +166,4 @@ def drop_model(engine: Engine, generation: int) -> None:
 def trained_on(engine: Engine, generation: int) -> list[str]:
     """List the sightings of this gallery that a model was fitted on."""
     content = engine.get(f"trained/{generation}")
-    return [] if content is None else [str(sighting) for sighting in json.loads(content)]
+    return [] if content is None else [str(sighting) for sighting in parse_json(content)]

@@ -25,6 +25,7 @@ from resight.gallery.manifest import (
     trained_on,
 )
 from resight.gallery.view import embed_rows
+from resight.validation import parse_json
 
 _NOTE = "rebuild"  # the document that names the model on its way
 _PASSES = 5  # later ones embed what was added meanwhile; searches fill in the very last
@@ -92,7 +93,7 @@ def pending(engine: Engine) -> Generation | None:
     content = engine.get(_NOTE)
     if content is None:
         return None
-    job = Generation(**json.loads(content))
+    job = Generation(**parse_json(content))
     used = {generation.number for generation in Manifest.read(engine).history}
     return None if job.number in used else job
 
