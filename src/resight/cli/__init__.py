@@ -63,6 +63,9 @@ def _main(words: list[str]) -> int:
     if words[0] in ("-V", "--version"):
         print(f"resight {__version__}")
         return 0
+    if any("\0" in word for word in words):  # no file system has such names
+        print("error: an argument contains a NUL character; leave it out", file=sys.stderr)
+        return 2
     verb, rest = words[0], words[1:]
     if verb not in VERBS:
         print(f"error: {unknown_name('verb', verb, VERBS)}", file=sys.stderr)

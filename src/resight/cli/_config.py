@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from resight.errors import InputError, unknown_name
-from resight.validation import read_text
+from resight.validation import MAX_PATH, check_name, read_text
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-_LARGEST = 2**20  # bytes
+_LARGEST = 2**14  # bytes; keys of many parts take a time that grows with their square
 # Keys that version 0.1 used in files for `resight evaluate`.
 _OLD_KEYS = dict(dataset="data", descriptors="descriptor", learners="learner", params="param")
 
@@ -46,6 +46,9 @@ def _as_given(value: Any, multiple: bool) -> Any:
     >>> _as_given({"kxqda": {"reg": 0.001}}, True), _as_given(["gog", "lomo"], False)
     (['kxqda.reg=0.001'], 'gog,lomo')
     """
+    for text in value if isinstance(value, list) else [value]:
+        if isinstance(text, str):
+            check_name(text, "setting", MAX_PATH)
     if isinstance(value, dict):
         return list(_assignments(value))
     if isinstance(value, list) and not multiple:

@@ -63,6 +63,8 @@ class Sightings:
                     f"{n} paths but {len(values)} {column}; every column needs one "
                     "value per sighting"
                 )
+        if (self.cameras == "").any() or (self.paths == "").any():
+            raise InputError("a sighting needs a path and a camera; only persons may be empty")
         unknown = sorted(set(self.roles.tolist()) - set(ROLES))
         if unknown:
             raise InputError(
@@ -92,11 +94,20 @@ class Sightings:
 
     def select(self, rows: Sequence[int] | NDArray[Any]) -> Sightings:
         """Return some rows (indices or a mask), in the order asked for."""
-        chosen = np.asarray(rows)
+        chosen = np.asarray(rows) if len(rows) else np.empty(0, np.intp)
         columns = ("paths", "persons", "cameras", "times", "sequences", "roles", "sites")
         parts: dict[str, Any] = {column: getattr(self, column)[chosen] for column in columns}
         parts["boxes"] = None if self.boxes is None else self.boxes[chosen]
         return replace(self, **parts)
+
+
+def require_sightings(given: Any) -> Sightings:
+    """Refuse what is not a table of sightings, such as the path of one."""
+    if isinstance(given, Sightings):
+        return given
+    raise InputError(
+        "give sightings, as resight.sightings(path) reads them, not a " + type(given).__name__
+    )
 
 
 def seen_by_two(persons: NDArray[Any], cameras: NDArray[Any]) -> NDArray[Any]:

@@ -135,7 +135,7 @@ def _read_mat(path: Path) -> tuple[NDArray[Any], Columns]:
 def _split(path: Path, found: Mapping[str, NDArray[Any]]) -> tuple[NDArray[Any], Columns]:
     """Part the arrays of a file into features and labels."""
     arrays = {_SYNONYMS.get(name, name): values for name, values in found.items()}
-    if "features" not in arrays:
+    if not isinstance(arrays.get("features"), np.ndarray):
         names = ", ".join(sorted(found)) or "nothing"
         raise InputError(
             f"{path.name} holds {names}, but no features; name them features, descriptors or X"

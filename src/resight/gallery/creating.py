@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from resight.errors import InputError, StoreError
+from resight.errors import InputError, StoreError, unknown_name
 from resight.gallery.engines import connect
 from resight.gallery.engines.base import Engine
 from resight.gallery.manifest import NAME, Generation, Manifest, Stored, store_model
@@ -17,6 +17,8 @@ def create(uri: str | Path, model: Any, retention_days: float | None, stored: St
     """Make the tables of a gallery; the manifest comes last and makes it one."""
     engine = empty_place(uri)
     check_days(retention_days)
+    if stored not in get_args(Stored):
+        raise unknown_name("way to store descriptors", str(stored), get_args(Stored))
     width = n_features(model)
     descriptor = model.descriptor_fingerprint
     dimensions = embedding_width(model, width)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight._progress import log
-from resight.datasets.sightings import Sightings
+from resight.datasets.sightings import Sightings, require_sightings
 from resight.errors import InputError
 from resight.gallery.adding import Added, Described
 from resight.gallery.creating import check_days, create
@@ -159,11 +159,7 @@ class Gallery:
         from resight.workers.executors import InProcess
 
         check_count(batch_size, "batch_size")
-        if not isinstance(sightings, Sightings):
-            raise InputError(
-                "give sightings, as resight.sightings(path) reads them, not "
-                f"{type(sightings).__name__}"
-            )
+        require_sightings(sightings)
         if described is not None:
             check_described(self.view.manifest, described, len(sightings))
         stream = Stream(self.engine, self.view, sightings, described or store)

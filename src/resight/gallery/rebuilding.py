@@ -42,6 +42,7 @@ def rebuild(
 ) -> None:
     """Embed every sighting with another model, then switch; see `Gallery.rebuild`."""
     manifest = Manifest.read(engine)
+    _require_model(model)
     if model.descriptor_fingerprint == manifest.descriptor:
         width = manifest.width
     elif manifest.stored == "none":
@@ -80,7 +81,15 @@ def undo(engine: Engine) -> None:
 
 def n_features(model: Any) -> int:
     """Describe a picture of nothing to learn how long descriptors are."""
+    _require_model(model)
     return int(np.asarray(model.describe([np.zeros((128, 64, 3), np.uint8)])).shape[1])
+
+
+def _require_model(given: Any) -> None:
+    if not hasattr(given, "descriptor_fingerprint"):
+        raise InputError(
+            f"give a fitted model, as resight.load(path) reads it, not {type(given).__name__}"
+        )
 
 
 def embedding_width(model: Any, width: int) -> int:

@@ -51,7 +51,7 @@ def load(path: str | Path) -> Model | MetricLearner:
                 "Update resight, or fit the model again"
             )
         cls: type[SavableMixin] = getattr(import_module(homes[name]), name)
-        if version > cls.state_version:
+        if check_count(version, "version", 0) > cls.state_version:
             raise StoreError(
                 f"model {path} holds a {name} of version {version}; resight {__version__} reads "
                 f"versions up to {cls.state_version}. Update resight, or fit again with this one"
@@ -84,10 +84,12 @@ def _try_out(loaded: Any) -> None:
         Whatever its parts run into.
     """
     learner = getattr(loaded, "learner", loaded)
+    if learner is loaded and not hasattr(learner, "n_features_in_"):
+        return  # not fitted, or nothing that measures
     width = getattr(learner, "n_features_in_", None)
-    if width is None or not hasattr(loaded, "distances"):
-        return
     row = np.zeros((1, check_count(width, "n_features_in_", 1, MAX_FEATURES)))
+    if not hasattr(loaded, "distances"):
+        return  # a normaliser
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # zeros have no names of columns
         distances = loaded.distances(row, row)
