@@ -79,7 +79,7 @@ def _in_forks(made: material.Material, reduced: bool) -> list[Case]:
     chosen = [part[:: EVERY[part[0].kind] if reduced else 1] for part in parts]
     # Reading 0.1's galleries takes seconds to import; as processes, most take longer to start.
     light = [case for part in chosen for case in part if not (reduced and "convert" in case.name)]
-    return light + subprocesses.cases(made)[:: 4 if reduced else 1]
+    return light + subprocesses.cases(made)[: 3 if reduced else None : 2 if reduced else 1]
 
 
 def _import_everything() -> None:

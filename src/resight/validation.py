@@ -74,12 +74,12 @@ def check_names(values: Any, what: str, longest: int = MAX_NAME) -> NDArray[np.s
                 raise InputError(
                     f"{what} contain {value!r}; give text or whole numbers, '' where unknown"
                 )
-    texts = given.astype(str)
+    texts = list(map(str, given.tolist()))
     # One search over all of them: tables have millions of rows.
-    if texts.dtype.itemsize > 4 * longest or _UNPRINTABLE.search("".join(texts.tolist())):
-        for text in texts.tolist():
+    if max(map(len, texts), default=0) > longest or _UNPRINTABLE.search("".join(texts)):
+        for text in texts:
             check_name(text, what, longest)
-    return texts
+    return given.astype(str)
 
 
 def check_words(values: Any, what: str) -> tuple[str, ...]:
