@@ -87,10 +87,10 @@ def cut(
 
 
 def _boxes_at(boxes: Path | None, find: str, min_height: int) -> Callable[[Frame], list[Box]]:
+    found: Detector = detector(find, min_height)  # also with boxes: an unknown name is a mistake
     if boxes is not None:
         given = read_boxes(boxes)
         return lambda frame: given.get(frame.number, [])
-    found: Detector = detector(find, min_height)
     return lambda frame: found(frame.image)
 
 
