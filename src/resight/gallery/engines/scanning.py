@@ -89,9 +89,15 @@ def file_blocks(path: str, size: int = _BLOCK) -> Iterable[bytes]:
     except FileNotFoundError:
         return
     offset = 0
-    while block := os.pread(handle, size, offset):
+    while block := _read(handle, size, offset):
         yield block
         offset += len(block)
+
+
+def _read(handle: int, size: int, offset: int) -> bytes:
+    with _HOLDING:  # os.pread would need no lock, but Windows has none
+        os.lseek(handle, offset, os.SEEK_SET)
+        return os.read(handle, size)
 
 
 def _held(path: str) -> int:
@@ -99,7 +105,7 @@ def _held(path: str) -> int:
         status = os.stat(path)
         key = status.st_dev, status.st_ino  # an inode that is held open is not given to a new file
         if key not in _HELD:
-            _HELD[key] = os.open(path, os.O_RDONLY)
+            _HELD[key] = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         return _HELD[key]
 
 
