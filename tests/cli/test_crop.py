@@ -86,8 +86,8 @@ def test_a_network_finds_follows_and_fills_a_gallery(
 
 
 def test_settings_from_a_file(frames: Path, tmp_path: Path) -> None:
-    """``--class`` and ``--all`` have names that Python reserves, in files they are as given."""
-    (tmp_path / "s.toml").write_text('all = true\nclass = "person"\ndetector = "motion"\n')
+    """Also where Python reserves a name, and by the name that the detector had before."""
+    (tmp_path / "s.toml").write_text('all = true\nclass = "person"\nfind = "motion"\n')
     words = ["crop", str(frames), "--out", str(tmp_path / "o"), "--camera", "c"]
     assert main([*words, "--config", str(tmp_path / "s.toml")]) == 0
 

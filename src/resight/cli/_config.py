@@ -15,8 +15,14 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-# Keys that version 0.1 used in files for `resight evaluate`.
-_OLD_KEYS = dict(dataset="data", descriptors="descriptor", learners="learner", params="param")
+# Keys that version 0.1 used in files.
+_OLD_KEYS = {
+    "dataset": "data",
+    "descriptors": "descriptor",
+    "find": "detector",
+    "learners": "learner",
+    "params": "param",
+}
 
 
 def read_config(file: Path, params: Sequence[Any]) -> dict[str, Any]:
