@@ -8,10 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from resight import KXQDA
+from resight.cli import main
 from resight.datasets import load
+from resight.datasets.synthetic import draw_cameras
 from resight.datasets.video import cut
 from resight.datasets.video.tracking import Tracker
 from resight.datasets.video.yolo import Yolo
+from resight.gallery import Gallery
+from resight.models.model import Model
 from tiny_networks import badge_detector
 from video_kit import crossing, identity_switches, write_video
 
@@ -23,17 +28,40 @@ def scene() -> list:
     return list(crossing(45))
 
 
-def test_yolox_nano_and_three_people_who_cross(shared: Path, scene: list, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def yolox_nano(shared: Path) -> Path:
     network = shared / "models" / "yolox_nano.onnx"
     if not network.is_file():
         pytest.skip("no ../shared/models/yolox_nano.onnx")
-    find, tracker = Yolo(network), Tracker()
+    return network
+
+
+def test_three_people_who_cross_are_followed(yolox_nano: Path, scene: list) -> None:
+    find, tracker = Yolo(yolox_nano), Tracker()
     tracked = [tracker.follow(find(image), t / RATE) for t, (image, _) in enumerate(scene)]
     truths = [truth for _, truth in scene]
     assert 3 <= len({box.track for boxes in tracked for box in boxes}) <= 5
     assert identity_switches(truths, tracked) <= 2
     # Drawn people are found in most frames, so the above is not true for want of boxes.
     assert sum(map(len, tracked)) >= 0.8 * 3 * len(scene)
+
+
+def test_a_gallery_holds_a_few_crops_of_each_of_them(
+    yolox_nano: Path, scene: list, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    video = write_video(tmp_path / "street.mp4", [image for image, _ in scene], RATE, "mp4v")
+    words = ["crop", str(video), "--camera", "street", "--detector", str(yolox_nano)]
+    assert main([*words, "--out", str(tmp_path / "crops"), "--per-track", "4"]) == 0
+    drawn = draw_cameras(tmp_path / "labelled", n_people=6)
+    model = Model(("whos-star",), KXQDA())
+    model.fit(model.describe(drawn.files()), drawn.persons, drawn.cameras)
+    gallery = Gallery.create(tmp_path / "gallery", model)
+    assert main(["gallery", "add", str(tmp_path / "gallery"), str(tmp_path / "crops")]) == 0
+    counts = Counter(gallery.view.table.sequences.tolist())
+    assert 3 <= len(counts) <= 5
+    assert max(counts.values()) == 4
+    assert capsys.readouterr().out.startswith(f"wrote {len(gallery)} crops of {len(counts)} tracks")
+    gallery.close()
 
 
 @pytest.fixture(scope="module")
