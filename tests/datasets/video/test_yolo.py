@@ -83,7 +83,7 @@ def test_classes(tmp_path: Path) -> None:
         Yolo(file, "be")
     with pytest.raises(InputError, match="needs a number from 0 to 2"):
         Yolo(file, "3")
-    detector(file, np.zeros((1, 7, ANCHORS)))
+    detector(file, np.zeros((1, 7, ANCHORS)), metadata={"names": "not a dictionary"})
     with pytest.raises(InputError, match=r"class 'person'.*needs a number from 0 to 2"):
         Yolo(file)
 

@@ -93,7 +93,7 @@ def cut(
             f"{out / camera} has {len(earlier)} crops of {stem} already; replace them with "
             "--overwrite (in Python overwrite=True), or give another folder or camera name"
         )
-    before = _table_before(out / TABLE)
+    _table_before(out / TABLE)  # what cannot be added to is refused before the work, not after it
     if boxes is not None:
         finder = _given(boxes)
     else:
@@ -109,7 +109,7 @@ def cut(
     written = {crop.name for crop in writer.written}
     stale = {f"{camera}/{file.name}" for file in earlier} - written
     if written or stale:
-        _enter(out / TABLE, before, camera, writer.written, stale | written)
+        _enter(out / TABLE, camera, writer.written, stale | written)
     for name in stale:
         (out / name).unlink()
     return Cut(len(written), len(writer.tracks), n_frames, writer.left_out, out / TABLE)
@@ -188,7 +188,7 @@ class _Writer:
 
 
 def _table_before(file: Path) -> Sightings | None:
-    """Read the table that crops are added to, before a long run finds that it cannot be."""
+    """Read the table that crops are added to."""
     if not file.is_file():
         return None
     before = read_table(file)
@@ -197,9 +197,7 @@ def _table_before(file: Path) -> Sightings | None:
     return before
 
 
-def _enter(
-    file: Path, before: Sightings | None, camera: str, crops: list[Crop], replaced: set[str]
-) -> None:
+def _enter(file: Path, camera: str, crops: list[Crop], replaced: set[str]) -> None:
     """Write the table: what it had, without the lines that are `replaced`, and the crops."""
     crops = sorted(crops, key=lambda crop: crop.name)
     table = Sightings(
@@ -210,6 +208,7 @@ def _enter(
         sequences=np.array([crop.track for crop in crops], str),
         root=file.parent,
     )
+    before = _table_before(file)
     if before is not None:
         stays = [path not in replaced for path in before.paths.tolist()]
         kept = before.select(np.array(stays, bool))
@@ -221,4 +220,4 @@ def _enter(
     if len(table):
         write_table(table, file)
     else:
-        file.unlink()
+        file.unlink(missing_ok=True)

@@ -8,6 +8,7 @@ YOLOv8, YOLO11 and their like give (1, 4 + C, A): centres and sizes in pixels, a
 from __future__ import annotations
 
 import ast
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,6 @@ _COCO = (
     "potted plant,bed,dining table,toilet,tv,laptop,mouse,remote,keyboard,cell phone,microwave,"
     "oven,toaster,sink,refrigerator,book,clock,vase,scissors,teddy bear,hair drier,toothbrush"
 )
-
-
 _YOLOX = {"channels": "BGR", "scale": 1}
 _LATER = {"channels": "RGB", "scale": 255}
 
@@ -98,10 +97,12 @@ class Yolo:
         if name not in (names := [output.name for output in self.session.outputs]):
             raise unknown_name(f"output of {self.session.file}", name, names)
         [raw] = self.session.run(self.preprocessing(image)[None], [name])
-        if raw.ndim != 3 or len(raw) != 1 or not np.isfinite(raw).all():
+        shaped = raw.ndim == 3 and len(raw) == 1
+        if not shaped or not np.isfinite(raw).all():
+            wrong = "values that are not finite" if shaped else f"an output of shape {raw.shape}"
             raise InputError(
-                f"{self.session.file} gives an output of shape {raw.shape}, or values that are not "
-                "finite; a detector gives (1, anchors, values) or (1, values, anchors)"
+                f"{self.session.file} gives {wrong}; a detector gives numbers of shape "
+                "(1, anchors, values) or (1, values, anchors)"
             )
         return raw
 
@@ -120,7 +121,8 @@ class Yolo:
     def _number(self, wanted: str, n_classes: int) -> int:
         """Return the number of a class that is given by number or name."""
         names = ["person"] if n_classes == 1 else _COCO.split(",")
-        if "names" in self.session.metadata:  # as Ultralytics writes it: {0: 'person', ...}
+        with suppress(KeyError, ValueError, SyntaxError, AttributeError):
+            # As Ultralytics writes it: {0: 'person', ...}
             names = list(ast.literal_eval(self.session.metadata["names"]).values())
         if wanted.isdecimal() and int(wanted) < n_classes:
             return int(wanted)
