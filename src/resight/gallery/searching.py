@@ -173,8 +173,8 @@ def _by_engine(
 ) -> Found:
     """Ask the engine for candidates and order them in float64."""
     generation = view.manifest.current
-    if where.persons:  # labels are ours, not the engine's: few rows, embedded on the spot
-        rows = np.flatnonzero(_allowed(view, where, ()))  # type: ignore[arg-type]
+    if where.persons and allowed is not None:
+        rows = np.flatnonzero(allowed)  # labels are ours, not the engine's: embedded on the spot
         vectors = _embeddings(engine, view, rows)
     else:
         exact = not generation.indexed
