@@ -22,7 +22,7 @@ _LIMITS = {
     ),
 }
 _DETECTOR = ("--detector", "--find")
-_NOBODY = "Try a smaller --min-height or --confidence, or another --detector"
+_NOBODY = "Try a smaller --min-height or --confidence, or another --class or --detector"
 
 
 @app.command()
