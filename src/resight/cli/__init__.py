@@ -32,6 +32,7 @@ EXTRAS = {
     "convert": ("lancedb", "pyarrow"),
     "postgres": ("psycopg", "pgvector"),
     "cluster": ("distributed",),
+    "network": ("onnxruntime",),
 }
 
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
