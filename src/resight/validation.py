@@ -179,7 +179,7 @@ def check_file(path: str | os.PathLike[str], most: int | None = None) -> Path:
     try:
         found = os.stat(path)
     except FileNotFoundError:
-        raise InputError(f"{path} does not exist; check the path") from None
+        raise InputError(f"cannot read {path}: it does not exist; check the path") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise InputError(f"cannot read {path}: {getattr(error, 'strerror', error)}") from None
     if stat.S_ISDIR(found.st_mode):

@@ -21,7 +21,7 @@ from resight.datasets.video.frames import Frame, frames
 from resight.datasets.video.tracking import Tracker
 from resight.errors import InputError
 from resight.images.boxes import MIN_HEIGHT, MIN_WIDTH, inside
-from resight.validation import MAX_SIDE, check_count, check_name, check_seconds
+from resight.validation import MAX_SIDE, check_count, check_name, check_number, check_seconds
 
 TABLE = "sightings.csv"
 _RATE = 25.0  # frames a second where nobody tells: how long people may be out of sight
@@ -89,6 +89,7 @@ def cut(
     check_count(min_height, "min_height", MIN_HEIGHT, MAX_SIDE)
     if per_track is not None:
         check_count(per_track, "per_track")
+    check_number(confidence, "confidence", 0, 1)
     stem = re.sub(r"[^\w.-]", "_", source.stem) or "frames"
     earlier = _earlier(out / camera, stem)
     if earlier and not overwrite:
