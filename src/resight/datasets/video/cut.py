@@ -21,7 +21,7 @@ from resight.datasets.video.frames import Frame, frames
 from resight.datasets.video.tracking import Tracker
 from resight.errors import InputError
 from resight.images.boxes import MIN_HEIGHT, MIN_WIDTH, inside
-from resight.validation import MAX_SIDE, check_count, check_name, check_seconds
+from resight.validation import MAX_SIDE, check_count, check_name, check_number, check_seconds
 
 TABLE = "sightings.csv"
 _RATE = 25.0  # frames a second where nobody tells: how long people may be out of sight
@@ -87,6 +87,7 @@ def cut(
         raise InputError(f"camera {camera!r}: use a name without '/' that does not start with '.'")
     check_seconds(start, "start")
     check_count(min_height, "min_height", MIN_HEIGHT, MAX_SIDE)
+    check_number(confidence, "confidence", 0, 1)
     if per_track is not None:
         check_count(per_track, "per_track")
     stem = re.sub(r"[^\w.-]", "_", source.stem) or "frames"
