@@ -98,10 +98,8 @@ def cut(
             "--overwrite (in Python overwrite=True), or give another folder or camera name"
         )
     _table_before(out / TABLE)  # what cannot be added to is refused before the work, not after it
-    if boxes is not None:
-        finder = _given(boxes)
-    else:
-        finder = _tracked(detector(find, min_height, wanted), Tracker(confidence))
+    detect = detector(find, min_height, wanted)  # also with boxes: an unknown name is a mistake
+    finder = _tracked(detect, Tracker(confidence)) if boxes is None else _given(boxes)
     writer = _Writer(out, f"{camera}/{stem}", start, per_track)
     n_frames, stale = 0, set[str]()
     try:
