@@ -131,6 +131,8 @@ def test_bad_boxes(tmp_path: Path, text: str, words: str) -> None:
     [
         ({"camera": "../up"}, "a name without"),
         ({"camera": ".hidden"}, "a name without"),
+        ({"confidence": 2.0}, "from 0 to 1"),
+        ({"per_track": 0}, "at least 1"),
         ({"every": 0}, "at least 1"),
         ({"fps": -1.0}, "from 0 to"),
         ({"fps": 0.0}, "above 0"),
