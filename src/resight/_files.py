@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+_PIECE = 4 * 2**20  # bytes of a large file in memory at once
+
 
 @contextmanager
 def atomic_write(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
@@ -102,7 +104,13 @@ def digest_of(*parts: bytes | str) -> str:
 def digest_of_file(path: Path | str) -> str:
     """Fingerprint of a file's contents, equal to ``digest_of(path.read_bytes())``."""
     with open(path, "rb", buffering=0) as stream:  # threads that buffer wait for each other more
-        return digest_of(stream.readall())
+        size = os.fstat(stream.fileno()).st_size
+        if size <= _PIECE:
+            return digest_of(stream.readall())
+        state = hashlib.blake2b(size.to_bytes(8, "little"), digest_size=16)
+        while piece := stream.read(_PIECE):
+            state.update(piece)
+        return state.hexdigest()
 
 
 def _umask() -> int:

@@ -44,6 +44,8 @@ class Features:
         Vectors that were not in the store when the call began.
     fingerprint : str
         Of descriptors and image contents: equal fingerprints mean equal features.
+    made_by : tuple of Describes
+        The descriptors themselves; empty for a user's own vectors.
     """
 
     parts: tuple[Rows, ...]
@@ -53,6 +55,7 @@ class Features:
     changed: tuple[str, ...]
     computed: int
     fingerprint: str
+    made_by: tuple[Any, ...] = ()
 
     @cached_property
     def features(self) -> Rows:
@@ -131,6 +134,7 @@ class FeatureStore:
             changed=tuple(sorted(set().union(*(job.changed for job in jobs)))),
             computed=sum(job.computed for job in jobs),
             fingerprint=digest_of(*(part for job in jobs for part in (job.tables.id, *job.keys))),
+            made_by=tuple(wanted),
         )
 
     def lookup(self, descriptor: Describes) -> Callable[[Sequence[str]], Rows]:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from resight.datasets.sightings import Sightings
-from resight.descriptors import descriptor
 from resight.errors import InputError
 from resight.features.store import FeatureStore
 from resight.tuning.auto import AutoKXQDA
@@ -56,6 +55,6 @@ def choose_learner(
     space = GramSpace.joined(gram_space(features, usable) for features in variants)
     labels = training.persons[usable], training.cameras[usable]
     setting = learner.choose(space, *labels, mirrored=len(variants) > 1)
-    blocks = [descriptor(name).blocks for name in variants[0].descriptors]
+    blocks = [one.blocks for one in variants[0].made_by]
     made = AutoKXQDA(blocks=blocks, setting=setting.as_dict(), **options)
     return Chosen(made, mirror or setting.variant == "mirror", learner.candidates_)

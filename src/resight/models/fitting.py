@@ -116,9 +116,7 @@ def fit_model(
     features = store.ensure(training, descriptors, mirror, executor, on_error="collect")
     kept = np.flatnonzero(features.usable)
     labelled = training.select(kept)
-    model = Model(
-        features.descriptors, model_learner, mirror=mirror, normalize=spec.normalizes(params)
-    )
+    model = Model(features.made_by, model_learner, mirror=mirror, normalize=spec.normalizes(params))
     choice = None
     if isinstance(model_learner, KXQDA):
         model_learner.landmarks = model_learner.wanted_landmarks(len(kept))
