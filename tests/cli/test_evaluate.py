@@ -69,6 +69,8 @@ def test_own_vectors_and_a_configuration_file(tmp_path, capsys):
         (["evaluate", "grid", "--param", "kxqda.reg"], "name=value"),
         (["evaluate", "grid", "--param", "kxqda.reg=abc"], "must be a float"),
         (["evaluate", "--features", "x.csv", "--mirror"], "apply to computing descriptors"),
+        (["fit", "--out", "m"], "give a dataset name"),
+        (["fit", "--features", "x.csv", "--descriptor", "gog", "--out", "m"], "leave them out"),
         (
             ["evaluate", "--features", "x.csv", "--cluster", "tcp://h:1"],
             "apply to computing descriptors",

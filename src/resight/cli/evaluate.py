@@ -14,15 +14,14 @@ from resight.cli import _common as common
 from resight.cli._common import flag, option, print_json, say, verb
 
 if TYPE_CHECKING:
-    from resight.datasets.sightings import Sightings
     from resight.experiments.results import Result
-    from resight.features.store import Features
 
 app = verb("Evaluate learners on a dataset or on your own folders.")
 
 
 @app.command()
 def evaluate(
+    ctx: typer.Context,
     data: common.DataOrNone = None,
     root: common.Root = None,
     descriptor: Annotated[
@@ -43,9 +42,7 @@ def evaluate(
     splits: Annotated[
         Path | None, option("FILE", "Your own splits (JSON)", "those of the protocol")
     ] = None,
-    features: Annotated[
-        Path | None, option("FILE", "Your own vectors (.npy, .csv, .mat)", "compute descriptors")
-    ] = None,
+    features: common.OwnVectors = None,
     mirror: common.Mirror = False,
     rerank: Annotated[
         str | None, option("METHOD[,METHOD]", "Add re-ranking: k-reciprocal, cross-view", "none")
@@ -79,7 +76,8 @@ def evaluate(
     from resight.workers import executors
 
     plans, sizes = plans_of(learner, _params(param or []), rerank or ()), _sizes(people)
-    sightings, vectors = _inputs(data, root, features, mirror or cluster is not None)
+    describing = bool(common.given(ctx, "descriptor", "mirror", "cluster"))
+    sightings, vectors = common.inputs(data, root, features, describing)
     refusal = None
     try:
         with nullcontext() if cluster is None else executors.cluster(cluster) as workers:
@@ -111,28 +109,6 @@ def evaluate(
     if refusal is not None:
         raise refusal
     common.report_failures(result.failures)
-
-
-def _inputs(
-    data: str | None, root: Path | None, file: Path | None, describing: bool
-) -> tuple[Sightings, Features | None]:
-    """Read own vectors, or the sightings to describe; `describing` options fit the latter."""
-    from resight import datasets
-    from resight.errors import InputError
-    from resight.features.vectors import load_vectors
-
-    if file is None and data is not None:
-        return datasets.load(data, root=root), None
-    if file is None:
-        raise InputError(
-            "give a dataset name, a folder or a CSV table to evaluate, or --features FILE"
-        )
-    if describing:
-        raise InputError(
-            "--cluster and --mirror apply to computing descriptors; leave them out with --features"
-        )
-    vectors, sightings = load_vectors(file, labels=data)
-    return sightings, vectors
 
 
 def _sizes(words: str | None) -> list[int] | None:

@@ -10,7 +10,7 @@ import typer
 from resight.cli import _common as common
 from resight.cli._common import count, option, print_json, say, verb
 
-_SET_BY_MODEL = ("descriptor", "learner", "param", "landmarks", "mirror")
+_SET_BY_MODEL = ("descriptor", "learner", "param", "landmarks", "features", "mirror")
 
 app = verb("Train a model on labelled sightings and save it.")
 
@@ -18,8 +18,8 @@ app = verb("Train a model on labelled sightings and save it.")
 @app.command()
 def fit(
     ctx: typer.Context,
-    data: common.Data,
     out: Annotated[Path, option("DIR", "Output folder of the model")],
+    data: common.DataOrNone = None,
     root: common.Root = None,
     descriptor: common.Descriptor = "gog+lomo-dagger",
     learner: Annotated[str, option("NAME", "Learner")] = "kxqda",
@@ -37,6 +37,7 @@ def fit(
     calibrate: Annotated[
         bool, typer.Option(help="Calibrate distances to probabilities on held-out people")
     ] = True,
+    features: common.OwnVectors = None,
     mirror: common.Mirror = False,
     store: common.Store = Path("features"),
     jobs: common.Jobs = None,
@@ -48,7 +49,6 @@ def fit(
     With at least 20 people seen by two cameras the model is also calibrated: searches then show
     probabilities and say who is probably not in the gallery.
     """
-    from resight import datasets
     from resight.features.store import FeatureStore
     from resight.models.adding_people import add_people
     from resight.models.fitting import fit_model
@@ -56,9 +56,10 @@ def fit(
     from resight.registry import parse_params
 
     workers = common.executor(jobs, cluster)
-    if add is not None:
-        _refuse_given(ctx)
-    sightings = datasets.load(data, root=root)
+    for name in common.given(ctx, *_SET_BY_MODEL) if add is not None else ():
+        raise typer.BadParameter(f"--{name} is fixed by the model given with --add")
+    describing = bool(common.given(ctx, "descriptor", "mirror", "cluster"))
+    sightings, vectors = common.inputs(data, root, features, describing)
     with workers:
         if add is not None:
             fitted = add_people(Model.load(add), sightings, FeatureStore(store), workers)
@@ -69,6 +70,7 @@ def fit(
                 descriptor,
                 learner,
                 parse_params(param or []) | ({} if landmarks is None else {"landmarks": landmarks}),
+                features=vectors,
                 mirror=mirror,
                 executor=workers,
                 calibrate=calibrate,
@@ -94,11 +96,3 @@ def fit(
         sightings_of = f"{count(fitted.n_sightings, 'sighting')} of {fitted.n_people:,} people"
         print(f"saved {out}: {learner} trained on {sightings_of}")
     common.report_failures(fitted.failures)
-
-
-def _refuse_given(ctx: typer.Context) -> None:
-    """Refuse options that are already fixed by a model to which people are added."""
-    for name in _SET_BY_MODEL:
-        source = ctx.get_parameter_source(name)
-        if source is not None and source.name in ("COMMANDLINE", "DEFAULT_MAP"):
-            raise typer.BadParameter(f"--{name} is fixed by the model given with --add")

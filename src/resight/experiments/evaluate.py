@@ -18,7 +18,7 @@ from resight.experiments.plans import Plan, listed, plans_of
 from resight.experiments.results import Result, Run, document, ranking_rows
 from resight.experiments.runner import FinishedSplits
 from resight.features.store import Features, FeatureStore
-from resight.features.vectors import load_vectors
+from resight.features.vectors import own_vectors
 from resight.protocols import for_dataset, from_file
 from resight.registry import AUTO
 from resight.workers.executors import Executor, local
@@ -89,7 +89,8 @@ def evaluate(
     kept_in = store if isinstance(store, FeatureStore) else FeatureStore(store)
     with local(jobs) if executor is None else nullcontext(executor) as workers:
         if features is not None:
-            usable, inputs = _own_vectors(sightings, features)
+            vectors, usable = own_vectors(features, sightings)
+            inputs = [FeatureSet(vectors, None, np.ones(len(usable), bool))]
         else:
             choosing = not mirror and any(plan.learner == AUTO for plan in plans)
             describe = partial(kept_in.ensure, executor=workers, on_error="collect")
@@ -141,19 +142,6 @@ def _described(
     mirrored = [describe(sightings, names, True) if choosing else None for names in descriptors]
     sets = [FeatureSet(*pair, usable) for pair in zip(found, mirrored, strict=True)]
     return sightings.select(np.flatnonzero(usable)), sets
-
-
-def _own_vectors(
-    sightings: Sightings | None, features: Features | str | Path
-) -> tuple[Sightings, list[FeatureSet]]:
-    if not isinstance(features, Features):
-        features, labelled = load_vectors(features)
-        sightings = labelled if sightings is None else sightings
-    n_rows = len(features.parts[0])
-    if sightings is None or len(sightings) != n_rows:
-        given = "no" if sightings is None else len(sightings)
-        raise InputError(f"{n_rows} vectors, but {given} sightings; give one for each vector")
-    return sightings, [FeatureSet(features, None, np.ones(n_rows, bool))]
 
 
 def _result(evaluation: Evaluation, runs: list[Run], mirror: bool) -> Result:

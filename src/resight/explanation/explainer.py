@@ -82,9 +82,7 @@ class Explainer:
         return self.explain_features(features, lambda: [read(image_a), read(image_b)])
 
     def explain_features(
-        self,
-        features: ArrayLike,
-        images: Callable[[], Sequence[NDArray[np.uint8]]] | None = None,
+        self, features: ArrayLike, images: Callable[[], Sequence[NDArray[np.uint8]]] | None = None
     ) -> Explanation:
         """Explain the distance of two sightings, given as descriptors (2, n_features).
 

@@ -63,6 +63,14 @@ class Features:
         return self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts, axis=1)
 
     @property
+    def blocks_of_parts(self) -> list[tuple[int, ...]]:
+        """Widths of the blocks of each part."""
+        ends = np.cumsum(self.blocks)
+        parts = np.searchsorted(np.cumsum([part.shape[1] for part in self.parts]), ends)
+        widths = np.array(self.blocks)
+        return [tuple(widths[parts == i].tolist()) for i in range(len(self.parts))]
+
+    @property
     def usable(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Mask (n,) of the sightings that have features."""
         mask = np.ones(len(self.parts[0]), bool)

@@ -93,6 +93,28 @@ def load_vectors(file: str | Path, labels: str | Path | None = None) -> tuple[Fe
     return features, _sightings(path, columns, named_in.parent)
 
 
+def own_vectors(
+    features: Features | str | Path, sightings: Sightings | None = None
+) -> tuple[Features, Sightings]:
+    """Return own vectors, read from a file where one is named, with one sighting for each.
+
+    Parameters
+    ----------
+    features : Features or path
+        A file is read by `load_vectors`.
+    sightings : Sightings, optional
+        Who is shown; by default what the file says.
+    """
+    if not isinstance(features, Features):
+        features, labelled = load_vectors(features)
+        sightings = labelled if sightings is None else sightings
+    n_rows = len(features.parts[0])
+    if sightings is None or len(sightings) != n_rows:
+        given = "no" if sightings is None else len(sightings)
+        raise InputError(f"{n_rows} vectors, but {given} sightings; give one for each vector")
+    return features, sightings
+
+
 def _read_npy(path: Path) -> tuple[NDArray[Any], Columns]:
     return _load_numpy(path, mmap_mode="r"), {}
 

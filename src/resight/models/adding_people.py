@@ -8,8 +8,9 @@ from resight.datasets.sightings import Sightings
 from resight.errors import InputError
 from resight.features.rows import FeatureRows
 from resight.features.store import FeatureStore
-from resight.models.fitting import Fitted, training_rows
+from resight.models.fitting import Fitted
 from resight.models.model import Model
+from resight.models.training import training_rows
 from resight.workers.executors import Executor
 
 

@@ -6,22 +6,26 @@ import warnings
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from resight.datasets.sightings import UNKNOWN_PERSON, Sightings
+from resight.datasets.sightings import Sightings
 from resight.errors import InputError
 from resight.features.rows import FeatureRows
-from resight.features.store import Failure, FeatureStore
+from resight.features.store import Failure, Features, FeatureStore
+from resight.features.vectors import own_vectors
 from resight.learners.kxqda import KXQDA
 from resight.models.auto_fitting import choose_learner
 from resight.models.calibrating import add_calibration
 from resight.models.landmark_fitting import LandmarkJob, fit_landmark_model
 from resight.models.model import Model
+from resight.models.training import Training
 from resight.registry import learner_spec
 from resight.tuning.auto import AutoKXQDA
+from resight.tuning.candidates import AUTO_MIRROR
 from resight.tuning.cross_validation import Choice
 from resight.workers.executors import Executor, local
 
@@ -39,9 +43,10 @@ class Fitted:
 
 
 def fit(
-    sightings: Sightings,
+    sightings: Sightings | None = None,
     *,
     descriptor: str = "gog+lomo-dagger",
+    features: Features | str | Path | None = None,
     learner: str = "kxqda",
     params: Mapping[str, object] | None = None,
     mirror: bool = False,
@@ -56,8 +61,12 @@ def fit(
 
     Parameters
     ----------
+    sightings : Sightings, optional
+        Not needed where the file `features` holds people and cameras.
     descriptor : str
         Names joined by ``+``.
+    features : Features or path, optional
+        Own vectors instead of descriptors, one row for each sighting.
     learner, params
         A learner's name and its parameters.
     mirror : bool
@@ -72,12 +81,25 @@ def fit(
     Examples
     --------
     >>> resight.fit(resight.sightings("my/cameras")).save("model")  # doctest: +SKIP
+    >>> resight.fit(features="vectors.csv").save("model")  # doctest: +SKIP
     """
     kept_in = store if isinstance(store, FeatureStore) else FeatureStore(store)
-    options: dict[str, Any] = {"mirror": mirror, "calibrate": calibrate}
+    vectors = None
+    if features is not None:
+        vectors, sightings = own_vectors(features, sightings)
+    elif sightings is None:
+        raise InputError("nothing to fit: give sightings, or features with people and cameras")
     with local(jobs) if executor is None else nullcontext(executor) as workers:
         fitted = fit_model(
-            sightings, kept_in, descriptor, learner, dict(params or {}), executor=workers, **options
+            sightings,
+            kept_in,
+            descriptor,
+            learner,
+            dict(params or {}),
+            features=vectors,
+            mirror=mirror,
+            executor=workers,
+            calibrate=calibrate,
         )
     if fitted.failures:
         first, n_failed = fitted.failures[0], len(fitted.failures)
@@ -94,67 +116,63 @@ def fit_model(
     learner: str,
     params: dict[str, Any],
     *,
+    features: Features | None = None,
     mirror: bool = False,
     executor: Executor | None = None,
     calibrate: bool = True,
 ) -> Fitted:
-    """Fit a learner on every labelled sighting that can be described, and calibrate it.
+    """Fit a learner on every labelled sighting that has a vector, and calibrate it.
 
-    Distractors, junk and unknown people are left out, and so are sightings marked as query or
-    gallery when others are marked as train. With `landmarks` among the parameters of kxqda the
+    Which sightings count is said by `training_rows`. Own vectors (`features`, one row for each
+    sighting) take the place of `descriptors`. With `landmarks` among the parameters of kxqda the
     training rows are never all in memory; unless `reg` is given too, it is chosen over people.
     """
     spec = learner_spec(learner)
-    model_learner = spec.make(**params)
-    training = sightings.select(training_rows(sightings))
-    chosen = None
-    if isinstance(model_learner, AutoKXQDA):
-        chosen = choose_learner(
-            model_learner, training, store, descriptors, mirror=mirror, executor=executor
-        )
-        model_learner, mirror = chosen.learner, chosen.mirror
-    features = store.ensure(training, descriptors, mirror, executor, on_error="collect")
-    kept = np.flatnonzero(features.usable)
-    labelled = training.select(kept)
-    model = Model(features.made_by, model_learner, mirror=mirror, normalize=spec.normalizes(params))
-    choice = None
-    if isinstance(model_learner, KXQDA):
-        model_learner.landmarks = model_learner.wanted_landmarks(len(kept))
-    if isinstance(model_learner, KXQDA) and model_learner.landmarks is not None:
-        job = LandmarkJob(
-            FeatureRows(features.parts, features.blocks, kept),
-            labelled.persons,
-            labelled.cameras,
-            model,
-            features.fingerprint,
-            choose="reg" not in params,
-        )
-        choice = fit_landmark_model(job, store.folder, executor)
+    fitting = spec.make(**params)
+    if features is None:
+        mirrors = AUTO_MIRROR if isinstance(fitting, AutoKXQDA) and not mirror else (mirror,)
+        describe = partial(_described, store, descriptors, executor)
+        training = Training.described(sightings, describe, mirrors)
     else:
-        model.fit(features.features[kept], labelled.persons, labelled.cameras)
-    if chosen is not None:
-        chosen.learner.candidates_ = chosen.candidates
+        training = Training.own(sightings, features)
+    candidates = None
+    if isinstance(fitting, AutoKXQDA):
+        fitting, mirror, candidates = choose_learner(fitting, training, mirror)
+    used = training.variants[-1 if mirror else 0]
+    model = Model(used.made_by, fitting, mirror=mirror, normalize=spec.normalizes(params))
+    choice = _fit(model, training, used, "reg" not in params, store.folder, executor)
+    if candidates is not None:
+        fitting.candidates_ = candidates
     why_not: str | None = "it was not asked for"
-    if calibrate and getattr(model_learner, "landmarks", None) is not None:
+    if calibrate and getattr(fitting, "landmarks", None) is not None:
         why_not = "it was learned through landmarks, whose folds would not fit in memory"
     elif calibrate:
-        rows = features.features[kept]
-        why_not = add_calibration(model, rows, labelled.persons, labelled.cameras)
-    people = len(np.unique(labelled.persons))
-    return Fitted(model, people, len(labelled), features.failures, choice, why_not)
+        why_not = add_calibration(model, used.features[training.rows], *training.labels)
+    people = len(np.unique(training.sightings.persons))
+    return Fitted(model, people, len(training.rows), used.failures, choice, why_not)
 
 
-def training_rows(sightings: Sightings) -> np.ndarray[Any, np.dtype[np.intp]]:
-    """Rows a model may learn from; refuse a table that has none."""
-    labelled = (sightings.persons != UNKNOWN_PERSON) & ~np.isin(
-        sightings.roles, ("distractor", "junk")
-    )
-    if (sightings.roles == "train").any():
-        labelled &= sightings.roles == "train"
-    rows = np.flatnonzero(labelled)
-    if not len(rows):
-        raise InputError(
-            f"none of the {len(sightings)} sightings has a person, so a model cannot be "
-            "trained; name people by folders <camera>/<person>/* or in a CSV's person column"
-        )
-    return rows
+def _described(
+    store: FeatureStore, names: str, executor: Executor | None, of: Sightings, mirror: bool
+) -> Features:
+    return store.ensure(of, names, mirror, executor, on_error="collect")
+
+
+def _fit(
+    model: Model,
+    training: Training,
+    used: Features,
+    choose_reg: bool,
+    scratch: Path,
+    executor: Executor | None,
+) -> Choice | None:
+    """Fit a model, through landmarks where they are asked for or needed."""
+    learner = model.learner
+    if isinstance(learner, KXQDA):
+        learner.landmarks = learner.wanted_landmarks(len(training.rows))
+        if learner.landmarks is not None:
+            rows = FeatureRows(used.parts, used.blocks, training.rows)
+            job = LandmarkJob(rows, *training.labels, model, used.fingerprint, choose=choose_reg)
+            return fit_landmark_model(job, scratch, executor)
+    model.fit(used.features[training.rows], *training.labels)
+    return None
