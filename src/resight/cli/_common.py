@@ -107,9 +107,16 @@ def executor(jobs: int | None, cluster: str | None, send_files: bool = False) ->
 
 
 def inputs(
-    data: str | None, root: Path | None, features: Path | None, describing: bool
+    data: str | None,
+    root: Path | None,
+    features: Path | None,
+    describing: bool,
+    needs: Sequence[str] = ("person", "camera"),
 ) -> tuple[Sightings, Features | None]:
-    """Read own vectors, or the sightings to describe; `describing` options fit the latter."""
+    """Read own vectors, or the sightings to describe; `describing` options fit the latter.
+
+    `needs` are the labels that vectors must have.
+    """
     from resight import datasets
     from resight.errors import InputError
     from resight.features.vectors import load_vectors
@@ -120,10 +127,10 @@ def inputs(
         raise InputError("give a dataset name, a folder or a CSV table, or --features FILE")
     if describing:
         raise InputError(
-            "--descriptor, --mirror and --cluster apply to computing descriptors; leave them out "
-            "with --features"
+            "--descriptor, --mirror, --store and --cluster apply to computing descriptors; leave "
+            "them out with --features"
         )
-    vectors, sightings = load_vectors(features, labels=data)
+    vectors, sightings = load_vectors(features, data, needs)
     return sightings, vectors
 
 

@@ -25,7 +25,14 @@ _RERANK = (
 @app.command()
 def search(
     gallery: GalleryPlace,
-    images: Annotated[list[Path], typer.Argument(help="Crops, each of one person")],
+    images: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Crops, each of one person", show_default="none, with --features"),
+    ] = None,
+    features: Annotated[
+        Path | None,
+        option("FILE", "Your own vectors (.npy, .csv, .mat), each a query", "describe images"),
+    ] = None,
     top: Annotated[int, option("N", "Number of results", True, "-k", "--top", min=1)] = 20,
     camera: Annotated[
         list[str] | None, option("NAME", "Only this camera (repeatable)", "all")
@@ -44,7 +51,8 @@ def search(
     json: Json = False,
     html: Annotated[Path | None, option("FILE", "Write an HTML page", "print a table")] = None,
 ) -> None:
-    """Rank a gallery's sightings by how similar they are to each image."""
+    """Rank a gallery's sightings by how similar they are to each image or vector."""
+    from resight.features.vectors import load_vectors
     from resight.gallery import Filter, Gallery
     from resight.gallery.reranking import NOTE, method_named
     from resight.times import parse
@@ -58,8 +66,17 @@ def search(
     )
     opened = Gallery.open(gallery)
     method = None if rerank is None else method_named(rerank)
-    found = opened.search_many(images, top, where, rerank=method)
-    answers = list(zip(images, found, strict=True))
+    if (features is None) == (not images):
+        raise typer.BadParameter("give images or --features FILE, and not both")
+    queries = images or []
+    if features is None:
+        found = opened.search_many(queries, top, where, rerank=method)
+    else:
+        vectors, rows = load_vectors(features, needs=())
+        queries = [Path(path) for path in rows.paths.tolist()]
+        described = opened.own_vectors(vectors.features)
+        found = opened.search_described(described, top, where, rerank=method)
+    answers = list(zip(queries, found, strict=True))
     if html is not None:
         _write_page(html, opened, answers, method)
         say(f"wrote {html}")
@@ -126,11 +143,12 @@ def _write_page(
 ) -> None:
     """Write one self-contained file: images are inside."""
     from resight._files import atomic_write
-    from resight.gallery.crops import read
+    from resight.gallery.crops import NO_IMAGE, read
     from resight.gallery.reranking import NOTE
     from resight.web.rendering import render_results
 
-    queries = [(str(path), read(path), hits) for path, hits in answers]
+    described = bool(gallery.model.descriptors)
+    queries = [(str(path), read(path) if described else NO_IMAGE, hits) for path, hits in answers]
     mark = "" if method is None else f"Re-ranked by {method}: {NOTE}."
     page = render_results(gallery.uri, queries, gallery.image, mark)
     with atomic_write(file, "w") as stream:

@@ -127,6 +127,11 @@ class Network(SavableMixin, Descriptor):
         """The file itself, for models that carry it."""
         if not self.embed:
             return None
+        self.check_embedding()
+        return np.fromfile(self.path, np.uint8)
+
+    def check_embedding(self) -> None:
+        """Refuse to let a model carry a network of unknown licence, or one of several files."""
         if not self.preprocessing.licence:
             raise InputError(
                 f"a model may carry {self.name}{SUFFIX} only if it says under which licence: run "
@@ -138,7 +143,6 @@ class Network(SavableMixin, Descriptor):
                 f"{self.path} keeps its weights in other files, so a model cannot carry it; export "
                 "it into one file"
             )
-        return np.fromfile(self.path, np.uint8)
 
     @property
     def networks(self) -> tuple[Network, ...]:

@@ -16,6 +16,11 @@ def create(uri: str | Path, model: Any, retention_days: float | None, stored: St
     """Make the tables of a gallery; the manifest comes last and makes it one."""
     engine = empty_place(uri)
     check_days(retention_days)
+    if stored == "none" and not getattr(model, "descriptors", True):
+        raise InputError(
+            "this model was fitted on your own vectors: a gallery without them (--no-descriptors) "
+            "could never change its model. Store them"
+        )
     width = n_features(model)
     descriptor = model.descriptor_fingerprint
     dimensions = embedding_width(model, width)

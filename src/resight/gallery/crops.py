@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from base64 import b64decode
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +19,12 @@ Picture = NDArray[np.uint8]
 
 MAX_BYTES = 20 * 2**20
 _KEPT_AS_THEY_ARE = {"JPEG": "image/jpeg", "PNG": "image/png"}
+# What is stored and shown of a sighting that is known by its vector alone: a grey figure.
+NO_IMAGE = b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAACAAAABAAQMAAABBQOftAAAABlBMVEXi4uK+vr5J1tDtAAAAUUlEQVR42rWOoQ3A"
+    "IBQFL68IXBmBUboZqzEKI3yJIIBoEKSqTXri3L08eM+RES4ifEAEj4BNVhHVEK1s7WmriA5xCRjjOfCrIHVE7ojS"
+    "7rsfmcH+EYhZ6e9TAAAAAElFTkSuQmCC"
+)
 _PLAIN = 2.0  # a standard deviation of grey below this is a wall, not a person
 
 

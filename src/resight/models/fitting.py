@@ -139,7 +139,8 @@ def fit_model(
     if isinstance(fitting, AutoKXQDA):
         fitting, mirror, candidates = choose_learner(fitting, training, mirror)
     used = training.variants[-1 if mirror else 0]
-    model = Model(used.made_by, fitting, mirror=mirror, normalize=spec.normalizes(params))
+    made_by = used.made_by if features is None else ()
+    model = Model(made_by, fitting, mirror=mirror, normalize=spec.normalizes(params))
     choice = _fit(model, training, used, "reg" not in params, store.folder, executor)
     if candidates is not None:
         fitting.candidates_ = candidates

@@ -118,7 +118,7 @@ class Model(SavableMixin):
         if not self.descriptors:
             raise InputError(
                 "this model was fitted on your own vectors, so it cannot describe images; "
-                "give it vectors of the same kind"
+                "give it vectors of the same kind (--features)"
             )
         return extract(self.descriptor, images).features
 
@@ -149,8 +149,17 @@ class Model(SavableMixin):
 
     @property
     def descriptor_fingerprint(self) -> str:
-        """Tells apart features that must not be mixed."""
+        """Tells apart features that must not be mixed; of own vectors only the length is known."""
+        if not self.descriptors:
+            return digest_of("resight.vectors", str(self.n_features))
         return self.descriptor.fingerprint
+
+    @property
+    def n_features(self) -> int:
+        """Length of the vectors that it takes."""
+        if not self.descriptors:
+            return int(self.learner.n_features_in_)
+        return self.descriptor.n_features
 
     @property
     def fingerprint(self) -> str:
