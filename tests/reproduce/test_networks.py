@@ -15,6 +15,7 @@ from resight.protocols import for_dataset
 from resight.reproduce import networks
 from resight.reproduce.measuring import Bench
 from resight.reproduce.networks import measure_network, page_of
+from resight.workers.executors import local
 from tiny_networks import embedder
 
 
@@ -30,7 +31,7 @@ def measured(out: Path, patch: pytest.MonkeyPatch, said: list[str]) -> dict[str,
     patch.setattr(networks, "HAND_MADE", ("whos-star",))
     patch.setattr(networks, "PEOPLE", (12, 500))
     patch.setattr(networks, "RECIPE", Plan("kxqda", "quick"))  # a choice takes a minute of splits
-    bench = Bench(out, out / "out", 1, None, said.append)
+    bench = Bench(out, out / "out", 1, local(1), said.append)
     places = ((str(out / "drawn"), "half-half"),)
     *_, document = measure_network(Network(out / "own.onnx"), bench, places)
     return document
@@ -64,7 +65,7 @@ def test_the_tables_of_a_network(out: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_cosine_learns_nothing(out: Path) -> None:
     network = Network(out / "own.onnx")
-    bench = Bench(out, out / "out", 1, None, print)
+    bench = Bench(out, out / "out", 1, local(1), print)
     place = networks._place(bench, str(out / "drawn"), "half-half")
     assert (place.people, place.test_fraction) == (20, 0.5)
     figures = networks._cosine(network, bench, place)
