@@ -27,7 +27,9 @@ def search(
     gallery: GalleryPlace,
     images: Annotated[
         list[Path] | None,
-        typer.Argument(help="Crops, each of one person", show_default="none, with --features"),
+        typer.Argument(
+            help="Crops, each of one person or thing", show_default="none, with --features"
+        ),
     ] = None,
     features: Annotated[
         Path | None,

@@ -42,8 +42,11 @@ def read(path: Path) -> bytes:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
 
 
-def check(picture: Picture, name: str = "the image") -> None:
-    """Refuse what cannot show a person; a real person detector would refuse small crops too."""
+def check(picture: Picture, name: str = "the image", standing: bool = True) -> None:
+    """Refuse what cannot show a person; a real person detector would refuse small crops too.
+
+    What does not stand upright, such as vehicles and animals, may be wider than tall.
+    """
     height, width = picture.shape[:2]
     if height < MIN_HEIGHT or width < MIN_WIDTH:
         raise InputError(
@@ -52,7 +55,7 @@ def check(picture: Picture, name: str = "the image") -> None:
         )
     if picture.mean(axis=2).std() < _PLAIN:
         raise InputError(f"{name} is a single colour: it shows no person")
-    if width > 2 * height:
+    if standing and width > 2 * height:
         raise InputError(
             f"{name} is {width} x {height} pixels, much wider than tall: not a crop of "
             "one standing person. Crop the person first (resight crop)"

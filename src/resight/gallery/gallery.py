@@ -106,6 +106,11 @@ class Gallery:
         return self.view.model
 
     @property
+    def standing(self) -> bool:
+        """Whether crops are taller than wide: our descriptors are for people, networks for all."""
+        return not getattr(self.model, "networks", ())
+
+    @property
     def view(self) -> View:
         """The gallery as it is now: read again if anybody changed it."""
         with self._lock:
@@ -238,7 +243,7 @@ class Gallery:
         """
         where = Filter(tuple(cameras), tuple(exclude_cameras), after, before, tuple(persons))
         if not isinstance(query, Described):
-            query = self.describe([picture_of(query)])
+            query = self.describe([picture_of(query, self.standing)])
         return self.search_described(query, k, where, rerank=rerank)[0]
 
     def search_many(
@@ -252,7 +257,7 @@ class Gallery:
         """Search for several images at once; re-ranking ``"cross-view"`` compares them."""
         if not queries:
             return []
-        described = self.describe([picture_of(query) for query in queries])
+        described = self.describe([picture_of(query, self.standing) for query in queries])
         return self.search_described(described, k, where, rerank=rerank)
 
     def search_like(self, sighting: str, k: int = 20, where: Filter | None = None) -> Hits:

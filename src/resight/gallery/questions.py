@@ -16,13 +16,13 @@ from resight.gallery.manifest import Manifest
 Query = str | Path | NDArray[np.uint8]
 
 
-def picture_of(query: Query) -> NDArray[np.uint8]:
+def picture_of(query: Query, standing: bool) -> NDArray[np.uint8]:
     """Read the image of a query, refusing what cannot show a person."""
     name = "the query"
     if isinstance(query, (str, Path)):
         name = str(query)
         query = images.read(crops.read(Path(query)), name)
-    crops.check(query, name)
+    crops.check(query, name, standing)
     return query
 
 

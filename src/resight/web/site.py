@@ -53,7 +53,7 @@ class Site:
     def keep_upload(self, name: str, content: bytes) -> str:
         """Check and describe an uploaded image; return the key under which it can be searched."""
         picture = read(content, name)
-        check(picture, name)
+        check(picture, name, self.gallery.standing)
         stored, picture = keep(content, picture, None)
         upload = Upload(name, stored, self.gallery.describe([picture]))
         key = secrets.token_urlsafe(9)
