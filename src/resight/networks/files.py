@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import mmap
+import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
 
 from resight._files import digest_of, digest_of_file
 from resight.errors import InputError
 
-# Numbers of fields in onnx.proto, on the way from a file to the names of its other files.
-_GRAPH, _INITIALIZER, _EXTERNAL_DATA, _KEY, _VALUE = 7, 5, 13, 1, 2
-_BYTES = 2  # protobuf's wire type of texts, bytes and messages
-_FIXED = {1: 8, 5: 4}  # lengths of the wire types that have one
+# How ONNX (protobuf) writes the entry "location" of weights that are kept in another file: its key,
+# the length of its value, and the value.
+_LOCATION = re.compile(rb"\x0a\x08location\x12([\x01-\x7f])", re.DOTALL)
 
 _received: dict[str, tuple[Path, tempfile.TemporaryDirectory[str]]] = {}
 
 
 def network_files(file: Path) -> list[Path]:
     """List the file itself and those beside it that hold its weights, if it keeps them outside."""
-    found: dict[str, None] = {}
-    if file.is_file() and file.stat().st_size:
-        with file.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as m:
-            found = dict.fromkeys(_external_data(m))
-    return [file, *(file.parent / name for name in found)]
+    if not file.is_file() or not file.stat().st_size:
+        return [file]
+    with file.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        found = [data[m.end() : m.end() + m[1][0]] for m in _LOCATION.finditer(data)]
+    return [file, *(file.parent / name.decode() for name in dict.fromkeys(found))]
 
 
 def digest_of_network(file: Path) -> str:
@@ -89,44 +89,3 @@ def find_network(file: Path, digest: str) -> Path:
 @lru_cache(maxsize=64)
 def _digest(file: str, modified: int, size: int) -> str:
     return digest_of_file(file)
-
-
-def _external_data(model: mmap.mmap) -> Iterator[str]:
-    """Names of other files in the initializers of a graph."""
-    try:
-        for graph in _fields(model, (0, len(model)), _GRAPH):
-            for tensor in _fields(model, graph, _INITIALIZER):
-                for entry in _fields(model, tensor, _EXTERNAL_DATA):
-                    key, value = (
-                        [model[start:stop] for start, stop in _fields(model, entry, number)]
-                        for number in (_KEY, _VALUE)
-                    )
-                    if key == [b"location"] and value:
-                        yield value[0].decode()
-    except (IndexError, ValueError):  # not an ONNX file, which onnxruntime says better
-        return
-
-
-def _fields(data: mmap.mmap, place: tuple[int, int], wanted: int) -> Iterator[tuple[int, int]]:
-    """Places of the fields of one number in a protobuf message, without reading their contents."""
-    at, end = place
-    while at < end:
-        tag, at = _varint(data, at)
-        number, kind = tag >> 3, tag & 7
-        if kind == _BYTES:
-            length, at = _varint(data, at)
-            if number == wanted:
-                yield at, at + length
-            at += length
-        elif kind in _FIXED:
-            at += _FIXED[kind]
-        else:
-            _, at = _varint(data, at)
-
-
-def _varint(data: mmap.mmap, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while data[at] & 0x80:
-        value |= (data[at] & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-    return value | data[at] << shift, at + 1
