@@ -113,11 +113,15 @@ class Bench:
         folder = self.out / "splits" / file.stem
 
         def trial(split: Split) -> dict[str, Any]:
-            if job.people is not None:
-                split = replace(split, train=some_people(sightings, split.train, job.people))
             return measure_split(sightings, protocol, space, split, [job.plan])[0].figures()
 
-        trials = over_splits(trial, protocol.splits, folder, n_jobs=self.n_jobs, title=title)
+        splits = protocol.splits
+        if job.people is not None:
+            splits = tuple(
+                replace(split, train=some_people(sightings, split.train, job.people, draw=number))
+                for number, split in enumerate(splits)
+            )
+        trials = over_splits(trial, splits, folder, n_jobs=self.n_jobs, title=title)
         figures = run_figures(job, trials, time.perf_counter() - start)
         write_json(file, figures)
         rank1 = figures["summary"]["rank1"]
