@@ -172,7 +172,8 @@ class Network(SavableMixin, Descriptor):
             return 1
         alone = self._run(pair[:1])
         # Exported while training, it normalises over the batch: then each image goes alone.
-        return BATCH if np.allclose(together[:1], alone, rtol=_SAME, atol=_SAME) else 1
+        same = np.allclose(together[:1], alone, rtol=_SAME, atol=_SAME, equal_nan=True)
+        return BATCH if same else 1
 
     def describe_once(self, image: Image) -> Floats:
         """Describe one image as it is, (n_features,)."""
@@ -216,12 +217,8 @@ class Network(SavableMixin, Descriptor):
         return made
 
     def __getstate__(self) -> dict[str, Any]:
-        _ = (
-            self.digest_,
-            self.preprocessing_,
-            self.n_features_,
-            self.batch,
-        )  # once, not by each worker
+        # Found out here once, rather than by every worker.
+        _ = self.digest_, self.preprocessing_, self.n_features_, self.batch
         return dict(super().__getstate__())
 
     def _run(self, batch: NDArray[np.float32]) -> Floats:
