@@ -10,10 +10,10 @@ from resight.errors import InputError
 from resight.experiments import out_of_core
 from resight.experiments.in_gram_space import measure
 from resight.experiments.out_of_core import exceeds_gram_space
-from resight.experiments.plans import Plan
 from resight.experiments.trials import ranked
 from resight.features.rows import FeatureRows
 from resight.learners.kxqda import KXQDA
+from resight.plans import Plan
 from resight.protocols import Protocol, Split, half_half
 from resight.tuning.candidates import CV
 from resight.tuning.gram import GramSpace

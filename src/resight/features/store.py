@@ -44,6 +44,8 @@ class Features:
         Vectors that were not in the store when the call began.
     fingerprint : str
         Of descriptors and image contents: equal fingerprints mean equal features.
+    file : str or None
+        Where own vectors were read from.
     """
 
     parts: tuple[Rows, ...]
@@ -53,6 +55,7 @@ class Features:
     changed: tuple[str, ...]
     computed: int
     fingerprint: str
+    file: str | None = None
 
     @cached_property
     def features(self) -> Rows:

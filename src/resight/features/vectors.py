@@ -89,6 +89,7 @@ def load_vectors(file: str | Path, labels: str | Path | None = None) -> tuple[Fe
         changed=(),
         computed=0,
         fingerprint=digest_of_file(path),
+        file=str(path),
     )
     return features, _sightings(path, columns, named_in.parent)
 
