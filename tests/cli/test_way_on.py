@@ -52,14 +52,14 @@ def fitted(words: list[str], out: Path, capsys) -> tuple[resight.Model, dict]:
 
 def test_the_printed_command_fits_a_folder_as_it_was_measured(place, tmp_path, capsys):
     words = ["evaluate", str(place / "own"), "--descriptor", "whos-star", "--mirror"]
-    words += ["--learner", "kxqda,kissme", "--param", "kxqda.reg=0.5", "--param", "kissme.pca=2"]
+    words += ["--learner", "kxqda,kissme", "--param", "kxqda.reg=1e-3", "--param", "kissme.pca=2"]
     words += ["--param", "kxqda.kernel=linear", "--store", str(place / "store"), "--jobs", "1"]
     assert main(words) == 0
     command = printed_command(capsys)
     model, facts = fitted([*command, "--jobs", "1"], tmp_path / "model", capsys)
     assert facts["learner"] == "kxqda"
     assert (model.descriptors, model.mirror) == (("whos-star",), True)
-    assert (model.learner.reg, model.learner.kernel) == (0.5, "linear")
+    assert (model.learner.reg, model.learner.kernel) == (1e-3, "linear")
 
 
 def test_the_printed_command_fits_own_vectors_with_the_same_candidates(place, tmp_path, capsys):

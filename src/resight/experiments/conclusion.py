@@ -61,7 +61,8 @@ def _sentence(found: dict[str, Any], n_splits: int) -> str:
     best, other, margin = found["title"], found["over"], found["margin"]
     if margin == 0.0:
         return f"{best} and {other} find as many at rank 1 ({found['rank1']:.1f}%)."
-    ahead = f"{best} finds most at rank 1 ({found['rank1']:.1f}%), {margin:.1f} points more than {other}"
+    most = f"{best} finds most at rank 1 ({found['rank1']:.1f}%)"
+    ahead = f"{most}, {margin:.1f} points more than {other}"
     if found["ci95"] is None:
         return f"{ahead}; one split cannot tell whether that is chance."
     low, high = found["ci95"]
