@@ -83,8 +83,8 @@ def without_times(value):
     [
         (["--learner", "kxqda,euclidean", "--rerank", "cross-view"], 3, 10),
         (["--learner", "kxqda", "--param", "kxqda.landmarks=20"], 4, 10),
-        (["--curve", "--people", "5,22"], 13, 20),
-        (["--calibrate"], 12, 20),
+        (["--learner", "kxqda", "--curve", "--people", "5,22"], 13, 20),
+        (["--learner", "kxqda", "--calibrate"], 12, 20),
     ],
     ids=["evaluate", "out of core", "curve", "calibrate"],
 )

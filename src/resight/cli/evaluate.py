@@ -12,7 +12,7 @@ import typer
 
 from resight.cli import _common as common
 from resight.cli._common import flag, option, print_json, say, verb
-from resight.recipe import DESCRIPTOR, MIRROR, learner_for
+from resight.recipe import DESCRIPTOR, LEARNER, MIRROR, learner_for
 
 STORE = Path("features")
 
@@ -71,8 +71,10 @@ def evaluate(
     from resight.workers import executors
 
     sizes = _sizes(people)
-    if learner is not None:  # wrong names are refused before anything is read
-        plans_of(learner, params_by_learner(param or [], learner), rerank or ())
+    # Wrong names are refused before anything is read.
+    given = params_by_learner(param or [], learner or LEARNER)
+    if learner is not None:
+        plans_of(learner, given, rerank or ())
     describing = bool(common.given(ctx, "descriptor", "mirror", "cluster"))
     sightings, vectors = common.inputs(data, root, features, describing)
     learner = learner or learner_for(len(training_rows(sightings)))

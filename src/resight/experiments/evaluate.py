@@ -19,7 +19,7 @@ from resight.experiments.results import Result, Run, document, ranking_rows
 from resight.experiments.runner import FinishedSplits
 from resight.features.store import Features, FeatureStore
 from resight.features.vectors import own_vectors
-from resight.models.training import training_rows
+from resight.models.training import check_vectors, training_rows
 from resight.plans import Plan, listed, plans_of
 from resight.protocols import for_dataset, from_file
 from resight.recipe import DESCRIPTOR, MIRROR, learner_for
@@ -104,6 +104,8 @@ def evaluate(
             choosing = not mirror and any(plan.learner == AUTO for plan in plans)
             describe = partial(kept_in.ensure, executor=workers, on_error="collect")
             usable, inputs = _described(sightings, listed(descriptor), describe, mirror, choosing)
+        for given in inputs:
+            check_vectors(given.features, np.flatnonzero(given.usable), usable)
         chosen = from_file(str(splits), usable) if splits else for_dataset(usable, protocol)
         people = chosen.summary(usable)["train_people"]
         evaluation = Evaluation(

@@ -27,7 +27,7 @@ from resight.features.rows import GRAM_LIMIT, FeatureRows
 from resight.kernels import NON_NEGATIVE
 from resight.learners._base import squared_euclidean
 from resight.learners.kxqda import KXQDA
-from resight.models.choosing import choose_candidate, refuse_large
+from resight.models.choosing import choose_candidate, too_many
 from resight.models.landmark_fitting import LandmarkJob, fit_landmark_model
 from resight.models.model import Model
 from resight.plans import Plan
@@ -80,7 +80,7 @@ def measure(
 def check(plan: Plan, source: FeatureRows) -> None:
     """Refuse what cannot be measured from the features."""
     if plan.learner == AUTO:
-        refuse_large(source)
+        raise too_many(source)
     if plan.rerank == "k-reciprocal":
         raise InputError(
             "k-reciprocal re-ranking needs all distances within the gallery, for which "

@@ -74,7 +74,9 @@ def choose_auto(
         if options.pop(name) is not None:
             raise InputError(f"{name!r} is found out here; give it to AutoKXQDA in Python only")
     variants = training.variants
-    refuse_large(FeatureRows(variants[0].parts, variants[0].blocks, training.rows))
+    rows = FeatureRows(variants[0].parts, variants[0].blocks, training.rows)
+    if rows.gram_bytes > GRAM_LIMIT:
+        raise too_many(rows)
     usable = np.zeros(len(variants[0].parts[0]), bool)
     usable[training.rows] = True
     space = GramSpace.joined(gram_space(features, usable) for features in variants)
@@ -104,13 +106,12 @@ def choose_candidate(
     return Decision.of_choice(choice, note)
 
 
-def refuse_large(rows: FeatureRows) -> None:
-    """Refuse more sightings than `auto` can compare many settings on."""
-    if rows.gram_bytes > GRAM_LIMIT:
-        raise InputError(
-            f"the learner auto compares many settings in Gram space, for which {rows.size} are too "
-            "many; use kxqda:cv, which chooses on some of the people, or kxqda with landmarks"
-        )
+def too_many(rows: FeatureRows) -> InputError:
+    """Return the refusal of more sightings than `auto` can compare settings on."""
+    return InputError(
+        f"the learner auto compares many settings in Gram space, for which {rows.size} are too "
+        "many; use kxqda:cv, which chooses on some of the people, or kxqda with landmarks"
+    )
 
 
 def most_chosen(chosen: Sequence[dict[str, Any]]) -> str:
