@@ -49,8 +49,8 @@ class Plan:
         """Refuse to go on if a setting is chosen in each split: each fit would choose again."""
         if self.candidates or self.learner == AUTO or self.params.get("landmarks"):
             raise InputError(
-                f"{self.learner} ({self.version}) has no fixed setting in Gram space; learning "
-                "curves and calibration need one, such as kxqda with --param kxqda.reg=1e-3"
+                f"{self.word} has no fixed setting in Gram space; learning curves and calibration "
+                "fit many models and need one: name a learner, such as --learner kxqda,xqda"
             )
 
 

@@ -106,7 +106,7 @@ def test_from_a_result_the_best_row_is_fitted_or_a_named_one(measured, place, tm
     model, facts = fitted(named, tmp_path / "named", capsys)
     assert (facts["learner"], model.descriptors) == ("euclidean", ("whos-dagger",))
     assert main([*words, "--learner", "xqda", "--out", str(tmp_path / "never")]) == 1
-    assert "it has --learner kxqda:cv --descriptor whos-star;" in capsys.readouterr().err
+    assert "it has --descriptor whos-star --learner kxqda:cv;" in capsys.readouterr().err
     assert main([*words, "--param", "reg=1", "--out", str(tmp_path / "never")]) == 2
     assert "--param is fixed by the result" in capsys.readouterr().err
 

@@ -65,7 +65,7 @@ def test_a_descriptor_that_says_nothing_is_named(tmp_path, vectors):
 
 def test_people_of_one_camera_only_teach_nothing(tmp_path, vectors):
     file = saved(tmp_path, vectors, cameras=np.where(CODES < 6, "A", "B"))
-    with pytest.raises(InputError, match="seen by (two|another) camera"):
+    with pytest.raises(InputError, match=r"seen by (two|another) camera"):
         resight.fit(features=file)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from resight.cli._common import Jobs, Json, option, print_json, say, verb
-from resight.recipe import DESCRIPTOR, LEARNER
+from resight.recipe import LEARNER
 
 app = verb("Run the whole workflow in a minute on synthetic people.")
 
@@ -27,8 +27,7 @@ def demo(
     from resight.datasets.synthetic import draw_cameras
     from resight.experiments.evaluate import evaluate
     from resight.features.store import FeatureStore
-    from resight.models.fitting import fit_model
-    from resight.plans import plan_of
+    from resight.models.fitting import fit
     from resight.report import write
     from resight.workers.executors import local
 
@@ -47,15 +46,11 @@ def demo(
             executor=workers,
         )
         write(report, result.document, sightings, folder / "rankings.csv", "resight demo")
-        plan = plan_of(LEARNER, {})
-        fitted = fit_model(sightings, store, DESCRIPTOR, plan, executor=workers)
-    fitted.model.save(out / "model")
+        fit(sightings, store=store, executor=workers).save(out / "model")
     if json:
         print_json(result.document)
     else:
         print(f"{result}\n\n{result.winner['sentence']}")
-    if fitted.decision is not None:
-        say(f"\nmodel: {LEARNER} {fitted.decision.sentence}")
     say(f"report: {report}")
     gallery = out / "gallery"
     say("to search these people on a web page:")

@@ -112,7 +112,6 @@ def fit(
     if fitted.decision is not None:
         chosen, candidates, _ = fitted.decision
         facts |= {"chosen": chosen, "candidates": candidates, "why": fitted.decision.sentence}
-        say(f"{name} {fitted.decision.sentence}")
     if fitted.uncalibrated is not None:
         say(f"not calibrated, so searches show no probabilities: {fitted.uncalibrated}")
     if json:

@@ -51,10 +51,10 @@ class Features:
     parts: tuple[Rows, ...]
     descriptors: tuple[str, ...]
     blocks: tuple[int, ...]
-    failures: tuple[Failure, ...]
-    changed: tuple[str, ...]
-    computed: int
     fingerprint: str
+    failures: tuple[Failure, ...] = ()
+    changed: tuple[str, ...] = ()
+    computed: int = 0
     file: str | None = None
 
     @cached_property

@@ -85,9 +85,6 @@ def load_vectors(file: str | Path, labels: str | Path | None = None) -> tuple[Fe
         parts=(vectors,),
         descriptors=(path.name,),
         blocks=(vectors.shape[1],),
-        failures=(),
-        changed=(),
-        computed=0,
         fingerprint=digest_of_file(path),
         file=str(path),
     )

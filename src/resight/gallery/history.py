@@ -26,28 +26,16 @@ def note(engine: Engine, model: str, **facts: Any) -> None:
 def models(engine: Engine, manifest: Manifest) -> list[dict[str, Any]]:
     """List all models of a gallery, oldest first.
 
-    Returns
-    -------
-    list of dict
-        ``model`` (fingerprint), ``when``, ``origin``, ``state`` ("in use", "used before" or "not
-        used"); where it was measured ``before`` and ``after`` (rank 1 in percent, of the model in
-        use then and of this one), ``queries``, ``people``, ``p_value``, and ``why`` it is what it
-        is.
+    Each has its fingerprint ("model"), "when", "origin" and "state" ("in use", "used before", "not
+    used"), and the figures of `resight.gallery.teaching.Candidate` where it was measured.
     """
     known: dict[str, dict[str, Any]] = {}
-    for generation in manifest.history:
-        used = {"origin": generation.origin, "when": generation.when, "used": True}
-        known[generation.fingerprint] = {"model": generation.fingerprint, **used}
-    for _, text in engine.read(JOURNAL):
-        entry = json.loads(text)
-        before = known.get(entry["model"], {})
-        known[entry["model"]] = {**entry, **before} | {"used": _used(entry) or _used(before)}
-    found = sorted(known.values(), key=lambda one: float(one["when"]))
-    for one in found:
-        earlier = "used before" if one.pop("used") else "not used"
-        one["state"] = "in use" if one["model"] == manifest.current.fingerprint else earlier
-    return found
-
-
-def _used(entry: dict[str, Any]) -> bool:
-    return bool(entry.get("used", False))
+    kept = [{"model": g.fingerprint, "when": g.when, "origin": g.origin} for g in manifest.history]
+    for entry in [*kept, *(json.loads(text) for _, text in engine.read(JOURNAL))]:
+        known[entry["model"]] = {**entry, **known.get(entry["model"], {})}
+    used = {one["model"] for one in kept} | {m for m, one in known.items() if "used" in one}
+    for model, one in known.items():
+        one.pop("used", None)
+        one["state"] = "used before" if model in used else "not used"
+    known[manifest.current.fingerprint]["state"] = "in use"
+    return sorted(known.values(), key=lambda one: float(one["when"]))

@@ -228,22 +228,16 @@ def fit_recipe(like: Any, examples: Examples, budget: float) -> tuple[Any, str |
     from resight.descriptors import descriptor
     from resight.features.store import Features
     from resight.models.fitting import fit_plan
+    from resight.models.model import blocks_of
     from resight.models.training import Training
     from resight.plans import plan_of
     from resight.recipe import LEARNER, learner_for
 
-    names, d = like.descriptors, examples.features.shape[1]
-    blocks = [descriptor(name).blocks for name in names] or [(d,)]
-    ends = np.cumsum([sum(widths) for widths in blocks])[:-1]
-    vectors = Features(
-        parts=tuple(np.split(examples.features, ends, axis=1)),
-        descriptors=names,
-        blocks=tuple(width for widths in blocks for width in widths),
-        failures=(),
-        changed=(),
-        computed=0,
-        fingerprint=digest_of(*examples.ids),
-    )
+    names, X = like.descriptors, examples.features
+    widths = [sum(descriptor(name).blocks) for name in names] or [X.shape[1]]
+    parts = tuple(np.split(X, np.cumsum(widths)[:-1], axis=1))
+    blocks = blocks_of(names) or (X.shape[1],)
+    vectors = Features(parts, names, blocks, fingerprint=digest_of(*examples.ids))
     who = Sightings(np.array(examples.ids), examples.persons, examples.cameras)
     word = learner_for(len(examples.ids))
     plan = plan_of(word, {"budget": budget} if word == LEARNER else {})

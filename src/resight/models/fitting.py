@@ -11,12 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
+from resight._progress import log
 from resight.datasets.sightings import Sightings, seen_by_two
 from resight.errors import InputError
 from resight.features.rows import FeatureRows
 from resight.features.store import Failure, Features, FeatureStore
 from resight.features.vectors import own_vectors
 from resight.learners.kxqda import KXQDA
+from resight.learners.normalizer import BlockNormalizer
 from resight.models.calibrating import add_calibration
 from resight.models.choosing import Decision, choose_auto, choose_candidate
 from resight.models.landmark_fitting import LandmarkJob, fit_landmark_model
@@ -138,6 +140,8 @@ def fit_model(
     model, decision = fit_plan(
         plan, training, names, mirror=mirror, scratch=store.folder, executor=executor
     )
+    if decision is not None:
+        log.info("%s %s", plan.word, decision.sentence)
     used = training.variants[-1 if model.mirror else 0]
     why_not: str | None = "it was not asked for"
     if calibrate and getattr(model.learner, "landmarks", None) is not None:
@@ -180,8 +184,9 @@ def fit_plan(
         if plan.candidates and learner.landmarks is None:
             decision = choose_candidate(plan, rows, *training.labels)
             learner.set_params(**decision.chosen)
-    normalize = plan.spec.normalizes(learner.get_params())
-    model = Model(names, learner, mirror=mirror, normalize=normalize)
+    normalizes = plan.spec.normalizes(learner.get_params())
+    normalizer = BlockNormalizer(used.blocks) if normalizes else False
+    model = Model(names, learner, mirror=mirror, normalize=normalizer)
     if isinstance(learner, KXQDA) and learner.landmarks is not None:
         job = LandmarkJob(
             rows, *training.labels, model, used.fingerprint, choose=bool(plan.candidates)
