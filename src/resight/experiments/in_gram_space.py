@@ -21,7 +21,7 @@ from resight.registry import AUTO
 from resight.tuning.cross_validation import choose
 from resight.tuning.fold_metrics import Fold
 from resight.tuning.gram import GramSpace, Products, between_test_rows, lookup
-from resight.tuning.race import Search, variants_of
+from resight.tuning.search import Search, variants_of
 
 
 def measure(
@@ -116,16 +116,8 @@ def _auto_trial(
         )
     search = Search(space, split.train, persons, cameras, **params)
     setting = search.run()
-    known = np.unique(cameras)
     variants = variants_of(space, params.get("mirrored", False))
-    fold = Fold(
-        variants[setting.variant],
-        split.train,
-        split.test,
-        search.persons,
-        np.searchsorted(known, cameras),
-        np.searchsorted(known, sightings.cameras[split.test]),
-    )
+    fold = Fold(variants[setting.variant], split.train, split.test, search.persons, search.cameras)
     between = lookup(fold.distances(setting))
     seconds = time.perf_counter() - start
     rankings = rank_directions(sightings, protocol, split, between, plan.rerank)
