@@ -120,8 +120,9 @@ def test_ctrl_c_keeps_what_it_says(vectors, tmp_path, measured):
 
 
 def test_another_setting_does_not_take_over_splits(vectors, tmp_path, measured):
-    stopped(signal.SIGKILL, 4, evaluated(vectors, tmp_path))
-    assert main(evaluated(vectors, tmp_path, "--param", "kxqda.reg=1e-3")) == 0
+    words = evaluated(vectors, tmp_path, "--learner", "kxqda")
+    stopped(signal.SIGKILL, 4, words)
+    assert main([*words, "--param", "reg=1e-3"]) == 0
     assert len(measured) == 10
     assert len(list((tmp_path / "store" / "splits").glob("*/*.json"))) == 4  # for the other one
 

@@ -34,22 +34,23 @@ def test_what_is_chosen_is_fitted_on_the_features_it_was_chosen_for(drawn):
     sightings, store = drawn
     options = {"n_repeats": 1}
     learner, mirror, decision = choose_auto(AutoKXQDA(**options), training(drawn, False, True))
-    assert len(decision.candidates) >= 30
+    assert len(decision.candidates) >= 9
     assert mirror == (learner.setting["variant"] == "mirror")
     fitted = fit_model(sightings, store, "whos-star", plan_of("auto", options), calibrate=False)
     model = fitted.model
     assert model.mirror == mirror
     assert model.learner.setting_ == learner.setting == fitted.decision.chosen
     assert model.learner.candidates_ == decision.candidates
-    assert "settings were tried" in fitted.decision.sentence
+    assert "settings tried on held-out training people" in fitted.decision.sentence
     features = store.ensure(sightings, "whos-star", mirror).features
     assert np.isfinite(model.distances(features, features)).all()
 
 
 def test_a_budget_that_ends_early_is_said_with_what_was_chosen(drawn):
-    plan = plan_of("auto", {"budget": 0.05})
-    decision = fit_model(*drawn, "whos-star", plan, calibrate=False).decision
-    assert "the budget of 0.05 s was over" in decision.sentence
+    for budget in (0, 0.02):
+        plan = plan_of("auto", {"budget": budget})
+        decision = fit_model(*drawn, "whos-star", plan, calibrate=False).decision
+        assert f"the budget of {budget} s was over" in decision.sentence
 
 
 def test_cross_validation_chooses_before_a_fit_as_in_an_evaluation(drawn):
@@ -67,7 +68,8 @@ def test_cross_validation_chooses_before_a_fit_as_in_an_evaluation(drawn):
 def test_mirror_images_alone_can_be_asked_for(drawn):
     _, mirror, decision = choose_auto(AutoKXQDA(n_repeats=1), training(drawn, True), mirror=True)
     assert mirror
-    assert {row["stage"] for row in decision.candidates} == {"kernel", "members"}
+    plain = choose_auto(AutoKXQDA(n_repeats=1), training(drawn, False, True))[2]
+    assert len(decision.candidates) < len(plain.candidates)  # nothing to compare it with
 
 
 def test_what_is_found_out_here_cannot_be_given(drawn):

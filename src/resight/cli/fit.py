@@ -110,7 +110,7 @@ def fit(
         "failures": [failure._asdict() for failure in fitted.failures],
     }
     if fitted.decision is not None:
-        chosen, candidates, _ = fitted.decision
+        chosen, candidates, *_ = fitted.decision
         facts |= {"chosen": chosen, "candidates": candidates, "why": fitted.decision.sentence}
     if fitted.uncalibrated is not None:
         say(f"not calibrated, so searches show no probabilities: {fitted.uncalibrated}")

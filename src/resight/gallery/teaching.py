@@ -225,18 +225,16 @@ def fit_recipe(like: Any, examples: Examples, budget: float) -> tuple[Any, str |
     """Fit the recipe's learner on the descriptors of another model; say what it chose, and why."""
     from resight._files import digest_of
     from resight.datasets.sightings import Sightings
-    from resight.descriptors import descriptor
     from resight.features.store import Features
     from resight.models.fitting import fit_plan
-    from resight.models.model import blocks_of
     from resight.models.training import Training
     from resight.plans import plan_of
     from resight.recipe import LEARNER, learner_for
 
     names, X = like.descriptors, examples.features
-    widths = [sum(descriptor(name).blocks) for name in names] or [X.shape[1]]
-    parts = tuple(np.split(X, np.cumsum(widths)[:-1], axis=1))
-    blocks = blocks_of(names) or (X.shape[1],)
+    widths = [part.blocks for part in like.descriptor.parts] if names else [(X.shape[1],)]
+    parts = tuple(np.split(X, np.cumsum([sum(one) for one in widths])[:-1], axis=1))
+    blocks = tuple(width for one in widths for width in one)
     vectors = Features(parts, names, blocks, fingerprint=digest_of(*examples.ids))
     who = Sightings(np.array(examples.ids), examples.persons, examples.cameras)
     word = learner_for(len(examples.ids))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import warnings
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from resight.plans import Plan
 from resight.tuning.auto import AutoKXQDA
 from resight.tuning.cross_validation import Choice, choose
 from resight.tuning.gram import GramSpace, gram_space
+from resight.tuning.settings import PLAIN
 
 _CHOICE_ROWS = 4000  # sightings on which a large exact model chooses its setting, by whole people
 
@@ -26,27 +27,28 @@ class Decision(NamedTuple):
 
     chosen: dict[str, Any]
     candidates: list[dict[str, Any]]
+    words: str
     note: str | None = None  # what the choice could not look at
 
     @classmethod
     def of_choice(cls, choice: Choice, note: str | None = None) -> Decision:
         """Take over what cross-validation found."""
-        return cls(choice.best.params(), choice.table(), note)
+        chosen = choice.best.params()
+        words = ", ".join(f"{name} {value}" for name, value in chosen.items())
+        return cls(chosen, choice.table(), words, note)
 
     @property
     def sentence(self) -> str:
         """Say what was chosen and why."""
-        scores = {_words(row): row["map"] for row in self.candidates}
-        chosen, (simplest, *_) = _words(self.chosen), scores
-        told = f"chose {chosen}"
-        if len(scores) > 1 and chosen in scores:
+        told, scores = f"chose {self.words}", [row["map"] for row in self.candidates]
+        if scores:
             told += (
-                f", which finds held-out training people with mAP {100 * scores[chosen]:.1f}; "
-                f"{len(scores)} settings were tried"
+                f"; of {len(scores)} settings tried on held-out training people the best alone "
+                f"reaches mAP {100 * max(scores):.1f}"
             )
-            if chosen != simplest:
-                told += f", the simplest ({simplest}) reaches {100 * scores[simplest]:.1f}"
-        return told + ("" if self.note is None else f"; {self.note}")
+        plain = [row["map"] for row in self.candidates if row.get("learner") in PLAIN]
+        told += f", not learning {100 * max(plain):.1f}" if plain else ""
+        return told if self.note is None else f"{told}; {self.note}"
 
 
 def choose_auto(
@@ -83,9 +85,12 @@ def choose_auto(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         setting = learner.choose(space, *training.labels, mirrored=len(variants) > 1)
-    made = AutoKXQDA(blocks=variants[0].blocks_of_parts, setting=setting.as_dict(), **options)
+    # As a file would have them: a model's fingerprint is the same after saving and loading.
+    own = {"blocks": variants[0].blocks_of_parts, "setting": setting.as_dict()}
+    made = AutoKXQDA(**json.loads(json.dumps(own)), **options)
     note = "; ".join(dict.fromkeys(str(one.message) for one in caught)) or None
-    decision = Decision(setting.as_dict(), learner.candidates_, note)
+    words = setting.sentence(list(variants[0].descriptors))
+    decision = Decision(setting.as_dict(), learner.candidates_, words, note)
     return made, mirror or setting.variant == "mirror", decision
 
 
@@ -112,32 +117,6 @@ def too_many(rows: FeatureRows) -> InputError:
         f"the learner auto compares many settings in Gram space, for which {rows.size} are too "
         "many; use kxqda:cv, which chooses on some of the people, or kxqda with landmarks"
     )
-
-
-def most_chosen(chosen: Sequence[dict[str, Any]]) -> str:
-    """Say what was chosen in most splits."""
-    words = [_words(one) for one in chosen]
-    first = max(dict.fromkeys(words), key=words.count)
-    return f"{first} in {words.count(first)} of {len(words)} splits"
-
-
-def _words(setting: dict[str, Any]) -> str:
-    """Tell a setting in words, as far as it differs from the plainest."""
-    width = f" of width {setting['width']:g}" if setting["width"] != 1 else ""
-    parts = [
-        f"{setting['kernel']} kernel{width}",
-        f"reg {setting['reg']:g} ({setting['reg_form']})",
-    ]
-    if setting.get("degree", 2) != 2:
-        parts[0] += f" of degree {setting['degree']}"
-    if len(set(setting.get("weights", [1]))) > 1:
-        parts.append("weights " + ":".join(f"{weight:g}" for weight in setting["weights"]))
-    if setting.get("fusion", "concatenate") != "concatenate":
-        parts.append(setting["fusion"])
-    if setting.get("variant") == "mirror":
-        parts.append("mirror images")
-    parts += [f"{setting[name]:g} x {name}" for name in ("xqda", "knfst") if setting.get(name)]
-    return ", ".join(parts)
 
 
 def _some_people(persons: NDArray[Any], n_rows: int) -> NDArray[np.intp]:
