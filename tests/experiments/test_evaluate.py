@@ -8,8 +8,8 @@ import pytest
 from resight.datasets.synthetic import draw_cameras
 from resight.errors import InputError
 from resight.experiments.evaluate import evaluate
-from resight.experiments.plans import Plan
 from resight.features.store import FeatureStore
+from resight.plans import Plan
 
 
 @pytest.fixture(scope="module")

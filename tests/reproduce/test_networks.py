@@ -10,7 +10,7 @@ import pytest
 
 from resight.datasets.synthetic import draw_cameras
 from resight.descriptors import Network
-from resight.experiments.plans import Plan
+from resight.plans import Plan
 from resight.protocols import for_dataset
 from resight.reproduce import networks
 from resight.reproduce.measuring import Bench

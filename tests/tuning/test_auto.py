@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from resight.tuning.race import variants_of
 
 import resight
 from resight.errors import InputError
 from resight.tuning.candidates import AUTO_CANDIDATES
 from resight.tuning.fold_metrics import Fold
 from resight.tuning.gram import GramSpace
-from resight.tuning.race import variants_of
 from resight.tuning.settings import Setting
 
 

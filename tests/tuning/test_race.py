@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from resight.tuning.race import Search, Tried
 
 from resight.errors import InputError
 from resight.tuning.candidates import (
@@ -13,7 +14,6 @@ from resight.tuning.candidates import (
     Candidate,
 )
 from resight.tuning.gram import GramSpace
-from resight.tuning.race import Search, Tried
 from resight.tuning.settings import Setting
 
 SOME = (

@@ -71,6 +71,7 @@ def _main(words: list[str]) -> int:
 def _run(verb: str, rest: list[str]) -> int:
     import logging
     import time
+    import warnings
 
     start = time.perf_counter()
     from resight.cli._common import command
@@ -80,7 +81,10 @@ def _run(verb: str, rest: list[str]) -> int:
     log.addHandler(handler)
     log.setLevel(logging.INFO)  # --verbose and --quiet change it
     try:
-        command(app)(args=rest, prog_name=f"resight {verb}")
+        with warnings.catch_warnings():
+            # What the package warns of in Python is a message here, without file and line.
+            warnings.showwarning = lambda message, *_, **__: log.warning("warning: %s", message)
+            command(app)(args=rest, prog_name=f"resight {verb}")
     except SystemExit as stop:
         return _exit_code(stop)
     except BrokenPipeError:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from resight._progress import log
+from resight.recipe import LARGE, LARGE_LEARNER, LEARNER
 
 if TYPE_CHECKING:
     from resight.datasets.sightings import Sightings
@@ -43,6 +44,16 @@ DataOrNone = Annotated[str | None, typer.Argument(help=_DATA, show_default="none
 GalleryPlace = Annotated[str, typer.Argument(metavar="GALLERY", help=_PLACE)]
 Root = Annotated[Path | None, option("DIR", _ROOT, "folder of the CSV table")]
 Descriptor = Annotated[str, option("NAME[+NAME...]", "Descriptors, concatenated with '+'")]
+_LEARNER = "kxqda is the paper's fixed setting, kxqda:cv and auto choose theirs"
+_RECIPE = f"{LEARNER}; above {LARGE:,} labelled sightings {LARGE_LEARNER}"
+Learner = Annotated[str | None, option("NAME", f"Learner: {_LEARNER}", _RECIPE)]
+Learners = Annotated[str | None, option("NAME[,NAME...]", f"Learners: {_LEARNER}", _RECIPE)]
+Params = Annotated[
+    list[str] | None,
+    option(
+        "[LEARNER.]NAME=VALUE", "Learner parameter, as kxqda.reg=1e-3 (repeatable)", "its defaults"
+    ),
+]
 OwnVectors = Annotated[
     Path | None, option("FILE", "Your own vectors (.npy, .csv, .mat)", "compute descriptors")
 ]

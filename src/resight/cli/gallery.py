@@ -157,9 +157,20 @@ def info(place: common.GalleryPlace, json: Json = False) -> None:
         elif name in ("times", "model_since"):
             moments = value if isinstance(value, list) else [value]
             value = " to ".join(show(moment) for moment in moments)
+        elif name == "models":
+            value = "; ".join(_told(one) for one in value)
         elif name == "bytes_per_sighting":
             value = ", ".join(f"{part} {size:,.0f}" for part, size in value.items())
         print(f"{name.replace('_', ' '):<15} {'-' if value in (None, '') else value}")
+
+
+def _told(model: dict[str, Any]) -> str:
+    """Say of a model in the history what is known of it."""
+    told = f"{model['model'][:12]} ({model['origin']}, {model['state']}"
+    if "after" in model:
+        told += f", rank 1 {model['after']:.1f}% instead of {model['before']:.1f}%"
+        told += f" by {model['people']} people held out"
+    return f"{told})"
 
 
 @app.command()

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from resight._files import digest_of
 from resight.datasets.sightings import Sightings, seen_by_two
 from resight.errors import InputError
-from resight.experiments.plans import Plan
 from resight.experiments.results import summary_of
 from resight.experiments.runner import over_splits
 from resight.experiments.tables import HEADINGS, markdown_table, summary_cells
 from resight.experiments.trials import Trial, rank_directions
 from resight.models.held_out_distances import gram_distances
+from resight.plans import Plan
 from resight.protocols import Protocol, Split
 from resight.tuning.gram import GramSpace, lookup
 

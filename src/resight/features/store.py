@@ -44,6 +44,8 @@ class Features:
         Vectors that were not in the store when the call began.
     fingerprint : str
         Of descriptors and image contents: equal fingerprints mean equal features.
+    file : str or None
+        Where own vectors were read from.
     made_by : tuple of Describes
         The descriptors themselves; empty for a user's own vectors.
     """
@@ -51,10 +53,11 @@ class Features:
     parts: tuple[Rows, ...]
     descriptors: tuple[str, ...]
     blocks: tuple[int, ...]
-    failures: tuple[Failure, ...]
-    changed: tuple[str, ...]
-    computed: int
     fingerprint: str
+    failures: tuple[Failure, ...] = ()
+    changed: tuple[str, ...] = ()
+    computed: int = 0
+    file: str | None = None
     made_by: tuple[Any, ...] = ()
 
     @cached_property

@@ -94,10 +94,8 @@ def load_vectors(
         parts=(vectors,),
         descriptors=(path.name,),
         blocks=(vectors.shape[1],),
-        failures=(),
-        changed=(),
-        computed=0,
         fingerprint=digest_of_file(path),
+        file=str(path),
     )
     unknown = {name: np.full(count, "") for name in ("persons", "cameras") if name not in columns}
     return features, _sightings(path, {**columns, **unknown}, named_in.parent, "camera" in needs)

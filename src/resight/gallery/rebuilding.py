@@ -16,6 +16,7 @@ import numpy as np
 
 from resight.errors import InputError, StoreError
 from resight.gallery.engines.base import Engine
+from resight.gallery.history import note
 from resight.gallery.manifest import (
     Generation,
     Manifest,
@@ -167,6 +168,7 @@ def _switch(engine: Engine, job: Generation) -> None:
                 )
             base, *later = (*manifest.history, job)
             manifest.with_history((base, *later[-2:])).store(engine)
+            note(engine, job.fingerprint, origin=job.origin, used=True)
         other = pending(engine)  # begun by another process after our switch
         for number in unfinished(engine):
             if other is None or number != other.number:

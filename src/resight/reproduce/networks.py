@@ -14,10 +14,10 @@ import numpy as np
 from resight.datasets.sightings import seen_by_two
 from resight.descriptors import Network
 from resight.evaluation.statistics import compare_paired
-from resight.experiments.plans import Plan
 from resight.experiments.results import summary_of
 from resight.experiments.tables import HEADINGS, markdown_table, summary_cells
 from resight.experiments.trials import Trial, rank_directions
+from resight.plans import Plan
 from resight.protocols import for_dataset
 from resight.registry import AUTO
 from resight.reproduce.measuring import Bench
