@@ -74,7 +74,7 @@ def evaluate(
     # Wrong names are refused before anything is read.
     given = params_by_learner(param or [], learner or LEARNER)
     if learner is not None:
-        plans_of(learner, given, rerank or ())
+        plans_of(learner, given, () if rerank is None else rerank)
     describing = bool(common.given(ctx, "descriptor", "mirror", "cluster"))
     sightings, vectors = common.inputs(data, root, features, describing)
     learner = learner or learner_for(len(training_rows(sightings)))
@@ -87,7 +87,7 @@ def evaluate(
                 features=vectors,
                 learner=learner,
                 params=params_by_learner(param or [], learner),
-                rerank=rerank or (),
+                rerank=() if rerank is None else rerank,
                 protocol=protocol,
                 splits=splits,
                 mirror=mirror,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from resight._progress import log
-from resight.datasets.sightings import Sightings
+from resight.datasets.sightings import Sightings, require_sightings
 from resight.errors import InputError
 from resight.gallery.adding import Added, Described
 from resight.gallery.creating import check_days, create
@@ -29,6 +29,7 @@ from resight.gallery.reranking import Rerank
 from resight.gallery.searching import Hits, search_view
 from resight.gallery.summary import summary
 from resight.gallery.view import View, current_view, features_of
+from resight.validation import check_count, check_words
 
 if TYPE_CHECKING:
     from resight.features.store import FeatureStore
@@ -183,6 +184,8 @@ class Gallery:
         from resight.gallery.streaming import Stream
         from resight.workers.executors import InProcess
 
+        check_count(batch_size, "batch_size")
+        require_sightings(sightings)
         if described is not None:
             check_described(self.view.manifest, described, len(sightings))
         stream = Stream(self.engine, self.view, sightings, described or store, imageless)
@@ -192,6 +195,7 @@ class Gallery:
 
     def remove(self, ids: Sequence[str]) -> int:
         """Remove sightings with all that belongs to them; return how many."""
+        ids = check_words(ids, "ids")
         unknown = [sighting for sighting in ids if sighting not in self.view.rows]
         if unknown:
             raise InputError(f"no sighting {unknown[0]!r} in this gallery; nothing was removed")
@@ -207,7 +211,7 @@ class Gallery:
 
     def features(self, ids: Sequence[str]) -> Described:
         """Return the descriptors of sightings, stored or computed from their images."""
-        view = self.view
+        view, ids = self.view, check_words(ids, "ids")
         found = features_of(self.engine, view.manifest, view.model, list(ids))
         gone = [sighting for sighting in ids if sighting not in found]
         if gone:
@@ -246,7 +250,13 @@ class Gallery:
         by_track : bool
             Return each track once, by the mean of the squared distances to its sightings.
         """
-        where = Filter(tuple(cameras), tuple(exclude_cameras), after, before, tuple(persons))
+        where = Filter(
+            check_words(cameras, "cameras"),
+            check_words(exclude_cameras, "exclude_cameras"),
+            after,
+            before,
+            check_words(persons, "persons"),
+        )
         if not isinstance(query, Described):
             several = query if isinstance(query, list) else [query]
             query = self.describe([picture_of(one, self.standing) for one in several])
@@ -309,8 +319,7 @@ class Gallery:
         by_track: bool = False,
     ) -> list[Hits]:
         """Search for many queries at once, given as descriptors (n_queries, n_features)."""
-        if k < 1:
-            raise InputError(f"k={k}: it must be at least 1")
+        check_count(k, "k")
         view = self.view
         check_described(view.manifest, described)
         where = where or Filter()
@@ -349,7 +358,9 @@ class Gallery:
         on_step : callable, optional
             Called with the share that is done.
         """
-        rebuild(self.engine, model, origin, trained_on, on_step, batch_size)
+        rebuild(
+            self.engine, model, origin, trained_on, on_step, check_count(batch_size, "batch_size")
+        )
         self._index_if_large()
 
     def undo_rebuild(self) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from resight._progress import log
-from resight.datasets.sightings import Sightings, seen_by_two
+from resight.datasets.sightings import Sightings, require_sightings, seen_by_two
 from resight.descriptors._base import Descriptor
 from resight.errors import InputError
 from resight.features.rows import FeatureRows
@@ -134,7 +134,7 @@ def fit_model(
     if features is None:
         mirrors = AUTO_MIRROR if plan.learner == AUTO and not mirror else (mirror,)
         describe = partial(_described, store, descriptors, executor)
-        training = Training.described(sightings, describe, mirrors)
+        training = Training.described(require_sightings(sightings), describe, mirrors)
     else:
         training = Training.own(sightings, features)
     made_by = training.variants[0].made_by if features is None else ()

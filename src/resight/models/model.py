@@ -158,7 +158,7 @@ class Model(SavableMixin):
     def n_features(self) -> int:
         """Length of the vectors that it takes."""
         if not self.descriptors:
-            return int(self.learner.n_features_in_)
+            return int(getattr(self.learner, "n_features_in_", 0))  # 0 before it is fitted
         return self.descriptor.n_features
 
     @property

@@ -21,6 +21,7 @@ from resight.datasets.video.frames import Frame, frames
 from resight.datasets.video.tracking import Tracker
 from resight.errors import InputError
 from resight.images.boxes import MIN_HEIGHT, MIN_WIDTH, inside
+from resight.validation import MAX_SIDE, check_count, check_name, check_seconds
 
 TABLE = "sightings.csv"
 _RATE = 25.0  # frames a second where nobody tells: how long people may be out of sight
@@ -82,10 +83,12 @@ def cut(
     overwrite : bool
         Replace the crops of an earlier run on this source; otherwise they are refused.
     """
-    if not re.fullmatch(r"[^/\\\x00]{1,80}", camera) or camera.startswith("."):
+    if not check_name(camera, "camera", 80) or camera.startswith(".") or set(camera) & {*"/\\"}:
         raise InputError(f"camera {camera!r}: use a name without '/' that does not start with '.'")
-    if per_track is not None and per_track < 1:
-        raise InputError(f"per_track={per_track}: keep at least 1 crop of a track, or None for all")
+    check_seconds(start, "start")
+    check_count(min_height, "min_height", MIN_HEIGHT, MAX_SIDE)
+    if per_track is not None:
+        check_count(per_track, "per_track")
     stem = re.sub(r"[^\w.-]", "_", source.stem) or "frames"
     earlier = _earlier(out / camera, stem)
     if earlier and not overwrite:
