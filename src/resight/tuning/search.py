@@ -74,7 +74,7 @@ class Tried:
         }
 
 
-class _OutOfTime(Exception):
+class _OutOfTimeError(Exception):
     pass
 
 
@@ -152,7 +152,7 @@ class Search:
         try:
             with progress("choosing, fits", None) as self._advance:
                 self._choose(n, pool)
-        except _OutOfTime:
+        except _OutOfTimeError:
             self.stopped = (
                 f"the budget of {self._budget:g} s was over after {len(self.tried)} metrics; the "
                 "best mixture of those is used"
@@ -214,7 +214,8 @@ class Search:
     def _learned(self, stage: str, weights: tuple[float, ...], pool: list[Tried]) -> None:
         """Add the best k-XQDA with a linear and with another kernel, and KNFST."""
         for kernels in (allowed.AUTO_LINEAR, allowed.AUTO_CURVED):
-            pool.append(self._best(stage, [Part("kxqda", weights, (one,)) for one in kernels]))
+            parts = [Part("kxqda", weights, (one,)) for one in kernels]
+            pool.append(self._best(stage, parts))
         pool.append(self._best(stage, [Part("knfst", weights, (KNFST_KERNEL,))]))
 
     def _learned_together(self, alone: Sequence[tuple[float, ...]], pool: list[Tried]) -> None:
@@ -253,7 +254,7 @@ class Search:
         """Fit and score a part on more folds; parts that cannot be fitted score nothing."""
         for number in range(len(one.distances), until):
             if self._end is not None and time.monotonic() >= self._end:
-                raise _OutOfTime
+                raise _OutOfTimeError
             held = self.divisions[number][1]
             self._advance(1)
             try:
