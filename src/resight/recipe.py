@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from resight.registry import AUTO
 
-DESCRIPTOR = "gog+lomo-dagger"
+DESCRIPTOR = "gog+lomo-dagger+whos-dagger"
 MIRROR = False  # the learner `auto` compares with features averaged over mirror images by itself
 LEARNER = AUTO
 LARGE_LEARNER = "kxqda:cv"  # chooses on some of the people, and goes through landmarks if need be

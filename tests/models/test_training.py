@@ -65,8 +65,16 @@ def test_a_descriptor_that_says_nothing_is_named(tmp_path, vectors):
 
 def test_people_of_one_camera_only_teach_nothing(tmp_path, vectors):
     file = saved(tmp_path, vectors, cameras=np.where(CODES < 6, "A", "B"))
-    with pytest.raises(InputError, match=r"seen by (two|another) camera"):
+    with pytest.raises(InputError, match="none of the 12 people is seen by two cameras"):
         resight.fit(features=file)
+
+
+def test_a_camera_that_shares_nobody_does_not_stop_the_others(tmp_path, vectors):
+    cameras = np.array([*np.repeat(["A", "B"], 12), "C", "C"])
+    more = np.concatenate([vectors, -vectors[:2]])
+    persons = np.concatenate([CODES, [50, 51]])
+    np.savez(tmp_path / "own.npz", features=more, persons=persons, cameras=cameras)
+    assert resight.fit(features=tmp_path / "own.npz", calibrate=False).learner.n_components_
 
 
 def test_a_folder_without_a_readable_picture(tmp_path):

@@ -87,7 +87,7 @@ def choose_auto(
         setting = learner.choose(space, *training.labels, mirrored=len(variants) > 1)
     # As a file would have them: a model's fingerprint is the same after saving and loading.
     own = {"blocks": variants[0].blocks_of_parts, "setting": setting.as_dict()}
-    made = AutoKXQDA(**json.loads(json.dumps(own)), **options)
+    made = AutoKXQDA(**json.loads(json.dumps(own, sort_keys=True)), **options)
     note = "; ".join(dict.fromkeys(str(one.message) for one in caught)) or None
     words = setting.sentence(list(variants[0].descriptors))
     decision = Decision(setting.as_dict(), learner.candidates_, words, note)

@@ -102,21 +102,27 @@ class Fold:
             self._products[i] = self.spaces[i].products(self.train, self.test)
         return self._products[i]
 
+    def embed(self, setting: Setting) -> Floats:
+        """Fit a setting and embed the rows to rank: parts side by side, scaled by their weights."""
+        parts = [np.sqrt(weight) * self._embedded(part) for weight, part in setting.parts]
+        return np.concatenate(parts, axis=1)
+
     def distances(self, setting: Setting) -> Floats:
         """Fit a setting and return the distances between the rows to rank, (n, n)."""
-        total = np.zeros((len(self.test), len(self.test)))
-        for weight, part in setting.parts:
-            total += weight * self.part_distances(part)
-        return total
+        embedding = self.embed(setting)
+        return squared_euclidean(embedding, embedding)
 
     def part_distances(self, part: Part) -> Floats:
         """Fit a part and return the distances between the rows to rank, (n, n)."""
-        if part.learner in PLAIN:
-            embedding = self._plain(part, self.test) / np.sqrt(self.plain_unit(part))
-        else:
-            fitted = self.fit(part)
-            embedding = fitted.embed(fitted.kernel.rows(self._row_products))
+        embedding = self._embedded(part)
         return squared_euclidean(embedding, embedding)
+
+    def _embedded(self, part: Part) -> Floats:
+        if part.learner in PLAIN:
+            plain: Floats = self._plain(part, self.test) / np.sqrt(self.plain_unit(part))
+            return plain
+        fitted = self.fit(part)
+        return fitted.embed(fitted.kernel.rows(self._row_products))
 
     def plain_unit(self, part: Part) -> float:
         """Mean squared distance between training rows under a part that learns nothing."""
@@ -131,10 +137,6 @@ class Fold:
         embedded = self._last.K @ coef
         offset = embedded.mean(axis=0)
         return FittedPart(self._last.kernel, coef, offset, _mean_square(embedded - offset))
-
-    def forget(self) -> None:
-        """Drop the matrices that only the next part could have used."""
-        self._last = None
 
     def _plain(self, part: Part, rows: Rows) -> Floats:
         centred = part.learner == "euclidean"

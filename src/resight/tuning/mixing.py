@@ -49,7 +49,7 @@ class Held:
         return np.flatnonzero(self.same.any(axis=1) & self.other.any(axis=1))
 
     def spread(self, distances: Floats) -> float:
-        """Standard deviation of the distances between different people."""
+        """Return the standard deviation of the distances between different people."""
         return float(distances[self.other].std()) if self.other.any() else 0.0
 
 

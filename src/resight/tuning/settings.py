@@ -101,7 +101,7 @@ def _first_format(given: dict[str, Any]) -> Setting:
     if given.get("per_pair"):
         raise KeyError("per_pair is no longer supported")
     own, weights = candidate_from(given), tuple(map(float, given["weights"]))
-    n, fusion = len(weights), given["fusion"]
+    n, fusion = len(weights), given.get("fusion", "concatenate")
     parts: list[tuple[float, Part]] = []
     if fusion == "distance-sum":
         for i, weight in enumerate(weights):
@@ -109,11 +109,11 @@ def _first_format(given: dict[str, Any]) -> Setting:
             parts += [(weight / sum(weights), Part("kxqda", alone, (own,)))] if weight else []
     else:
         parts.append((1.0, Part("kxqda", weights, _each(own, n, fusion))))
-    if given["xqda"]:
+    if given.get("xqda"):
         parts.append((given["xqda"], Part("kxqda", weights, (XQDA,))))
-    if given["knfst"]:
+    if given.get("knfst"):
         parts.append((given["knfst"], Part("knfst", weights, _each(KNFST_KERNEL, n, fusion))))
-    return Setting(tuple(parts), given["variant"])
+    return Setting(tuple(parts), given.get("variant", "plain"))
 
 
 def _each(kernel: Candidate, n: int, fusion: str) -> tuple[Candidate, ...]:
