@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from resight._progress import log
 from resight.datasets.sightings import Sightings, require_sightings
@@ -19,7 +19,7 @@ from resight.errors import InputError
 from resight.gallery.adding import Added, Described
 from resight.gallery.creating import check_days, create
 from resight.gallery.engines import connect
-from resight.gallery.engines.base import Engine
+from resight.gallery.engines.base import Engine, Floats32
 from resight.gallery.filters import Filter
 from resight.gallery.labels import Entry, Kind
 from resight.gallery.manifest import DESCRIPTORS, Manifest, Origin, Stored
@@ -107,6 +107,11 @@ class Gallery:
         return self.view.model
 
     @property
+    def standing(self) -> bool:
+        """Whether crops are taller than wide: our descriptors are for people, networks for all."""
+        return not getattr(self.model, "networks", ())
+
+    @property
     def view(self) -> View:
         """The gallery as it is now: read again if anybody changed it."""
         with self._lock:
@@ -122,9 +127,26 @@ class Gallery:
         """Compute descriptors of RGB images with the gallery's model."""
         model = self.model
         vectors = np.asarray(model.describe(list(images)), np.float32)
-        if self.view.manifest.stored == "float16":  # so that a stored image finds itself exactly
-            vectors = vectors.astype(np.float16).astype(np.float32)
-        return Described(vectors, model.descriptor_fingerprint)
+        return Described(self._as_stored(vectors), model.descriptor_fingerprint)
+
+    def own_vectors(self, vectors: ArrayLike) -> Described:
+        """Take a user's own vectors (n, n_features), if the model was fitted on such vectors."""
+        model = self.model
+        if model.descriptors:
+            raise InputError(
+                f"the model of {self.uri} describes images itself ({model.descriptor.name}), so "
+                "vectors of your own cannot be compared with its; give images"
+            )
+        rows = np.asarray(vectors, np.float32)
+        return Described(self._as_stored(rows), model.descriptor_fingerprint)
+
+    def _as_stored(self, vectors: Floats32) -> Floats32:
+        """Round as stored vectors are, so that a stored sighting finds itself exactly."""
+        if self.view.manifest.stored != "float16":
+            return vectors
+        with np.errstate(over="ignore"):  # too large for it: refused where it is stored
+            rounded: Floats32 = vectors.astype(np.float16).astype(np.float32)
+        return np.where(np.isinf(rounded), vectors, rounded)
 
     def add(
         self,
@@ -135,6 +157,7 @@ class Gallery:
         batch_size: int = 32,
         on_batch: Callable[[list[str]], None] | None = None,
         executor: Executor | None = None,
+        imageless: bool = False,
     ) -> Added:
         """Add sightings; each batch is stored as a whole, and what is there already passed over.
 
@@ -150,6 +173,9 @@ class Gallery:
         executor : Executor, optional
             Who describes the images: ``executors.local(jobs)`` or ``resight.cluster(address)``.
             By default this process.
+        imageless : bool
+            Whether sightings whose file does not exist are stored all the same, by the vectors of
+            `described` alone; the page shows a placeholder.
 
         Returns
         -------
@@ -162,7 +188,7 @@ class Gallery:
         require_sightings(sightings)
         if described is not None:
             check_described(self.view.manifest, described, len(sightings))
-        stream = Stream(self.engine, self.view, sightings, described or store)
+        stream = Stream(self.engine, self.view, sightings, described or store, imageless)
         result = stream.run(executor or InProcess(), batch_size, on_batch)
         self._index_if_large()
         return result
@@ -233,7 +259,7 @@ class Gallery:
         )
         if not isinstance(query, Described):
             several = query if isinstance(query, list) else [query]
-            query = self.describe([picture_of(one) for one in several])
+            query = self.describe([picture_of(one, self.standing) for one in several])
         return self.search_described(
             query, k, where, rerank=rerank, together=True, by_track=by_track
         )[0]
@@ -254,7 +280,7 @@ class Gallery:
         """
         if not queries:
             return []
-        described = self.describe([picture_of(query) for query in queries])
+        described = self.describe([picture_of(query, self.standing) for query in queries])
         return self.search_described(
             described, k, where, rerank=rerank, together=together, by_track=by_track
         )

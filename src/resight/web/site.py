@@ -55,7 +55,7 @@ class Site:
         """Check and describe an uploaded image; return the key under which it can be searched."""
         check_name(name, "file name")
         picture = read(content, name, MAX_PIXELS)
-        check(picture, name)
+        check(picture, name, self.gallery.standing)
         stored, picture = keep(content, picture, None)
         upload = Upload(name, stored, self.gallery.describe([picture]))
         key = secrets.token_urlsafe(9)

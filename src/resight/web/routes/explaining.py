@@ -49,7 +49,13 @@ def _explain(visit: Visit, hit: str, like: str, upload: str) -> Explained:
         first = _uploaded(visit, upload).described.features
     else:
         raise InputError("nothing to compare with; give `like` or `upload`")
-    found = visit.site.explainer().explain_features(np.concatenate([first, second]))
+    found = visit.site.explainer().explain_features(
+        np.concatenate([first, second]),
+        lambda: [
+            read(_uploaded(visit, upload).image if query is None else gallery.image(query.id)),
+            read(gallery.image(hit)),
+        ],
+    )
     visit.site.log(visit.who, "why", like or f"upload {upload}", hit)
     return Explained(
         like=like,
