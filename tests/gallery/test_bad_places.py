@@ -36,7 +36,7 @@ def test_a_newer_layout_is_refused_and_not_touched(folder: Path) -> None:
     connection.execute("PRAGMA user_version = 99")
     connection.close()
     before = file.read_bytes()
-    with pytest.raises(StoreError, match=r"layout 99; this resight reads up to 2\. Update"):
+    with pytest.raises(StoreError, match=r"layout 99; this resight reads up to 3\. Update"):
         Gallery.open(folder)
     assert file.read_bytes() == before
     assert "Update resight" in " ".join(check(str(folder)).problems)

@@ -45,6 +45,7 @@ Mirror = Annotated[bool, flag("--mirror", "Average each image's features with it
 Store = Annotated[Path, option("DIR", "Feature store")]
 Jobs = Annotated[int | None, option("N", "Number of local processes", "one per core", min=1)]
 Cluster = Annotated[str | None, option("ADDRESS", _CLUSTER, "this machine")]
+Purpose = Annotated[str, option("TEXT", "What this is for; kept in the gallery's log", "none")]
 Json = Annotated[bool, flag("--json", "Print one JSON document on standard output")]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from resight.cli._common import GalleryPlace, Json, option, print_json, say, verb
+from resight.cli._common import GalleryPlace, Json, Purpose, option, print_json, say, verb
 
 if TYPE_CHECKING:
     from resight.gallery import Gallery, Hits
@@ -43,9 +43,14 @@ def search(
     rerank: Annotated[str | None, option("METHOD", _RERANK, "none")] = None,
     json: Json = False,
     html: Annotated[Path | None, option("FILE", "Write an HTML page", "print a table")] = None,
+    purpose: Purpose = "",
 ) -> None:
     """Rank a gallery's sightings by how similar they are to each image."""
+    import time
+    from hashlib import sha256
+
     from resight.gallery import Filter, Gallery
+    from resight.gallery.log import operator
     from resight.gallery.reranking import NOTE, method_named
     from resight.times import parse
 
@@ -56,10 +61,20 @@ def search(
         None if before is None else parse(before),
         tuple(person or ()),
     )
-    opened = Gallery.open(gallery)
+    opened, begin = Gallery.open(gallery), time.time()
     method = None if rerank is None else method_named(rerank)
     found = opened.search_many(images, top, where, rerank=method)
     answers = list(zip(images, found, strict=True))
+    filters = {name: value for name, value in asdict(where).items() if value and name != "persons"}
+    opened.record(
+        operator(purpose=purpose),
+        "search",
+        begin=begin,
+        query=[f"sha256:{sha256(image.read_bytes()).hexdigest()}" for image in images],
+        shown=sorted({hit.id for hits in found for hit in hits}),
+        persons=where.persons,
+        filters=filters,
+    )
     if html is not None:
         _write_page(html, opened, answers, method)
         say(f"wrote {html}")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import secrets
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +21,8 @@ from resight.gallery.engines import connect
 from resight.gallery.engines.base import Engine
 from resight.gallery.filters import Filter
 from resight.gallery.labels import Entry, Kind
+from resight.gallery.log import Actor, Writer, append, operator
+from resight.gallery.log import Entry as Act
 from resight.gallery.manifest import DESCRIPTORS, Manifest, Origin, Stored
 from resight.gallery.questions import Query, check_described, picture_of
 from resight.gallery.rebuilding import BATCH, pending, rebuild, undo
@@ -55,6 +56,7 @@ class Gallery:
         self.memory_limit = memory_limit
         self._lock = threading.RLock()
         self._view: View | None = None
+        self._writer: Writer | None = None
 
     @classmethod
     def create(
@@ -93,6 +95,8 @@ class Gallery:
     def close(self) -> None:
         """Let go of connections and memory."""
         self._view = None
+        if self._writer is not None:
+            self._writer.close()
         self.engine.close()
 
     @property
@@ -312,34 +316,92 @@ class Gallery:
 
     # ---- teaching
 
-    def teach(self, kind: Kind, a: str, b: str = "", *, person: str = "", who: str = "") -> Entry:
-        """Record a verdict, a name or an undo; refuse what contradicts the others."""
-        entry = Entry(kind, a, b, person=person, who=who)
+    def teach(
+        self,
+        kind: Kind,
+        a: str,
+        b: str = "",
+        *,
+        person: str = "",
+        who: str = "",
+        by: Actor | None = None,
+    ) -> Entry:
+        """Record a verdict, a name or an undo; refuse what contradicts the others.
+
+        Where the gallery asks for a second person, "same" counts once another one said it, too.
+        """
+        by = by or Actor(who or operator().who)
         with self._lock:
             _ = self.view  # what takes long is read before others have to wait
             with self.engine.transaction():  # from the check to the entry nobody else answers
+                entry = self.view.labels.second(
+                    Entry(kind, a, b, person=person, who=by.who),
+                    needed=self.view.manifest.second_person,
+                )
                 self.view.labels.check(entry)
                 self.engine.append("labels", entry.key, entry.dump())
+                sightings = [key for key in (a, b) if key and kind != "undo"]
+                subjects: dict[str, Any] = {"query": sightings} if sightings else {}
+                subjects |= {"persons": {person: a}} if person else {}
+                facts = {"answer": entry.key if kind != "undo" else a}
+                append(self.engine, [Act(by, entry.kind, facts, subjects, entry.when)])
         return entry
 
-    def log(self, entry: dict[str, Any], sightings: Sequence[str], persons: Sequence[str]) -> None:
-        """Write an entry of the access log that names these sightings and persons.
+    # ---- the log
 
-        What was erased since it was looked at is not named again.
+    def record(
+        self,
+        by: Actor,
+        what: str,
+        *,
+        begin: float | None = None,
+        query: Sequence[str] = (),
+        shown: Sequence[str] = (),
+        persons: Sequence[str] = (),
+        **facts: Any,
+    ) -> None:
+        """Write an entry of the log; it is durable on return.
+
+        Parameters
+        ----------
+        query, shown, persons : sequences of str
+            Sightings (or digests of files, as ``sha256:...``) that were asked for and shown, and
+            names. Whom the entry concerns is left out if anybody of them was erased meanwhile.
+        **facts
+            Anything else that names nobody.
         """
+        view = self.view
+        if (query or shown) and view.manifest.asks_purpose and not by.purpose:
+            raise InputError(
+                "this gallery asks for a purpose: give --purpose on the command line; on the page, "
+                "log out and state it when you log in; a program sends the header Resight-Purpose"
+            )
+        anchors = {p: str(view.table.ids[view.persons == p][0]) for p in {*persons} & view.named}
+        given = {"query": list(query), "shown": list(shown), "persons": anchors}
+        subjects = {name: value for name, value in given.items() if value}
+        facts = {"gallery": self.engine.place, "model": view.manifest.current.fingerprint} | facts
         with self._lock:
-            _ = self.view if persons else None  # what takes long, before others have to wait
-            with self.engine.transaction():
-                named = set(self.view.persons.tolist()) if persons else set()
-                if not {*sightings} <= self.engine.known(sightings) or not {*persons} <= named:
-                    entry = {**entry, "query": ["(not in the gallery)"], "conditions": {}}
-                self.engine.append("access", secrets.token_hex(8), json.dumps(entry))
+            self._writer = self._writer or Writer(self.engine.uri)
+        self._writer.write(Act(by, what, facts, subjects, time.time() if begin is None else begin))
+
+    def require(self, *, purpose: bool | None = None, second_person: bool | None = None) -> None:
+        """Ask for a purpose of every search, or for two people's answers before a match counts."""
+        rules = {"asks_purpose": purpose, "second_person": second_person}
+        self._change({name: value for name, value in rules.items() if value is not None})
 
     def retain(self, days: float | None) -> None:
         """Set after how many days sightings are removed; None keeps them."""
         check_days(days)
+        self._change({"retention_days": days})
+
+    def retain_log(self, days: float | None) -> None:
+        """Set after how many days entries of the log are emptied; None keeps them."""
+        check_days(days)
+        self._change({"log_days": days})
+
+    def _change(self, rules: dict[str, Any]) -> None:
         with self.engine.transaction():
-            replace(Manifest.read(self.engine), retention_days=days).store(self.engine)
+            replace(Manifest.read(self.engine), **rules).store(self.engine)
 
     def info(self) -> dict[str, object]:
         """Describe the gallery in plain data."""

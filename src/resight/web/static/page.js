@@ -50,4 +50,12 @@
       card?.querySelector(".pick")?.focus();
     }
   });
+
+  // The key of a link from the terminal stays in the browser and is sent as a form, once.
+  const login = document.getElementById("login");
+  if (login?.elements.key && location.hash.startsWith("#key=")) {
+    login.elements.key.value = location.hash.slice(5);
+    history.replaceState(null, "", location.pathname + location.search);
+    if (!login.elements.purpose) login.submit();
+  }
 })();
