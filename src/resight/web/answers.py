@@ -99,7 +99,7 @@ class Taught(BaseModel):
     """One answer."""
 
     key: str
-    kind: Literal["same", "different", "name"]
+    kind: Literal["same", "different", "name", "confirm"]
     a: str
     b: str
     person: str

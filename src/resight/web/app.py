@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -26,6 +27,7 @@ from resight.web.site import Site
 from resight.web.visiting import PUBLIC, set_cookie
 
 Next = Callable[[Request], Awaitable[Response]]
+_PARTS = (doors, browsing, searching, explaining, teaching, people, refit)
 
 
 def make_app(gallery: Gallery, guard: Guard | None = None) -> FastAPI:
@@ -43,9 +45,9 @@ def make_app(gallery: Gallery, guard: Guard | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.state.site = Site(gallery, guard or Guard(gallery))
-    for part in (doors, browsing, searching, explaining, teaching, people, refit):
+    routes_and_roles()  # refuses a route that does not say who may use it
+    for part in _PARTS:
         app.include_router(part.router)
-    routes_and_roles(app)  # refuses a route that does not say who may use it
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.middleware("http")(_guarded)
     for kind in (ResightError, RefusedError, RequestValidationError, HTTPException):
@@ -53,15 +55,16 @@ def make_app(gallery: Gallery, guard: Guard | None = None) -> FastAPI:
     return app
 
 
-def routes_and_roles(app: FastAPI) -> list[tuple[str, str, str]]:
+def routes_and_roles() -> list[tuple[str, str, str]]:
     """List method, path and the least role of every route; empty: whoever can connect."""
     found = []
-    for route in (route for route in app.routes if isinstance(route, APIRoute)):
+    for route in (route for part in _PARTS for route in part.router.routes):
+        assert isinstance(route, APIRoute)
         calls = [one.call for one in route.dependant.dependencies]
         roles = [call.role for call in calls if hasattr(call, "role")]  # type: ignore[union-attr]
         if not roles and route.path not in PUBLIC:
             raise TypeError(f"the route {route.path} does not say which role it needs")
-        found += [(method, route.path, *(roles or [""])) for method in sorted(route.methods or ())]
+        found += [(method, route.path, *(roles or [""])) for method in sorted(route.methods)]
     return found
 
 
@@ -81,6 +84,11 @@ async def _guarded(request: Request, go_on: Next) -> Response:
     except RefusedError as refused:
         response = await _explain(request, refused)
         response.headers["Connection"] = "close"  # whatever else was sent is not read
+    except Exception as error:
+        logging.getLogger("resight").error(
+            "unexpected error in %s", request.url.path, exc_info=True
+        )
+        response = await _explain(request, error)
     for name, value in HEADERS.items():
         response.headers[name] = value
     if not request.url.path.startswith("/static/"):
@@ -126,4 +134,6 @@ def _in_words(error: Any) -> tuple[int, str]:
     if isinstance(error, HTTPException):
         words = "page not found" if error.status_code == 404 else str(error.detail)
         return error.status_code, words
-    return 500, str(error)
+    if isinstance(error, ResightError):
+        return 500, str(error)
+    return 500, "unexpected error, a bug; the server's terminal shows it"

@@ -82,6 +82,17 @@ class TimedProtocol(H11Protocol):
             return
         self._phase, self._since = phase, time.monotonic()
         seconds = {"header": LIMITS.header, "body": LIMITS.body, "answer": 2 * LIMITS.answer}
+        self._abort_after(seconds[phase])
+
+    def _abort_after(self, seconds: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self.loop.call_later(seconds[phase], self.transport.abort)
+        self._timer = self.loop.call_later(seconds, self._abort)
+
+    def _abort(self) -> None:
+        """Hang up, unless the client is still taking an answer and has time left for it."""
+        waited = time.monotonic() - self._since
+        if self.transport.get_write_buffer_size() and waited < LIMITS.answer:
+            self._abort_after(LIMITS.answer - waited)
+        else:
+            self.transport.abort()

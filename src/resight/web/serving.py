@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import os
 import socket
@@ -12,6 +13,7 @@ import time
 import webbrowser
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +73,7 @@ def run(gallery: Gallery, settings: Settings, tell: Callable[[str], None]) -> No
         session_seconds=60.0 * settings.session_minutes,
         on_link=on_link if linked else None,
     )
-    server = _Server(_config(make_app(gallery, guard), settings))
+    server = _Server(server_config(make_app(gallery, guard), settings))
     words = [f"serving the gallery at {address} (press Ctrl+C to stop)"]
     if linked:
         words.append(
@@ -94,10 +96,14 @@ class _Server(uvicorn.Server):
     """Ends in time, whatever threads and clients still do: all that is stored is stored."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Bound how many requests are computed at once."""
+        """Bound how many requests are computed at once, and the time to shake hands."""
         from anyio import to_thread
 
         to_thread.current_default_thread_limiter().total_tokens = LIMITS.workers
+        if self.config.is_ssl:
+            loop: Any = asyncio.get_running_loop()
+            timed = partial(loop.create_server, ssl_handshake_timeout=LIMITS.header)
+            loop.create_server = timed
         await super().startup(sockets)
 
     def handle_exit(self, sig: int, frame: Any) -> None:
@@ -108,7 +114,8 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def _config(app: Any, settings: Settings) -> uvicorn.Config:
+def server_config(app: Any, settings: Settings) -> uvicorn.Config:
+    """Configure uvicorn."""
     # Forwarded headers are believed from the proxy that was named, and from nobody else.
     return uvicorn.Config(
         app,
