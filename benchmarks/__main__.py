@@ -30,6 +30,7 @@ SECTIONS = (
     "reranking",
     "gallery",
     "gallery_engines",
+    "access_log",
     "teaching",
     "scaling",
 )

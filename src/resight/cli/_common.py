@@ -34,7 +34,10 @@ def flag(name: str, help: str, *names: str, **rest: Any) -> Any:
 _DATA = "Dataset name, folder of images, or CSV table of sightings"
 _ROOT = "Folder of a dataset given by name, or base of the relative paths in a CSV table"
 _PLACE = "Folder, or postgresql://user@host/db#name"
-_CLUSTER = "Run on a Dask cluster: address of its scheduler, tcp://HOST:PORT"
+_CLUSTER = (
+    "Run on a Dask cluster: address of its scheduler, tls://HOST:PORT or tcp://; whoever reaches "
+    "that can run any code on its machines and on this one"
+)
 
 Data = Annotated[str, typer.Argument(help=_DATA)]
 DataOrNone = Annotated[str | None, typer.Argument(help=_DATA, show_default="none, with --features")]

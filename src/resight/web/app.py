@@ -64,7 +64,7 @@ def routes_and_roles() -> list[tuple[str, str, str]]:
         roles = [call.role for call in calls if hasattr(call, "role")]  # type: ignore[union-attr]
         if not roles and route.path not in PUBLIC:
             raise TypeError(f"the route {route.path} does not say which role it needs")
-        found += [(method, route.path, *(roles or [""])) for method in sorted(route.methods)]
+        found += [(method, route.path, *(roles or [""])) for method in sorted(route.methods or ())]
     return found
 
 
