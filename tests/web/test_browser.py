@@ -313,17 +313,26 @@ def listen(process: subprocess.Popen[str], pattern: str) -> str:
     raise AssertionError(f"the server ended without saying {pattern}")
 
 
-def test_the_link_of_the_terminal_leads_in_once(chromium: Any, demo: Any) -> None:
-    """Its key is in no request line and not in the address afterwards; the next link is told."""
-    process, address = start(demo.folder, "--quiet", login=True)
-    link = listen(process, r"(http://\S+#key=\S+)")
+def test_link_login_slow_down_expiry_logout_and_end(
+    chromium: Any, demo: Any, gallery: Gallery
+) -> None:
+    """One server from its first link to its end, with --quiet."""
+    process, address = start(demo.folder, "--quiet", "--session", "1", login=True)
     page = chromium.new_page()
+    _by_link(page, process, address)
+    _by_password(page, address, gallery)
+    page.close()
+    _ends_whatever_clients_do(process, address)
+
+
+def _by_link(page: Any, process: subprocess.Popen[str], address: str) -> None:
+    """Its key is in no request line and not in the address afterwards; the next link is told."""
+    link = listen(process, r"(http://\S+#key=\S+)")
     asked: list[str] = []
-    page.on("request", lambda request: asked.append(f"{request.method} {request.url}"))
+    page.on("request", lambda request: asked.append(request.url.split("#")[0]))
     page.goto(link)
     page.wait_for_selector("text=Who are you looking for?")
-    key = link.split("=")[1]
-    assert not any(key in one.split("#")[0] for one in asked)
+    assert not any(link.split("=")[1] in one for one in asked)
     assert page.url == address
     assert page.inner_text("header .hint").endswith("administrator")
     following = listen(process, r"(http://\S+#key=\S+)")
@@ -333,16 +342,15 @@ def test_the_link_of_the_terminal_leads_in_once(chromium: Any, demo: Any) -> Non
     page.wait_for_selector("text=Wrong key")
     page.goto(following)
     page.wait_for_selector("text=Who are you looking for?")
-    page.close()
-    stop(process)
+    page.click("#logout")
+    page.wait_for_selector("#login")
 
 
-def test_login_slow_down_logout_and_expiry(chromium: Any, demo: Any, gallery: Gallery) -> None:
+def _by_password(page: Any, address: str, gallery: Gallery) -> None:
     from resight.gallery import users
 
-    users.add_user(gallery.engine, "ada", "teacher", "correct horse battery")
-    process, address = start(demo.folder, "--session", "1", login=True)
-    page = chromium.new_page()
+    password = "correct horse battery"
+    users.add_user(gallery.engine, "ada", "teacher", password)
     page.goto(f"{address}person?name=0001")
     for _ in range(5):
         page.fill("#name", "ada")
@@ -351,7 +359,7 @@ def test_login_slow_down_logout_and_expiry(chromium: Any, demo: Any, gallery: Ga
         page.wait_for_selector(".notice")
     assert "Too many wrong guesses" in page.inner_text(".notice")
     page.wait_for_timeout(1200)
-    page.fill("#password", "correct horse battery")
+    page.fill("#password", password)
     page.press("#password", "Enter")
     page.wait_for_selector("text=Timeline")
     assert page.url == f"{address}person?name=0001"  # where one wanted to go
@@ -363,21 +371,18 @@ def test_login_slow_down_logout_and_expiry(chromium: Any, demo: Any, gallery: Ga
     page.reload()
     page.wait_for_selector("#login")
     page.fill("#name", "ada")
-    page.fill("#password", "correct horse battery")
+    page.fill("#password", password)
     page.click("#login button")
     page.click("#logout")
     page.wait_for_selector("#login")
     page.go_back()
     page.wait_for_selector("#login")  # nothing was kept in the browser
-    page.close()
-    stop(process)
 
 
-def test_a_half_sent_body_does_not_keep_the_server_from_ending(demo: Any) -> None:
-    process, address = start(demo.folder)
+def _ends_whatever_clients_do(process: subprocess.Popen[str], address: str) -> None:
     host, port = re.findall(r"//(.+):(\d+)", address)[0]
     lines = [socket.create_connection((host, int(port))) for _ in range(3)]
-    lines[0].sendall(b"POST /upload HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\nx")
+    lines[0].sendall(b"POST /login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\nx")
     lines[1].sendall(b"GET / HTTP/1.1\r\n")
     time.sleep(0.3)
     begin = time.monotonic()

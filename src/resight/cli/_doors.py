@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from resight.cli._common import GalleryPlace, Json, option, print_json
-
-if TYPE_CHECKING:
-    from resight.gallery import Gallery
 
 _PASSWORD = "RESIGHT_PASSWORD"
 
@@ -50,19 +47,19 @@ def users(
     if json:
         print_json({"schema": "resight.gallery-users/1", "users": listed})
         return
-    for one in listed:
-        print(f"{one['name']:<24} {one['role']}")
-    if not listed:
-        print("no users yet: `resight serve` prints a link for one log-in. Add some with --add")
+    print("\n".join(f"{one['name']:<24} {one['role']}" for one in listed) or _NOBODY)
+
+
+_NOBODY = "no users yet: `resight serve` prints a link for one log-in. Add some with --add"
 
 
 def _password(file: Path | None) -> str:
     """Take a password from a file, the environment or a prompt: all hidden from other users."""
     if file is not None:
         return file.read_text(encoding="utf-8").rstrip("\r\n")
-    if _PASSWORD in os.environ:
-        return os.environ[_PASSWORD]
-    return str(typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))
+    return os.environ.get(_PASSWORD) or str(
+        typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+    )
 
 
 def log(
@@ -72,9 +69,7 @@ def log(
         str | None,
         option("HEAD", "Check every entry, and that the chain leads through an earlier head", "no"),
     ] = None,
-    export: Annotated[
-        Path | None, option("FILE", "Write all entries as JSON lines; - is standard output", "none")
-    ] = None,
+    export: Annotated[Path | None, option("FILE", "Write all entries as JSON lines", "no")] = None,
     retain: Annotated[
         float | None, option("DAYS", "Empty entries that are older, now and later", "unchanged")
     ] = None,
@@ -86,76 +81,65 @@ def log(
     which does not find entries that are missing at the end, nor a chain that was written anew.
     """
     from resight.gallery import Gallery
-    from resight.gallery.log_proof import verify as proven
+    from resight.gallery.log import latest, operator
+    from resight.gallery.log_erasing import expire_log
 
     gallery = Gallery.open(place)
     if verify is not None:
-        found = proven(gallery.engine.log_rows(), verify)
-        for problem in found.problems:
-            print(f"NOT PROVEN: {problem}", file=sys.stderr)
-        said = "the chain is whole" if not found.problems else "the log cannot be trusted"
-        said += " and leads through this head" if verify and not found.problems else ""
-        print(f"{found.entries} entries, {found.erased} of them erased: {said}; head {found.head}")
-        raise typer.Exit(1 if found.problems else 0)
-    if retain is not None:
-        _retain(gallery, retain)
-    elif export is not None:
-        _export(gallery, export)
+        _verify(gallery.engine, verify)
+    elif retain is not None:
+        gallery.retain_log(retain)
+        gallery.record(operator(), "retain log", days=retain)
+        emptied = expire_log(gallery.engine, operator())
+        print(f"entries of the log are kept for {retain:g} days; emptied {emptied:,}")
     else:
-        _show(gallery, last, json)
+        gallery.record(operator(), "read log" if export is None else "export log")
+        number, hashed = gallery.engine.log_head()
+        if export is not None:
+            _export(gallery.engine, export)
+        elif json:
+            entries = latest(gallery.engine, last)
+            document = {"head": f"{number}:{hashed}", "entries": entries}
+            print_json({"schema": "resight.gallery-log/1", **document})
+            return
+        else:
+            print("\n".join(map(_line, latest(gallery.engine, last))))
+        print(f"head {number}:{hashed}")
 
 
-def _retain(gallery: Gallery, days: float) -> None:
-    from resight.gallery.log import operator
-    from resight.gallery.log_erasing import expire_log
+def _verify(engine: Any, head: str) -> None:
+    from resight.gallery.log_proof import verify
 
-    gallery.retain_log(days)
-    gallery.record(operator(), "retain log", days=days)
-    emptied = expire_log(gallery.engine, operator())
-    print(f"entries of the log are kept for {days:g} days; emptied {emptied:,}")
+    found = verify(engine.log_rows(), head)
+    for problem in found.problems:
+        print(f"NOT PROVEN: {problem}", file=sys.stderr)
+    said = "the chain is whole" + (" and leads through this head" if head else "")
+    said = "the log cannot be trusted" if found.problems else said
+    print(f"{found.entries} entries, {found.erased} of them erased: {said}; head {found.head}")
+    if found.problems:
+        raise typer.Exit(1)
 
 
-def _export(gallery: Gallery, file: Path) -> None:
+def _export(engine: Any, file: Path) -> None:
     import json
 
     from resight._files import atomic_write
-    from resight.gallery.log import export, operator
+    from resight.gallery.log import export
 
-    gallery.record(operator(), "export log")
-    lines = (json.dumps(entry, allow_nan=False) + "\n" for entry in export(gallery.engine))
-    if str(file) == "-":
-        sys.stdout.writelines(lines)
-        return
     with atomic_write(file, "w") as stream:
-        stream.writelines(lines)
-    number, last = gallery.engine.log_head()
-    print(f"wrote {number} entries to {file}; head {number}:{last}")
+        stream.writelines(json.dumps(entry, allow_nan=False) + "\n" for entry in export(engine))
 
 
-def _show(gallery: Gallery, last: int, as_json: bool) -> None:
-    from resight.gallery.log import latest, operator
+def _line(entry: dict[str, Any]) -> str:
     from resight.times import show
 
-    gallery.record(operator(), "read log")
-    entries = latest(gallery.engine, last)
-    number, hashed = gallery.engine.log_head()
-    head = f"{number}:{hashed}"
-    if as_json:
-        print_json({"schema": "resight.gallery-log/1", "head": head, "entries": entries})
-        return
-    for one in entries:
-        print(_line(one, show(int(one.get("end", one.get("when", 0))))))
-    print(f"head {head}")
-
-
-def _line(entry: dict[str, Any], when: str) -> str:
-    who = f"{entry.get('who', '')} ({entry['via']})" if "via" in entry else entry.get("who", "")
+    when = show(int(entry.get("end", entry.get("when", 0))))
+    who = " ".join(entry[key] for key in ("who", "via") if key in entry)
     query = entry.get("query", "")
     query = query if isinstance(query, str) else " ".join(query)
     shown = f"{len(entry['shown'])} shown" if "shown" in entry else ""
-    number = entry["number"] or "-"
-    facts = (entry.get("purpose", ""), query, *entry.get("persons", ()), shown)
-    return f"{number:>6}  {when:<19}  {who:<24} {entry['what']:<14} {' '.join(filter(None, facts))}"
+    facts = " ".join(filter(None, (entry.get("purpose"), query, *entry.get("persons", ()), shown)))
+    return f"{entry['number'] or '-':>6}  {when:<19}  {who:<24} {entry['what']:<14} {facts}"
 
 
 def require(
@@ -174,8 +158,8 @@ def require(
 
     gallery = Gallery.open(place)
     gallery.require(purpose=purpose, second_person=second_person)
-    rules = gallery.view.manifest
-    facts = {"purpose": rules.asks_purpose, "second_person": rules.second_person}
-    gallery.record(operator(), "require", rules=facts)
-    for name, on in facts.items():
-        print(f"{name.replace('_', ' '):<15} {'required' if on else 'not required'}")
+    now = gallery.view.manifest
+    rules = {"purpose": now.asks_purpose, "second person": now.second_person}
+    gallery.record(operator(), "require", rules=rules)
+    for name, on in rules.items():
+        print(f"{name:<15} {'required' if on else 'not required'}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from resight.errors import InputError
@@ -24,11 +24,15 @@ class Verified:
 
 def verify(rows: Iterable[LogRow], head: str = "") -> Verified:
     """Follow the chain from its first entry, through an exported head if one is given."""
-    wanted, expected = _parsed(head)
+    found = re.fullmatch(r"(\d{1,9}):([0-9a-f]{64})", head.strip() or f"0:{'0' * 64}")
+    if found is None:
+        raise InputError(
+            f"{head!r} is no head of a log; expected NUMBER:HASH as `resight gallery log` prints it"
+        )
+    wanted, number, last = int(found[1]), 0, ""
     problems: list[str] = []
-    emptied: list[tuple[int, bool]] = []
-    excused: dict[bool, set[int]] = {False: set(), True: set()}  # of subjects, of acts
-    number, last = 0, ""
+    emptied: set[tuple[int, bool]] = set()  # entries, and whether the act is gone, too
+    excused: set[tuple[int, bool]] = set()  # as the entries of erasing say
     for row in rows:
         number += 1
         if row.number != number:
@@ -37,51 +41,23 @@ def verify(rows: Iterable[LogRow], head: str = "") -> Verified:
         if row.hash != digest(last, str(row.number), row.commitment):
             problems.append(f"entry {number} does not follow from the one before it")
         last = row.hash
-        problems += _changed(row)
-        emptied += [(number, row.act is None)] if _is_empty(row) else []
-        for whole, ranges in _listed(row):
-            excused[whole].update(n for a, b in ranges for n in range(a, b + 1))
-        if number == wanted and row.hash != expected:
+        whole = row.act is None or digest(row.salt or "", row.act) == row.commitment
+        act = json.loads(row.act or "{}") if whole else {}
+        if not whole:
+            problems.append(f"entry {number} was changed")
+        elif row.subjects and digest(row.subject_salt or "", row.subjects) != act.get("subjects"):
+            problems.append(f"entry {number}: whom it concerns was changed")
+        if row.act is None or (row.subjects is None and len(act.get("subjects", "")) == 64):
+            emptied.add((number, row.act is None))
+        if act.get("what") in ERASING:
+            for key, gone in (("emptied_subjects", (False,)), ("emptied_acts", (False, True))):
+                numbers = (n for a, b in act[key] for n in range(a, b + 1))
+                excused.update((n, both) for n in numbers for both in gone)
+        if number == wanted and row.hash != found[2]:
             problems.append(f"entry {number} is not the one of the exported head")
     if wanted > number:
         problems.append(f"the log ends at {number}; the exported head is entry {wanted}")
-    for n, whole in emptied:
-        if n not in excused[True] and (whole or n not in excused[False]):
-            problems.append(f"entry {n} was emptied, and no erasing says so")
+    problems += [
+        f"entry {n} was emptied, and no erasing says so" for n, _ in sorted(emptied - excused)
+    ]
     return Verified(number, len(emptied), f"{number}:{last}", problems)
-
-
-def _changed(row: LogRow) -> list[str]:
-    named = None
-    if row.act is not None:
-        if row.salt is None or digest(row.salt, row.act) != row.commitment:
-            return [f"entry {row.number} was changed"]
-        named = json.loads(row.act).get("subjects")
-    if row.subjects is not None and digest(row.subject_salt or "", row.subjects) != named:
-        return [f"entry {row.number}: whom it concerns was changed"]
-    return []
-
-
-def _is_empty(row: LogRow) -> bool:
-    if row.act is None:
-        return True
-    return row.subjects is None and len(json.loads(row.act).get("subjects", "")) == 64
-
-
-def _listed(row: LogRow) -> Iterator[tuple[bool, list[list[int]]]]:
-    """Yield which entries an erasing says it emptied."""
-    act = {} if row.act is None else json.loads(row.act)
-    if act.get("what") in ERASING:
-        yield False, act.get("emptied_subjects", [])
-        yield True, act.get("emptied_acts", [])
-
-
-def _parsed(head: str) -> tuple[int, str]:
-    if not head:
-        return 0, ""
-    found = re.fullmatch(r"(\d{1,9}):([0-9a-f]{64})", head.strip())
-    if found is None:
-        raise InputError(
-            f"{head!r} is no head of a log; expected NUMBER:HASH as `resight gallery log` prints it"
-        )
-    return int(found[1]), found[2]

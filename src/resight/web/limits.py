@@ -13,16 +13,14 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 @dataclass
 class Limits:
-    """Seconds, and counts.
+    """Counts, and seconds.
 
     Attributes
     ----------
-    header : float
-        For the header of a request to arrive, and for which an idle connection is kept.
-    body : float
-        For the body of a request to arrive.
+    header, body : float
+        For these to arrive; an idle connection is one that waits for a header.
     answer : float
-        For an answer to be computed, and once more to be taken by the client.
+        To compute an answer, and once more for the client to take it.
     connections : int
         Above which the connection is closed that has been waiting longest for its request.
     workers : int
@@ -40,49 +38,42 @@ class Limits:
 
 
 LIMITS = Limits()
+_PHASES = {h11.IDLE: "header", h11.SEND_BODY: "body"}  # by what the client has to do next
 
 
 class TimedProtocol(H11Protocol):
     """Closes connections of clients that are too slow: uvicorn alone would wait for ever."""
 
-    _phase = ""
-    _since = 0.0
+    _phase, _since = "", 0.0
     _timer: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: Any) -> None:
-        """Begin to wait for a header; where there are too many, let go of another connection."""
+    def connection_made(self, transport: Any) -> None:  # noqa: D102
         super().connection_made(transport)
         self._watch()
         if len(self.connections) > LIMITS.connections:
             every: Any = self.connections  # all of this class
-            others = [one for one in every if one._phase == "header"]
-            min(others, key=lambda one: one._since).transport.abort()
+            waiting = [one for one in every if one._phase == "header"]
+            min(waiting, key=lambda one: one._since).transport.abort()
 
-    def data_received(self, data: bytes) -> None:
-        """Take what has come, and see which part of the request is still missing."""
+    def data_received(self, data: bytes) -> None:  # noqa: D102
         super().data_received(data)
         self._watch()
 
-    def on_response_complete(self) -> None:
-        """Wait for the next request."""
+    def on_response_complete(self) -> None:  # noqa: D102
         super().on_response_complete()
         self._watch()
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting."""
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: D102
         super().connection_lost(exc)
         if self._timer is not None:
             self._timer.cancel()
 
     def _watch(self) -> None:
         """Start the clock anew when another part of a request or answer is waited for."""
-        states = {h11.IDLE: "header", h11.SEND_BODY: "body"}
-        phase = states.get(self.conn.their_state, "answer")
-        if phase == self._phase:
-            return
-        self._phase, self._since = phase, time.monotonic()
-        seconds = {"header": LIMITS.header, "body": LIMITS.body, "answer": 2 * LIMITS.answer}
-        self._abort_after(seconds[phase])
+        phase = _PHASES.get(self.conn.their_state, "answer")
+        if phase != self._phase:
+            self._phase, self._since = phase, time.monotonic()
+            self._abort_after(2 * LIMITS.answer if phase == "answer" else getattr(LIMITS, phase))
 
     def _abort_after(self, seconds: float) -> None:
         if self._timer is not None:
@@ -91,8 +82,8 @@ class TimedProtocol(H11Protocol):
 
     def _abort(self) -> None:
         """Hang up, unless the client is still taking an answer and has time left for it."""
-        waited = time.monotonic() - self._since
-        if self.transport.get_write_buffer_size() and waited < LIMITS.answer:
-            self._abort_after(LIMITS.answer - waited)
+        left = LIMITS.answer - (time.monotonic() - self._since)
+        if self.transport.get_write_buffer_size() and left > 0:
+            self._abort_after(left)
         else:
             self.transport.abort()
