@@ -58,10 +58,10 @@ def test_a_certificate_that_is_none(
 
 def test_a_purpose_needs_a_login(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gallery = Gallery.open(place)
-    gallery.require(purpose=True)
+    gallery.require(asks_purpose=True)
     assert main(["serve", str(place), "--no-login", "--no-browser"]) == 1
     assert "stated on logging in" in capsys.readouterr().err
-    gallery.require(purpose=False)
+    gallery.require(asks_purpose=False)
     gallery.close()
 
 

@@ -21,6 +21,7 @@ from resight.gallery import Gallery
 from resight.gallery.checking import check
 from resight.gallery.copying import backup, convert, restore
 from resight.gallery.engines.ledger import User
+from resight.gallery.log import Actor
 
 V01 = Path(__file__).parents[1] / "data" / "v0.1"
 
@@ -58,7 +59,7 @@ def test_a_backup_restores_into_either_engine(
     request: pytest.FixtureRequest,
 ) -> None:
     unknown = gallery.view.table.ids[gallery.view.persons == ""].tolist()
-    gallery.teach("same", unknown[0], unknown[1], who="Zoë")
+    gallery.teach("same", unknown[0], unknown[1], by=Actor("Zoë"))
     gallery.rebuild(model(seed=1, width=5))
     gallery.engine.append("access", "k", json.dumps({"query": [unknown[0]]}))
     gallery.engine.put_user(User("ann", "teacher", "a hash"))

@@ -74,6 +74,9 @@ def test_a_changed_removed_or_moved_entry_is_found(gallery: Gallery) -> None:
     }  # fmt: skip
     for what, tampered in cases.items():
         assert verify(tampered, head).problems, what
+    assert verify([rows[0]._replace(act="no JSON")]).problems == ["entry 1 was changed"]
+    gallery.engine._ask("UPDATE log SET act = 'no JSON' WHERE number = 2")
+    assert "log: entry 2 was changed" in check(gallery.uri).problems
     assert "entry 3 was changed" in verify(cases["changed"]).problems
 
 
@@ -123,7 +126,7 @@ def test_erasing_leaves_the_chain_provable_and_no_trace(gallery: Gallery) -> Non
 def test_retention_empties_old_entries_and_keeps_the_proof(gallery: Gallery) -> None:
     head = verify(searched(gallery)).head
     gallery.engine.append("access", "old", json.dumps({"when": 1.0, "what": "search"}))
-    gallery.retain_log(30)
+    gallery.require(log_days=30)
     assert expire(gallery, now=None) == 0
     assert gallery.engine.read("access") == []
     gallery.retain(None)
@@ -181,11 +184,11 @@ def test_no_answer_without_its_entry(gallery: Gallery, monkeypatch: pytest.Monke
 def test_a_purpose_is_asked_for(gallery: Gallery) -> None:
     like = str(gallery.view.table.ids[0])
     gallery.record(BOB, "search", query=[like])
-    gallery.require(purpose=True)
+    gallery.require(asks_purpose=True)
     with pytest.raises(InputError, match="asks for a purpose"):
         gallery.record(BOB, "search", query=[like])
     gallery.record(ANN, "search", query=[like])
-    gallery.require(purpose=False)
+    gallery.require(asks_purpose=False)
     gallery.record(BOB, "search", query=[like])
 
 

@@ -238,7 +238,7 @@ def test_a_link_is_good_for_one_login(gallery: Gallery, serve: Any) -> None:
 
 
 def test_a_purpose_is_stated_on_logging_in(public: Any, gallery: Gallery) -> None:
-    gallery.require(purpose=True)
+    gallery.require(asks_purpose=True)
     assert log_in(public).status_code == 422
     assert log_in(public, purpose="case 12").status_code == 303
     like = str(gallery.view.table.ids[0])

@@ -88,7 +88,7 @@ def log(
     if verify is not None:
         _verify(gallery.engine, verify)
     elif retain is not None:
-        gallery.retain_log(retain)
+        gallery.require(log_days=retain)
         gallery.record(operator(), "retain log", days=retain)
         emptied = expire_log(gallery.engine, operator())
         print(f"entries of the log are kept for {retain:g} days; emptied {emptied:,}")
@@ -157,7 +157,8 @@ def require(
     from resight.gallery.log import operator
 
     gallery = Gallery.open(place)
-    gallery.require(purpose=purpose, second_person=second_person)
+    rules = {"asks_purpose": purpose, "second_person": second_person}
+    gallery.require(**{name: value for name, value in rules.items() if value is not None})
     now = gallery.view.manifest
     rules = {"purpose": now.asks_purpose, "second person": now.second_person}
     gallery.record(operator(), "require", rules=rules)

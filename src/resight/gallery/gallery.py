@@ -317,34 +317,22 @@ class Gallery:
     # ---- teaching
 
     def teach(
-        self,
-        kind: Kind,
-        a: str,
-        b: str = "",
-        *,
-        person: str = "",
-        who: str = "",
-        by: Actor | None = None,
+        self, kind: Kind, a: str, b: str = "", *, person: str = "", by: Actor | None = None
     ) -> Entry:
         """Record a verdict, a name or an undo; refuse what contradicts the others.
 
         Where the gallery asks for a second person, "same" counts once another one said it, too.
         """
-        by = by or Actor(who or operator().who)
+        by = by or operator("python")
+        given = Entry(kind, a, b, person=person, who=by.who)
         with self._lock:
             _ = self.view  # what takes long is read before others have to wait
             with self.engine.transaction():  # from the check to the entry nobody else answers
-                entry = self.view.labels.second(
-                    Entry(kind, a, b, person=person, who=by.who),
-                    needed=self.view.manifest.second_person,
-                )
-                self.view.labels.check(entry)
+                view = self.view
+                entry = view.labels.second(given) if view.manifest.second_person else given
+                view.labels.check(entry)
                 self.engine.append("labels", entry.key, entry.dump())
-                sightings = [key for key in (a, b) if key and kind != "undo"]
-                subjects: dict[str, Any] = {"query": sightings} if sightings else {}
-                subjects |= {"persons": {person: a}} if person else {}
-                facts = {"answer": entry.key if kind != "undo" else a}
-                append(self.engine, [Act(by, entry.kind, facts, subjects, entry.when)])
+                append(self.engine, [Act(by, entry.kind, *given.concerns(), entry.when)])
         return entry
 
     # ---- the log
@@ -362,13 +350,9 @@ class Gallery:
     ) -> None:
         """Write an entry of the log; it is durable on return.
 
-        Parameters
-        ----------
-        query, shown, persons : sequences of str
-            Sightings (or digests of files, as ``sha256:...``) that were asked for and shown, and
-            names. Whom the entry concerns is left out if anybody of them was erased meanwhile.
-        **facts
-            Anything else that names nobody.
+        `query` and `shown` are sightings (or digests of files, as ``sha256:...``), `facts`
+        anything else that names nobody. Whom the entry concerns is left out if anybody of them
+        was erased meanwhile.
         """
         view = self.view
         if (query or shown) and view.manifest.asks_purpose and not by.purpose:
@@ -384,22 +368,14 @@ class Gallery:
             self._writer = self._writer or Writer(self.engine.uri)
         self._writer.write(Act(by, what, facts, subjects, time.time() if begin is None else begin))
 
-    def require(self, *, purpose: bool | None = None, second_person: bool | None = None) -> None:
-        """Ask for a purpose of every search, or for two people's answers before a match counts."""
-        rules = {"asks_purpose": purpose, "second_person": second_person}
-        self._change({name: value for name, value in rules.items() if value is not None})
-
     def retain(self, days: float | None) -> None:
         """Set after how many days sightings are removed; None keeps them."""
         check_days(days)
-        self._change({"retention_days": days})
+        self.require(retention_days=days)
 
-    def retain_log(self, days: float | None) -> None:
-        """Set after how many days entries of the log are emptied; None keeps them."""
-        check_days(days)
-        self._change({"log_days": days})
-
-    def _change(self, rules: dict[str, Any]) -> None:
+    def require(self, **rules: Any) -> None:
+        """Change rules: `asks_purpose`, `second_person`, `log_days` (see `Manifest`)."""
+        check_days(rules.get("log_days"))
         with self.engine.transaction():
             replace(Manifest.read(self.engine), **rules).store(self.engine)
 

@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,13 @@ class Entry:
     when: float = field(default_factory=time.time)
     key: str = field(default_factory=lambda: secrets.token_hex(8))
     needs_second: bool = False
+
+    def concerns(self) -> tuple[dict[str, str], dict[str, Any]]:
+        """Return what the log says of it: the entry, and whom it concerns."""
+        if self.kind == "undo":
+            return {"answer": self.a}, {}
+        persons = {"persons": {self.person: self.a}} if self.person else {}
+        return {"answer": self.key}, {"query": [self.a, *filter(None, [self.b])], **persons}
 
     def dump(self) -> str:
         """Write as one line of JSON."""
@@ -117,9 +124,9 @@ class Labels:
             return "different"
         return "waiting" if any({e.a, e.b} == {a, b} for e in self.waiting) else None
 
-    def second(self, entry: Entry, *, needed: bool) -> Entry:
-        """Turn "same" into the confirmation of what somebody else said, if a second is needed."""
-        if entry.kind != "same" or not needed:
+    def second(self, entry: Entry) -> Entry:
+        """Turn "same" into the confirmation of what somebody else said, or into what waits."""
+        if entry.kind != "same":
             return entry
         for first in self.waiting:
             if {first.a, first.b} == {entry.a, entry.b}:

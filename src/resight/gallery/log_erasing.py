@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import groupby
 from typing import Any
 
@@ -27,7 +28,8 @@ def concerned(engine: Engine, ids: set[str], person: str) -> Numbers:
     """Return numbers of entries whose subjects, and of those whose act names somebody."""
     subjects, acts = [], []
     for row in engine.log_rows():
-        if row.act is not None and (_mentions(row.act, person) or names(row.act, ids, "")):
+        purpose = "" if row.act is None else str(json.loads(row.act).get("purpose", ""))
+        if (person and person in purpose) or names(row.act or "{}", ids, ""):
             acts.append(row.number)
         elif row.subjects is not None and names(row.subjects, ids, person):
             subjects.append(row.number)
@@ -66,32 +68,19 @@ def _is_older(act: str, limit: float) -> bool:
     return bool(read["end"] < limit and read["what"] not in ERASING)
 
 
-def _mentions(act: str, person: str) -> bool:
-    """Whether the purpose, a free text, has the name in it."""
-    return bool(person) and person in str(json.loads(act).get("purpose", ""))
-
-
 def _texts(value: Any) -> Iterator[str]:
     """Yield all texts in a JSON value, also in the JSON that 0.1 wrote inside of texts."""
     if isinstance(value, str):
         yield value
-        if value.startswith("{"):
-            yield from _texts(json.loads(value))
-    elif isinstance(value, list):
-        for part in value:
-            yield from _texts(part)
-    elif isinstance(value, dict):
-        for key, part in value.items():
-            yield key
+        with suppress(ValueError):  # a name may begin like that
+            yield from _texts(json.loads(value)) if value.startswith("{") else ()
+    elif isinstance(value, dict | list):
+        for part in (*value, *value.values()) if isinstance(value, dict) else value:
             yield from _texts(part)
 
 
 def _ranges(numbers: Sequence[int]) -> list[list[int]]:
-    """Write numbers in order as ranges.
-
-    >>> _ranges([1, 2, 3, 7])
-    [[1, 3], [7, 7]]
-    """
+    """Write numbers in order as ranges: 1, 2, 3, 7 as [1, 3], [7, 7]."""
     runs = groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])
     listed = [[number for _, number in run] for _, run in runs]
     return [[run[0], run[-1]] for run in listed]

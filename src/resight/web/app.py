@@ -79,15 +79,14 @@ async def _guarded(request: Request, go_on: Next) -> Response:
         work = asyncio.ensure_future(go_on(request))
         done, _ = await asyncio.wait({work}, timeout=LIMITS.answer)
         if not done:
+            work.add_done_callback(lambda late: late.cancelled() or late.exception())
             raise RefusedError(503, f"no answer within {LIMITS.answer:g} s; try again later")
         response = work.result()
     except RefusedError as refused:
         response = await _explain(request, refused)
         response.headers["Connection"] = "close"  # whatever else was sent is not read
     except Exception as error:
-        logging.getLogger("resight").error(
-            "unexpected error in %s", request.url.path, exc_info=True
-        )
+        logging.getLogger("resight").exception("unexpected error")
         response = await _explain(request, error)
     for name, value in HEADERS.items():
         response.headers[name] = value
@@ -101,9 +100,11 @@ async def _guarded(request: Request, go_on: Next) -> Response:
 async def _explain(request: Request, error: Exception) -> Response:
     """Say what went wrong, as a page, a part of a page or JSON."""
     status, words = _in_words(error)
-    if status == 401 and request.method == "GET" and _is_page(request):
-        return RedirectResponse(f"/login?{urlencode({'next': _here(request)})}", 303)
-    wants_json = "application/json" in request.headers.get("accept", "")
+    accepted = request.headers.get("accept", "")
+    if status == 401 and request.method == "GET" and "text/html" in accepted:
+        here = str(request.url.replace(scheme="", netloc=""))
+        return RedirectResponse(f"/login?{urlencode({'next': here})}", 303)
+    wants_json = "application/json" in accepted
     if wants_json or request.url.path.endswith(".json"):
         return JSONResponse({"error": words}, status)
     if request.headers.get("hx-request") == "true":
@@ -111,16 +112,6 @@ async def _explain(request: Request, error: Exception) -> Response:
         headers = {"HX-Retarget": "#message", "HX-Reswap": "innerHTML"}
         return HTMLResponse(render("message_part.html", words=words), 200, headers)
     return HTMLResponse(render("error.html", words=words, status=status), status)
-
-
-def _is_page(request: Request) -> bool:
-    return "text/html" in request.headers.get("accept", "") and not request.url.path.endswith(
-        ".json"
-    )
-
-
-def _here(request: Request) -> str:
-    return request.url.path + (f"?{request.url.query}" if request.url.query else "")
 
 
 def _in_words(error: Any) -> tuple[int, str]:

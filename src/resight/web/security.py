@@ -129,11 +129,6 @@ class Guard:
             self._key = secrets.token_urlsafe(32)
             self.on_link(self._key)
 
-    @property
-    def has_link(self) -> bool:
-        """Whether a key from the terminal lets somebody in."""
-        return self.on_link is not None
-
     # ---- before anything is read
 
     def check_host(self, request: HTTPConnection) -> None:

@@ -75,17 +75,15 @@ def run(gallery: Gallery, settings: Settings, tell: Callable[[str], None]) -> No
     )
     server = _Server(server_config(make_app(gallery, guard), settings))
     words = [f"serving the gallery at {address} (press Ctrl+C to stop)"]
+    door = f"{address}login#key={keys[0]}" if linked else address
     if linked:
-        words.append(
-            f"to get in, once: {address}login#key={keys[0]}\n"
-            f"for more people: resight gallery users {gallery.engine.place} --add NAME"
-        )
+        more = f"resight gallery users {gallery.engine.place} --add NAME"
+        words += [f"to get in, once: {door}", f"for more people: {more}"]
     words += [] if settings.login else [_NO_LOGIN]
-    open_to_others = not is_loopback(settings.host) and not settings.behind_proxy
-    words += [_PLAIN] if open_to_others and settings.certfile is None else []
+    hidden = is_loopback(settings.host) or settings.behind_proxy or settings.certfile
+    words += [] if hidden else [_PLAIN]
     with tempfile.TemporaryDirectory(prefix="resight-") as folder:
-        key = f"login#key={keys[0]}" if linked else ""
-        opened = _door(Path(folder), address + key) if settings.open_browser else None
+        opened = _door(Path(folder), door) if settings.open_browser else None
         threading.Thread(
             target=_announce, args=(server, "\n".join(words), opened, tell), daemon=True
         ).start()

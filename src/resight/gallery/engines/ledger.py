@@ -77,11 +77,10 @@ class Ledger(Documents):
 
     def log_empty(self, subjects: Sequence[int], acts: Sequence[int]) -> None:
         """Remove values and salts of entries: whom they concern, or also what was done."""
-        some, all_of = "subject_salt = NULL, subjects = NULL", "salt = NULL, act = NULL, "
+        some = "UPDATE log SET subject_salt = NULL, subjects = NULL{} WHERE number = ?"
         with self.transaction():
-            for columns, numbers in ((some, subjects), (all_of + some, acts)):
-                statement = f"UPDATE log SET {columns} WHERE number = ?"
-                self._many(statement, [(number,) for number in numbers])
+            self._many(some.format(""), [(number,) for number in subjects])
+            self._many(some.format(", salt = NULL, act = NULL"), [(number,) for number in acts])
 
     def users(self) -> list[User]:
         """List users by name."""
@@ -98,8 +97,8 @@ class Ledger(Documents):
     def drop_user(self, name: str) -> None:
         """Remove a user with all credentials."""
         with self.transaction():
-            for table in ("users", "credentials"):
-                self._ask(f"DELETE FROM {table} WHERE name = ?", name)
+            self._ask("DELETE FROM users WHERE name = ?", name)
+            self._ask("DELETE FROM credentials WHERE name = ?", name)
 
     def put_credential(self, credential: Credential) -> None:
         """Write a credential, replacing the one of the same digest."""
@@ -114,6 +113,10 @@ class Ledger(Documents):
 
     def drop_credential(self, digest: str = "", expired: float = 0.0) -> None:
         """Remove one credential, and those that expired before a moment."""
-        statement = "DELETE FROM credentials WHERE digest = ? OR ends < ?"
         with self.transaction():
-            self._ask(statement, digest, expired)
+            self._ask("DELETE FROM credentials WHERE digest = ? OR ends < ?", digest, expired)
+
+    def drop_purposes(self) -> None:
+        """End sessions that state a purpose: it may name somebody who is erased."""
+        with self.transaction():
+            self._ask("DELETE FROM credentials WHERE purpose <> ''")

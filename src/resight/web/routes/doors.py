@@ -91,7 +91,7 @@ def _form(
         "words": words,
         "name": name,
         "by_password": bool(guard.gallery.engine.users()),
-        "by_key": guard.has_link,
+        "by_key": guard.on_link is not None,
         "purpose": guard.gallery.view.manifest.asks_purpose,
     }
     return HTMLResponse(render("login.html", **values), status)
