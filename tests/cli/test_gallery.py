@@ -238,7 +238,7 @@ def test_the_log_of_the_command_line(made: Path, tmp_path: Path, run: Any) -> No
     assert run("search", place, image, "-k", "3", "--purpose", "case 7")[0] == 0
     head = json.loads(run("gallery", "log", place, "--json")[1])["head"]
     run("gallery", "forget", place, "0003")
-    run("gallery", "retain", place, "1e9")
+    run("gallery", "retain", place, "30000")
     document = json.loads(run("gallery", "log", place, "--json")[1])
     whats = [entry["what"] for entry in document["entries"]]
     assert whats == ["add", "require", "search", "read log", "forget", "retain", "read log"]

@@ -16,13 +16,19 @@ _PASSWORD = "RESIGHT_PASSWORD"
 
 def users(
     place: GalleryPlace,
-    add: Annotated[str, option("NAME", "Add a user, or change role and password", "none")] = "",
+    add: Annotated[
+        str | None, option("NAME", "Add a user, or change role and password", "none")
+    ] = None,
     role: Annotated[str, option("ROLE", "viewer, teacher or administrator")] = "viewer",
     password_file: Annotated[
         Path | None, option("FILE", "Password of --add", f"the variable {_PASSWORD}, or a prompt")
     ] = None,
-    remove: Annotated[str, option("NAME", "Remove a user, ending every session", "none")] = "",
-    token: Annotated[str, option("NAME", "Print a new token for a user's programs", "none")] = "",
+    remove: Annotated[
+        str | None, option("NAME", "Remove a user, ending every session", "none")
+    ] = None,
+    token: Annotated[
+        str | None, option("NAME", "Print a new token for a user's programs", "none")
+    ] = None,
     json: Json = False,
 ) -> None:
     """List, add and remove those who may log in to a gallery's web page."""
@@ -32,13 +38,14 @@ def users(
 
     gallery = Gallery.open(place)
     engine = gallery.engine
-    if add:
+    known.check_user(add or "nobody", role)
+    if add is not None:
         known.add_user(engine, add, role, _password(password_file))
         gallery.record(operator(), "add user", user=add, role=role)
-    if remove:
+    if remove is not None:
         known.remove_user(engine, remove)
         gallery.record(operator(), "remove user", user=remove)
-    if token:
+    if token is not None:
         user = known.user_named(engine, token)
         gallery.record(operator(), "issue token", user=token)
         print(known.issue(engine, user.name, user.role, "token"))
@@ -55,8 +62,10 @@ _NOBODY = "no users yet: `resight serve` prints a link for one log-in. Add some 
 
 def _password(file: Path | None) -> str:
     """Take a password from a file, the environment or a prompt: all hidden from other users."""
+    from resight.validation import read_text
+
     if file is not None:
-        return file.read_text(encoding="utf-8").rstrip("\r\n")
+        return read_text(file, 4096).rstrip("\r\n")
     return os.environ.get(_PASSWORD) or str(
         typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
     )
@@ -64,7 +73,7 @@ def _password(file: Path | None) -> str:
 
 def log(
     place: GalleryPlace,
-    last: Annotated[int, option("N", "Show the last entries", min=1)] = 20,
+    last: Annotated[int, option("N", "Show the last entries", min=1, max=1_000_000)] = 20,
     verify: Annotated[
         str | None,
         option("HEAD", "Check every entry, and that the chain leads through an earlier head", "no"),

@@ -78,7 +78,8 @@ def evaluate(
     from resight.experiments.plans import plans_of
     from resight.workers import executors
 
-    plans, sizes = plans_of(learner, _params(param or []), rerank or ()), _sizes(people)
+    rerankers = () if rerank is None else rerank
+    plans, sizes = plans_of(learner, _params(param or []), rerankers), _sizes(people)
     sightings, vectors = _inputs(data, root, features, mirror or cluster is not None)
     refusal = None
     try:

@@ -21,6 +21,7 @@ from resight.features.store import Features, FeatureStore
 from resight.features.vectors import load_vectors
 from resight.protocols import for_dataset, from_file
 from resight.registry import AUTO
+from resight.validation import check_count
 from resight.workers.executors import Executor, local
 
 
@@ -84,6 +85,7 @@ def evaluate(
     >>> evaluate(sightings, learner="kxqda,xqda").to_frame()  # doctest: +SKIP
     """
     plans = plans_of(learner, params or {}, rerank)
+    check_count(explain, "explain", 0)
     for plan in plans if calibrate or curve else ():
         plan.require_fixed()
     kept_in = store if isinstance(store, FeatureStore) else FeatureStore(store)

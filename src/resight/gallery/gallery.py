@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight._progress import log
-from resight.datasets.sightings import Sightings
+from resight.datasets.sightings import Sightings, require_sightings
 from resight.errors import InputError
 from resight.gallery.adding import Added, Described
 from resight.gallery.creating import check_days, create
@@ -30,6 +30,7 @@ from resight.gallery.reranking import Rerank
 from resight.gallery.searching import Hits, search_view
 from resight.gallery.summary import summary
 from resight.gallery.view import View, current_view, features_of
+from resight.validation import check_count, check_name, check_words
 
 if TYPE_CHECKING:
     from resight.features.store import FeatureStore
@@ -161,6 +162,8 @@ class Gallery:
         from resight.gallery.streaming import Stream
         from resight.workers.executors import InProcess
 
+        check_count(batch_size, "batch_size")
+        require_sightings(sightings)
         if described is not None:
             check_described(self.view.manifest, described, len(sightings))
         stream = Stream(self.engine, self.view, sightings, described or store)
@@ -170,6 +173,7 @@ class Gallery:
 
     def remove(self, ids: Sequence[str]) -> int:
         """Remove sightings with all that belongs to them; return how many."""
+        ids = check_words(ids, "ids")
         unknown = [sighting for sighting in ids if sighting not in self.view.rows]
         if unknown:
             raise InputError(f"no sighting {unknown[0]!r} in this gallery; nothing was removed")
@@ -185,7 +189,7 @@ class Gallery:
 
     def features(self, ids: Sequence[str]) -> Described:
         """Return the descriptors of sightings, stored or computed from their images."""
-        view = self.view
+        view, ids = self.view, check_words(ids, "ids")
         found = features_of(self.engine, view.manifest, view.model, list(ids))
         gone = [sighting for sighting in ids if sighting not in found]
         if gone:
@@ -219,7 +223,13 @@ class Gallery:
         rerank : "k-reciprocal", optional
             Re-rank the first 500 by their neighbourhoods: post-processing that uses the gallery.
         """
-        where = Filter(tuple(cameras), tuple(exclude_cameras), after, before, tuple(persons))
+        where = Filter(
+            check_words(cameras, "cameras"),
+            check_words(exclude_cameras, "exclude_cameras"),
+            after,
+            before,
+            check_words(persons, "persons"),
+        )
         if not isinstance(query, Described):
             query = self.describe([picture_of(query)])
         return self.search_described(query, k, where, rerank=rerank)[0]
@@ -254,8 +264,7 @@ class Gallery:
         rerank: Rerank | None = None,
     ) -> list[Hits]:
         """Search for many queries at once, given as descriptors (n_queries, n_features)."""
-        if k < 1:
-            raise InputError(f"k={k}: it must be at least 1")
+        check_count(k, "k")
         view = self.view
         check_described(view.manifest, described)
         where = where or Filter()
@@ -289,7 +298,9 @@ class Gallery:
         on_step : callable, optional
             Called with the share that is done.
         """
-        rebuild(self.engine, model, origin, trained_on, on_step, batch_size)
+        rebuild(
+            self.engine, model, origin, trained_on, on_step, check_count(batch_size, "batch_size")
+        )
         self._index_if_large()
 
     def undo_rebuild(self) -> None:
@@ -355,6 +366,7 @@ class Gallery:
         was erased meanwhile.
         """
         view = self.view
+        check_name(by.purpose, "purpose", 500)
         if (query or shown) and view.manifest.asks_purpose and not by.purpose:
             raise InputError(
                 "this gallery asks for a purpose: give --purpose on the command line; on the page, "

@@ -25,15 +25,20 @@ _COST = (2**14, 8, 5)  # scrypt's n, r and p: 16 MB and about a third of a secon
 
 def add_user(engine: Ledger, name: str, role: str, password: str) -> None:
     """Add a user, or give one another role and password."""
-    if not re.fullmatch(r"[\w.@+-]{1,64}", name):
-        raise InputError(f"user name {name!r}: use 1 to 64 letters, digits or . @ + - _")
-    if role not in ROLES:
-        raise unknown_name("role", role, ROLES)
+    check_user(name, role)
     if not MIN_PASSWORD <= len(password) <= 1024:
         raise InputError(
             f"a password needs at least {MIN_PASSWORD} characters, this one has {len(password)}"
         )
     engine.put_user(User(name, role, hashed(password)))
+
+
+def check_user(name: str, role: str) -> None:
+    """Refuse names that could be mistaken, and unknown roles."""
+    if not re.fullmatch(r"[\w.@+-]{1,64}", name):
+        raise InputError(f"user name {name!r}: use 1 to 64 letters, digits or . @ + - _")
+    if role not in ROLES:
+        raise unknown_name("role", role, ROLES)
 
 
 def remove_user(engine: Ledger, name: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from resight.datasets.sightings import UNKNOWN_PERSON, Sightings
+from resight.datasets.sightings import UNKNOWN_PERSON, Sightings, require_sightings
 from resight.errors import InputError
 from resight.features.rows import FeatureRows
 from resight.features.store import Failure, FeatureStore
@@ -106,7 +106,7 @@ def fit_model(
     """
     spec = learner_spec(learner)
     model_learner = spec.make(**params)
-    training = sightings.select(training_rows(sightings))
+    training = require_sightings(sightings).select(training_rows(sightings))
     chosen = None
     if isinstance(model_learner, AutoKXQDA):
         chosen = choose_learner(

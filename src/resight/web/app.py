@@ -85,8 +85,8 @@ async def _guarded(request: Request, go_on: Next) -> Response:
     except RefusedError as refused:
         response = await _explain(request, refused)
         response.headers["Connection"] = "close"  # whatever else was sent is not read
-    except Exception as error:
-        logging.getLogger("resight").exception("unexpected error")
+    except Exception as error:  # a bug: the page says so, with the headers of every page
+        logging.getLogger(__name__).exception("%s %s failed", request.method, request.url.path)
         response = await _explain(request, error)
     for name, value in HEADERS.items():
         response.headers[name] = value
@@ -127,4 +127,4 @@ def _in_words(error: Any) -> tuple[int, str]:
         return error.status_code, words
     if isinstance(error, ResightError):
         return 500, str(error)
-    return 500, "unexpected error, a bug; the server's terminal shows it"
+    return 500, "something went wrong here; the server's log says what"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import html
 import os
+import re
 import socket
 import ssl
 import tempfile
@@ -14,6 +15,7 @@ import webbrowser
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ import uvicorn
 
 from resight.errors import InputError
 from resight.gallery import Gallery
+from resight.validation import check_file, check_number
 from resight.web.app import make_app
 from resight.web.limits import LIMITS, TimedProtocol
 from resight.web.security import LOOPBACK, Guard, is_loopback
@@ -52,7 +55,7 @@ class Settings:
 
 def run(gallery: Gallery, settings: Settings, tell: Callable[[str], None]) -> None:
     """Serve until interrupted; tells the address and how to get in once it answers."""
-    _check_certificate(settings)
+    _check(settings)
     if not settings.login and gallery.view.manifest.asks_purpose:
         raise InputError("this gallery asks for a purpose, which is stated on logging in")
     listener = _listen(settings.host, settings.port)
@@ -132,10 +135,23 @@ def server_config(app: Any, settings: Settings) -> uvicorn.Config:
     )
 
 
-def _check_certificate(settings: Settings) -> None:
+def _check(settings: Settings) -> None:
+    """Refuse what cannot work before anything is opened."""
+    check_number(settings.session_minutes, "--session", 1, 60 * 24)
+    for name in settings.allow_host:
+        if not re.fullmatch(r"[\w.:-]{1,253}", name):
+            raise InputError(f"--allow-host {name!r}: give the name in the address, without port")
+    try:
+        ip_network(settings.behind_proxy if settings.behind_proxy is not None else "127.0.0.1")
+    except ValueError as error:
+        raise InputError(
+            f"--behind-proxy {settings.behind_proxy!r}: give its address, such as 10.0.0.2"
+        ) from error
     if settings.keyfile is not None and settings.certfile is None:
         raise InputError("--keyfile needs --certfile, the certificate that belongs to the key")
     if settings.certfile is not None:
+        for file in filter(None, (settings.certfile, settings.keyfile)):
+            check_file(file, 2**20)
         try:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(settings.certfile, settings.keyfile, password="")
@@ -155,7 +171,7 @@ def _address(settings: Settings, listener: socket.socket) -> str:
 def _listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # UnicodeError: no name of a host
         raise InputError(f"cannot listen on {host!r}: unknown address") from error
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:

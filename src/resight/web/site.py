@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from resight.errors import StoreError
 from resight.explanation import Explainer
 from resight.gallery import Described, Gallery
-from resight.gallery.crops import check, keep
+from resight.gallery.crops import MAX_PIXELS, check, keep
 from resight.gallery.forgetting import expire
 from resight.gallery.log import operator
 from resight.gallery.references import gallery_explainer
 from resight.images import read
+from resight.validation import check_name
 from resight.web.refitting import RefitJob
 from resight.web.security import Guard, RefusedError
 
@@ -56,7 +57,8 @@ class Site:
 
     def keep_upload(self, who: str, name: str, content: bytes) -> tuple[str, str]:
         """Check and describe an uploaded image; return its key for searches and its digest."""
-        picture = read(content, name)
+        check_name(name, "file name")
+        picture = read(content, name, MAX_PIXELS)
         check(picture, name)
         stored, picture = keep(content, picture, None)
         digest = f"sha256:{hashlib.sha256(content).hexdigest()}"

@@ -113,8 +113,8 @@ def test_boxes_from_a_table(tmp_path: Path) -> None:
         ("", "empty"),
         ("frame,x,y,w\n1,2,3,4", "has no column 'h'"),
         ("1,1,2,3,4", "line 1"),
-        ("1,1,2,3,4,nan", "w > 0 and h > 0"),
-        ("0,1,2,3,4,5", "frame >= 1"),
+        ("1,1,2,3,4,nan", "boxes contain NaN"),
+        ("0,1,2,3,4,5", "frame=0.0: it must be"),
         ("a,b,c,d,e,f", "line 1"),
     ],
 )
@@ -130,9 +130,13 @@ def test_bad_boxes(tmp_path: Path, text: str, words: str) -> None:
         ({"camera": "../up"}, "a name without"),
         ({"camera": ".hidden"}, "a name without"),
         ({"every": 0}, "at least 1"),
-        ({"fps": -1.0}, "above 0"),
+        ({"fps": -1.0}, "from 0 to"),
+        ({"fps": 0.0}, "above 0"),
+        ({"fps": float("inf")}, "finite"),
+        ({"start": 1e300}, "1900 and 9999"),
+        ({"camera": "a\u202eb"}, "direction mark"),
         ({"find": "peple"}, "did you mean 'people'"),
-        ({"source": Path("missing.mp4")}, "no video or folder"),
+        ({"source": Path("missing.mp4")}, "missing.mp4 does not exist"),
     ],
 )
 def test_bad_options(video: Path, tmp_path: Path, options: dict, words: str) -> None:

@@ -18,6 +18,7 @@ from resight.datasets.video.detectors import Detector, detector
 from resight.datasets.video.frames import Frame, Picture, frames
 from resight.errors import InputError
 from resight.images.boxes import MIN_HEIGHT, MIN_WIDTH, inside
+from resight.validation import MAX_SIDE, check_count, check_name, check_seconds
 
 TABLE = "sightings.csv"
 
@@ -62,9 +63,10 @@ def cut(
     start : float
         Time of the first frame, in seconds (since 1970, if times shall be dates).
     """
-    if not re.fullmatch(r"[^/\\\x00]{1,80}", camera) or camera.startswith("."):
+    if not check_name(camera, "camera", 80) or camera.startswith(".") or set(camera) & {*"/\\"}:
         raise InputError(f"camera {camera!r}: use a name without '/' that does not start with '.'")
-    boxes_at = _boxes_at(boxes, find, min_height)
+    check_seconds(start, "start")
+    boxes_at = _boxes_at(boxes, find, check_count(min_height, "min_height", MIN_HEIGHT, MAX_SIDE))
     rows: list[tuple[str, float, str]] = []
     seen = left_out = 0
     for frame in frames(source, every, fps):

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from resight import images
 from resight.errors import InputError
+from resight.validation import check_count, check_file, check_number
 
 Picture = NDArray[np.uint8]
+MAX_FPS = 100_000
 IMAGES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp")
 
 
@@ -37,15 +39,12 @@ def frames(source: Path, every: int = 1, fps: float | None = None) -> Iterator[F
     fps : float, optional
         Frames a second; needed for times of a folder, and where a video does not tell.
     """
-    if every < 1:
-        raise InputError(f"every={every}: it must be at least 1")
-    if fps is not None and not fps > 0:
-        raise InputError(f"fps={fps:g}: it must be above 0")
+    check_count(every, "every")
+    if fps is not None and check_number(fps, "fps", 0, MAX_FPS) == 0:
+        raise InputError("fps=0: it must be above 0")
     if source.is_dir():
         return _of_folder(source, every, fps)
-    if not source.is_file():
-        raise InputError(f"no video or folder {source}")
-    return _of_video(source, every, fps)
+    return _of_video(check_file(source), every, fps)
 
 
 def _of_folder(folder: Path, every: int, fps: float | None) -> Iterator[Frame]:
