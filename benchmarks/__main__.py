@@ -31,6 +31,7 @@ SECTIONS = (
     "reranking",
     "gallery",
     "gallery_engines",
+    "access_log",
     "teaching",
     "scaling",
 )

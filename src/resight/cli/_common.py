@@ -37,7 +37,10 @@ def flag(name: str, help: str, *names: str, **rest: Any) -> Any:
 _DATA = "Dataset name, folder of images, or CSV table of sightings"
 _ROOT = "Folder of a dataset given by name, or base of the relative paths in a CSV table"
 _PLACE = "Folder, or postgresql://user@host/db#name"
-_CLUSTER = "Run on a Dask cluster: address of its scheduler, tcp://HOST:PORT"
+_CLUSTER = (
+    "Run on a Dask cluster: address of its scheduler, tls://HOST:PORT or tcp://; whoever reaches "
+    "that can run any code on its machines and on this one"
+)
 
 Data = Annotated[str, typer.Argument(help=_DATA)]
 DataOrNone = Annotated[str | None, typer.Argument(help=_DATA, show_default="none, with --features")]
@@ -61,6 +64,7 @@ Mirror = Annotated[bool, flag("--mirror", "Average each image's features with it
 Store = Annotated[Path, option("DIR", "Feature store")]
 Jobs = Annotated[int | None, option("N", "Number of local processes", "one per core", min=1)]
 Cluster = Annotated[str | None, option("ADDRESS", _CLUSTER, "this machine")]
+Purpose = Annotated[str, option("TEXT", "What this is for; kept in the gallery's log", "none")]
 Json = Annotated[bool, flag("--json", "Print one JSON document on standard output")]
 
 

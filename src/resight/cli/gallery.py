@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from resight.cli import _common as common
+from resight.cli import _doors as doors
 from resight.cli._common import Json, count, flag, option, print_json, verb
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from resight.gallery.forgetting import Forgotten
 
 app = verb("Create, fill, check and clean a gallery of sightings.")
+app.command()(doors.users)
+app.command()(doors.log)
+app.command()(doors.require)
 
 _Model = Annotated[Path, option("DIR", "Model folder, as written by `resight fit`")]
 _FORGET = "resight.gallery-forget/1"
@@ -94,6 +98,7 @@ def add(
     from resight._progress import progress
     from resight.features.store import FeatureStore
     from resight.gallery import Gallery
+    from resight.gallery.log import operator
 
     workers = common.executor(jobs, cluster)
     sightings, vectors = _sightings(ctx, data, root, camera, features)
@@ -111,6 +116,7 @@ def add(
             executor=workers,
             imageless=vectors is not None,
         )
+    gallery.record(operator(), "add", added=len(result.added))
     _print_added(place, result, len(gallery), json)
     common.report_failures(result.failures)
 
@@ -136,9 +142,12 @@ def remove(
 ) -> None:
     """Remove sightings by id (to erase a person and verify it, use `forget`)."""
     from resight.gallery import Gallery
+    from resight.gallery.log import operator
 
     gallery = Gallery.open(place)
-    print(f"removed {count(gallery.remove(ids), 'sighting')}; {len(gallery):,} left")
+    removed = gallery.remove(ids)
+    gallery.record(operator(), "remove", removed=removed)
+    print(f"removed {count(removed, 'sighting')}; {len(gallery):,} left")
 
 
 @app.command()
@@ -210,11 +219,13 @@ def rebuild(place: common.GalleryPlace, model: _Model) -> None:
     Run again to resume; until it has finished, searches use the old model.
     """
     from resight.gallery import Gallery
+    from resight.gallery.log import operator
     from resight.models.model import Model
 
     gallery = Gallery.open(place)
     with _shares("embedding") as on_step:
         gallery.rebuild(Model.load(model), on_step=on_step)
+    gallery.record(operator(), "rebuild")
     print(f"{place} with {count(len(gallery), 'sighting')} now uses {model}")
 
 
@@ -224,10 +235,13 @@ def backup(
     file: Annotated[Path, typer.Argument(help="Backup file; it must not exist")],
 ) -> None:
     """Back up a gallery to one file: a consistent copy, even while the gallery is in use."""
+    from resight.gallery import Gallery
     from resight.gallery.copying import backup as write
+    from resight.gallery.log import operator
 
     with _shares("copying") as on_step:
         n = write(place, file, on_step)
+    Gallery.open(place).record(operator(), "backup", sightings=n)
     print(f"backed up {count(n, 'sighting')} to {file}. {_OF_BACKUPS}")
 
 
@@ -237,10 +251,13 @@ def restore(
     place: common.GalleryPlace,
 ) -> None:
     """Create a gallery from a backup, in a folder or in PostgreSQL."""
+    from resight.gallery import Gallery
     from resight.gallery.copying import restore as read
+    from resight.gallery.log import operator
 
     with _shares("copying") as on_step:
         n = read(file, place, on_step)
+    Gallery.open(place).record(operator(), "restore", sightings=n)
     print(f"restored {count(n, 'sighting')} to {place}. {_OF_BACKUPS}")
 
 
@@ -326,9 +343,11 @@ def retain(
     """Set how many days sightings are kept and remove older ones now."""
     from resight.gallery import Gallery
     from resight.gallery.forgetting import expire
+    from resight.gallery.log import operator
 
     gallery = Gallery.open(place)
     gallery.retain(days)
+    gallery.record(operator(), "retain", days=days)
     removed = expire(gallery)
     kept = "without limit" if days is None else f"for {days:g} days"
     print(f"sightings are kept {kept}; removed {removed:,}, {len(gallery):,} left")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakSet
 
+from resight._progress import log
 from resight._version import __version__
 from resight.errors import InputError, ResightError
 from resight.workers.executors import Executor
@@ -33,6 +34,12 @@ class ClusterExecutor(Executor):
 
     def __init__(self, address: str, *, send_files: bool, timeout: float, patience: float) -> None:
         _check_address(address)
+        if not address.startswith(("tls://", "wss://", "tcp://127.", "tcp://localhost:")):
+            log.warning(
+                "%s is open: whoever reaches it can run any code on the cluster and on this "
+                "machine. Use it in a closed network, or tls:// with certificates",
+                address,
+            )
         self.address = address
         self.send_files = send_files
         self.timeout = timeout
