@@ -30,7 +30,7 @@ from resight.gallery.reranking import Rerank
 from resight.gallery.searching import Hits, search_view
 from resight.gallery.summary import summary
 from resight.gallery.view import View, current_view, features_of
-from resight.validation import check_count, check_name, check_words
+from resight.validation import check_count, check_name, check_names
 
 if TYPE_CHECKING:
     from resight.features.store import FeatureStore
@@ -199,7 +199,7 @@ class Gallery:
 
     def remove(self, ids: Sequence[str]) -> int:
         """Remove sightings with all that belongs to them; return how many."""
-        ids = check_words(ids, "ids")
+        ids = check_names(ids, "ids").tolist()
         unknown = [sighting for sighting in ids if sighting not in self.view.rows]
         if unknown:
             raise InputError(f"no sighting {unknown[0]!r} in this gallery; nothing was removed")
@@ -215,7 +215,7 @@ class Gallery:
 
     def features(self, ids: Sequence[str]) -> Described:
         """Return the descriptors of sightings, stored or computed from their images."""
-        view, ids = self.view, check_words(ids, "ids")
+        view, ids = self.view, check_names(ids, "ids").tolist()
         found = features_of(self.engine, view.manifest, view.model, list(ids))
         gone = [sighting for sighting in ids if sighting not in found]
         if gone:
@@ -254,13 +254,7 @@ class Gallery:
         by_track : bool
             Return each track once, by the mean of the squared distances to its sightings.
         """
-        where = Filter(
-            check_words(cameras, "cameras"),
-            check_words(exclude_cameras, "exclude_cameras"),
-            after,
-            before,
-            check_words(persons, "persons"),
-        )
+        where = Filter(cameras, exclude_cameras, after, before, persons)
         if not isinstance(query, Described):
             several = query if isinstance(query, list) else [query]
             query = self.describe([picture_of(one, self.standing) for one in several])
