@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -84,6 +84,8 @@ def plans_of(
 
 def listed(words: str | Sequence[Any]) -> list[Any]:
     """Return a list of what is given as one string, separated by ``,``, or as a sequence."""
+    if not isinstance(words, (str, Iterable)):
+        raise InputError(f"{words!r}: give a name, or several")
     return words.split(",") if isinstance(words, str) else list(words)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from importlib import import_module
@@ -31,6 +32,7 @@ EXTRAS = {
     "convert": ("lancedb", "pyarrow"),
     "postgres": ("psycopg", "pgvector"),
     "cluster": ("distributed",),
+    "network": ("onnxruntime",),
 }
 
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
@@ -39,6 +41,9 @@ _COMPLETION = ("--install-completion", "--show-completion")
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one verb; return 0 on success, 1 on failure, 2 on wrong usage."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name that this terminal cannot show
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = _main(sys.argv[1:] if arguments is None else arguments)
         sys.stdout.flush()
@@ -59,6 +64,9 @@ def _main(words: list[str]) -> int:
     if words[0] in ("-V", "--version"):
         print(f"resight {__version__}")
         return 0
+    if any("\0" in word for word in words):  # no file system has such names
+        print("error: an argument contains a NUL character; leave it out", file=sys.stderr)
+        return 2
     verb, rest = words[0], words[1:]
     if verb not in VERBS:
         print(f"error: {unknown_name('verb', verb, VERBS)}", file=sys.stderr)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from resight.cli._common import GalleryPlace, Json, option, print_json, say, verb
+from resight.cli._common import GalleryPlace, Json, flag, option, print_json, say, verb
 
 if TYPE_CHECKING:
     from resight.gallery import Gallery, Hits
@@ -41,6 +41,12 @@ def search(
         list[str] | None, option("NAME", "Only this person (repeatable)", "all")
     ] = None,
     rerank: Annotated[str | None, option("METHOD", _RERANK, "none")] = None,
+    together: Annotated[
+        bool, flag("--together", "The images show one person: search once, with their mean")
+    ] = False,
+    by_track: Annotated[
+        bool, flag("--by-track", "One result per track, by its mean distance")
+    ] = False,
     json: Json = False,
     html: Annotated[Path | None, option("FILE", "Write an HTML page", "print a table")] = None,
 ) -> None:
@@ -58,8 +64,11 @@ def search(
     )
     opened = Gallery.open(gallery)
     method = None if rerank is None else method_named(rerank)
-    found = opened.search_many(images, top, where, rerank=method)
-    answers = list(zip(images, found, strict=True))
+    found = opened.search_many(
+        images, top, where, rerank=method, together=together, by_track=by_track
+    )
+    queries = [images] if together else [[image] for image in images]
+    answers = list(zip(queries, found, strict=True))
     if html is not None:
         _write_page(html, opened, answers, method)
         say(f"wrote {html}")
@@ -68,12 +77,12 @@ def search(
     elif html is None:
         if method is not None:
             print(f"re-ranked by {method}: {NOTE}")
-        for path, hits in answers:
-            _print_table(path, hits, where)
+        for paths, hits in answers:
+            _print_table(_name(paths), hits, where)
 
 
 def _document(
-    gallery: Gallery, answers: list[tuple[Path, Hits]], method: Rerank | None
+    gallery: Gallery, answers: list[tuple[list[Path], Hits]], method: Rerank | None
 ) -> dict[str, Any]:
     from resight.gallery.reranking import CANDIDATES, NOTE
 
@@ -87,25 +96,30 @@ def _document(
         "reranking": marked,
         "queries": [
             {
-                "image": str(path),
+                "image": str(paths[0]),
+                "images": [str(path) for path in paths],
                 "presence": None if hits.presence is None else asdict(hits.presence),
                 "hits": [asdict(hit) for hit in hits],
             }
-            for path, hits in answers
+            for paths, hits in answers
         ],
     }
 
 
-def _print_table(path: Path, hits: Hits, where: Any) -> None:
+def _name(paths: list[Path]) -> str:
+    return str(paths[0]) + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
+
+
+def _print_table(name: str, hits: Hits, where: Any) -> None:
     from resight.times import show
 
     if not hits:
         ways = " or ".join(words for words, _ in where.widened())
-        print(f"{path}: nothing found" + (f"; widen the search: {ways}" if ways else ""))
+        print(f"{name}: nothing found" + (f"; widen the search: {ways}" if ways else ""))
         return
     calibrated = hits[0].probability is not None
     was = f"  {'was':>4}" if hits[0].rank_before is not None else ""
-    print(f"{path}" if hits.presence is None else f"{path}: {hits.presence.words}")
+    print(name if hits.presence is None else f"{name}: {hits.presence.words}")
     print(
         f"{'rank':>4}{was}  {'distance':>9}  {'same':>5}  {'camera':<14} {'time':<19} "
         "person / id / file"
@@ -122,7 +136,7 @@ def _print_table(path: Path, hits: Hits, where: Any) -> None:
 
 
 def _write_page(
-    file: Path, gallery: Gallery, answers: list[tuple[Path, Hits]], method: Rerank | None
+    file: Path, gallery: Gallery, answers: list[tuple[list[Path], Hits]], method: Rerank | None
 ) -> None:
     """Write one self-contained file: images are inside."""
     from resight._files import atomic_write
@@ -130,7 +144,7 @@ def _write_page(
     from resight.gallery.reranking import NOTE
     from resight.web.rendering import render_results
 
-    queries = [(str(path), read(path), hits) for path, hits in answers]
+    queries = [(_name(paths), read(paths[0]), hits) for paths, hits in answers]
     mark = "" if method is None else f"Re-ranked by {method}: {NOTE}."
     page = render_results(gallery.uri, queries, gallery.image, mark)
     with atomic_write(file, "w") as stream:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from resight._files import atomic_write
 from resight.datasets.sightings import ROLES, Sightings
 from resight.errors import InputError, unknown_name
 from resight.times import parse
+from resight.validation import MAX_NAME, MAX_PATH, check_boxes, check_name, read_text
 
 REQUIRED = ("path", "person", "camera")
 BOX = ("x", "y", "w", "h")
@@ -44,12 +46,12 @@ def read_table(file: str | Path, root: str | Path | None = None) -> Sightings:
     columns = rows[0][1].keys()
     return Sightings(
         np.array([_required(file, n, row, "path") for n, row in rows]),
-        np.array([row["person"] for _, row in rows]),
+        np.array([_name(file, n, row, "person") for n, row in rows]),
         np.array([_required(file, n, row, "camera") for n, row in rows]),
         times=np.array([_seconds(file, n, row.get("time", "")) for n, row in rows]),
-        sequences=np.array([row.get("sequence", "") for _, row in rows]),
+        sequences=np.array([_name(file, n, row, "sequence") for n, row in rows]),
         roles=np.array([_role(file, n, row.get("role", "")) for n, row in rows]),
-        sites=np.array([row.get("site", "") for _, row in rows]),
+        sites=np.array([_name(file, n, row, "site") for n, row in rows]),
         boxes=np.array([_box(file, n, row) for n, row in rows]) if "x" in columns else None,
         root=file.parent if root is None else Path(root),
         name=file.resolve().parent.name if file.stem == "sightings" else file.stem,
@@ -79,19 +81,15 @@ def write_table(sightings: Sightings, file: str | Path) -> None:
 
 
 def _read_lines(file: Path) -> list[tuple[int, dict[str, str]]]:
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file.name} is not UTF-8 text; save it as CSV in UTF-8") from error
-    lines = text.splitlines()
-    if not lines:
+    text = read_text(file)
+    if not text.strip():
         raise InputError(f"{file.name} is empty; its first line must name the columns")
-    separator = max(",;\t", key=lines[0].count)
-    reader = csv.reader(lines, delimiter=separator, strict=True)
-    header = [name.strip().lower() for name in next(reader)]
-    _check_header(file, header)
+    separator = max(",;\t", key=text.partition("\n")[0].count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     found = []
     try:
+        header = [name.strip().lower() for name in next(reader)]
+        _check_header(file, header)
         for row in reader:
             if row and len(row) != len(header):
                 raise InputError(
@@ -134,10 +132,18 @@ def _refuse_repeated(file: Path, rows: list[tuple[int, dict[str, str]]]) -> None
         seen[key] = number
 
 
+def _name(file: Path, number: int, row: dict[str, str], column: str) -> str:
+    try:
+        longest = MAX_PATH if column == "path" else MAX_NAME
+        return check_name(row.get(column, ""), column, longest)
+    except InputError as error:
+        raise InputError(f"{file.name} line {number}: {error}") from None
+
+
 def _required(file: Path, number: int, row: dict[str, str], column: str) -> str:
     if not row[column]:
         raise InputError(f"{file.name} line {number}: {column} is empty; only person may be empty")
-    return row[column]
+    return _name(file, number, row, column)
 
 
 def _seconds(file: Path, number: int, text: str) -> float:
@@ -154,13 +160,10 @@ def _role(file: Path, number: int, text: str) -> str:
 
 
 def _box(file: Path, number: int, row: dict[str, str]) -> list[int]:
+    given = ", ".join(row[side] for side in BOX)
     try:
-        box = [round(float(row[side])) for side in BOX]
-    except (ValueError, OverflowError) as error:
-        given = ", ".join(row[side] for side in BOX)
+        return check_boxes([[float(row[side]) for side in BOX]])[0].tolist()
+    except InputError as error:
+        raise InputError(f"{file.name} line {number}: {error}") from None
+    except ValueError as error:
         raise InputError(f"{file.name} line {number}: box {given}; give four numbers") from error
-    if box[2] < 1 or box[3] < 1:
-        raise InputError(
-            f"{file.name} line {number}: box of {box[2]} x {box[3]} pixels; both must be positive"
-        )
-    return box

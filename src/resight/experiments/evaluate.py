@@ -24,6 +24,7 @@ from resight.plans import Plan, listed, plans_of
 from resight.protocols import for_dataset, from_file
 from resight.recipe import DESCRIPTOR, MIRROR, learner_for
 from resight.registry import AUTO
+from resight.validation import check_count
 from resight.workers.executors import Executor, local
 
 
@@ -94,6 +95,7 @@ def evaluate(
         raise InputError("nothing to evaluate: give sightings, or features with people and cameras")
     word = learner_for(len(training_rows(sightings))) if learner is None else learner
     plans = plans_of(word, params or {}, rerank)
+    check_count(explain, "explain", 0)
     for plan in plans if calibrate or curve else ():
         plan.require_fixed()
     kept_in = store if isinstance(store, FeatureStore) else FeatureStore(store)

@@ -22,6 +22,7 @@ from resight.models.held_out_distances import gram_distances
 from resight.plans import Plan
 from resight.protocols import Protocol, Split
 from resight.tuning.gram import GramSpace, lookup
+from resight.validation import check_count
 
 Rows = NDArray[np.intp]
 MIN_PEOPLE = 3  # two give one pair of strangers a camera, which tells nothing about their spread
@@ -84,6 +85,7 @@ def checked_sizes(sizes: Sequence[int] | None, people: int) -> list[int]:
         )
     if sizes is None:
         return sorted({max(MIN_PEOPLE, people >> halvings) for halvings in range(5)})
+    sizes = [check_count(size, "people", 0) for size in sizes]
     if not sizes or min(sizes) < MIN_PEOPLE:
         raise InputError(
             f"a learning curve needs sizes of at least {MIN_PEOPLE} people, {list(sizes)} given: "

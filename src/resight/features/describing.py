@@ -166,6 +166,6 @@ def _digests(paths: Sequence[str]) -> list[tuple[str, str | OSError]]:
 
 def _digest(path: str) -> str | OSError:
     try:
-        return digest_of_file(path)
+        return digest_of_file(path, images.MAX_BYTES)
     except OSError as error:
         return error

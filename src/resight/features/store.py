@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from resight._files import digest_of
-from resight.datasets.sightings import Sightings
+from resight.datasets.sightings import Sightings, require_sightings
 from resight.descriptors.describing import Describes, Failure
 from resight.errors import InputError
 from resight.features._chunks import Rows
@@ -125,7 +125,7 @@ class FeatureStore:
         """
         if on_error not in ("raise", "collect"):
             raise InputError(f"on_error={on_error!r}; allowed: 'raise', 'collect'")
-        if len(sightings) == 0:
+        if len(require_sightings(sightings)) == 0:
             raise InputError("no sightings given; give at least one")
         wanted = _descriptors(descriptor, mirror)
         crops, unreadable = identify(sightings)
@@ -165,6 +165,8 @@ def _parts(descriptor: Describes) -> Sequence[Describes]:
 
 
 def _descriptors(given: str | Describes, mirror: bool) -> Sequence[Describes]:
+    if not isinstance(given, str) and not hasattr(given, "n_features"):
+        raise InputError(f"descriptor {given!r}: give a name such as 'gog', or a descriptor")
     if not isinstance(given, str):
         if mirror:
             raise InputError("mirror=True goes with a descriptor's name; an object decides itself")

@@ -20,7 +20,6 @@ import itertools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +29,7 @@ from resight.datasets.sightings import Sightings
 from resight.errors import InputError
 from resight.features.store import Features
 from resight.times import parse
+from resight.validation import MAX_TEXT, check_file
 
 SUFFIXES = (".csv", ".mat", ".npy", ".npz")
 # Columns of a table of sightings: name in a CSV -> name in an array file.
@@ -43,6 +43,8 @@ LABELS = {
     "site": "sites",
 }
 _SYNONYMS = {"descriptors": "features", "X": "features", "ids": "persons", "cams": "cameras"}
+_LINE = 2**24  # characters of a header
+_MOST = 2**36  # bytes that an archive may unpack to
 _SCAN = 1024  # rows looked at together for values that are not finite
 
 Columns = dict[str, NDArray[Any]]
@@ -73,8 +75,7 @@ def load_vectors(file: str | Path, labels: str | Path | None = None) -> tuple[Fe
     path = Path(file)
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"{path.name} is not a file of vectors; allowed: {', '.join(SUFFIXES)}")
-    if not path.is_file():
-        raise InputError(f"no file {path}; check the path")
+    check_file(path)
     vectors, columns = _READERS[path.suffix.lower()](path)
     named_in = path
     if labels is not None or not {"persons", "cameras"} <= columns.keys():
@@ -120,15 +121,20 @@ def _read_npy(path: Path) -> tuple[NDArray[Any], Columns]:
 def _read_npz(path: Path) -> tuple[NDArray[Any], Columns]:
     with _load_numpy(path) as archive:
         try:
+            large = sum(member.file_size for member in archive.zip.infolist())
+            if large > _MOST:
+                raise InputError(f"{large / 2**30:,.0f} GB when unpacked; save it as .npy")
             return _split(path, {name: archive[name] for name in archive.files})
-        except ValueError as error:
+        except InputError:
+            raise
+        except Exception as error:  # as below
             raise _unreadable(path, error) from error
 
 
 def _load_numpy(path: Path, **options: Any) -> Any:
     try:
         return np.load(path, allow_pickle=False, **options)
-    except (ValueError, EOFError, OSError, BadZipFile) as error:
+    except Exception as error:  # broken headers raise a dozen types
         raise _unreadable(path, error) from error
 
 
@@ -149,7 +155,7 @@ def _read_mat(path: Path) -> tuple[NDArray[Any], Columns]:
 def _split(path: Path, found: Mapping[str, NDArray[Any]]) -> tuple[NDArray[Any], Columns]:
     """Part the arrays of a file into features and labels."""
     arrays = {_SYNONYMS.get(name, name): values for name, values in found.items()}
-    if "features" not in arrays:
+    if not isinstance(arrays.get("features"), np.ndarray):
         names = ", ".join(sorted(found)) or "nothing"
         raise InputError(
             f"{path.name} holds {names}, but no features; name them features, descriptors or X"
@@ -195,11 +201,14 @@ def _read_csv(path: Path) -> tuple[NDArray[Any], Columns]:
 def _header(path: Path) -> tuple[list[str], str]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
-            first = stream.readline()
+            first = stream.readline(_LINE)
     except UnicodeDecodeError as error:
         raise InputError(f"{path.name} is not UTF-8 text; save it as CSV in UTF-8") from error
     delimiter = max(",;\t", key=first.count)
-    header = [name.strip() for name in next(csv.reader([first], delimiter=delimiter), [])]
+    try:
+        header = [name.strip() for name in next(csv.reader([first], delimiter=delimiter), [])]
+    except csv.Error as error:
+        raise InputError(f"{path.name} line 1: {error}") from error
     for name in ("person", "camera"):
         if name not in header:
             shown = ", ".join(header[:8]) or "none"
@@ -232,12 +241,12 @@ def _read_labels(path: Path) -> Columns:
 
 
 def _labels_in(labels: Path, path: Path) -> Columns:
-    if not labels.is_file():
+    if not labels.exists():
         raise InputError(
             f"{path.name} does not say persons and cameras, and there is no file {labels}; write "
             "a CSV with a line person,camera and then one line for each vector"
         )
-    return _read_labels(labels)
+    return _read_labels(check_file(labels, MAX_TEXT))
 
 
 def _check_vectors(path: Path, vectors: NDArray[Any], count: int) -> NDArray[Any]:

@@ -96,8 +96,9 @@ def _read(sightings: Sightings, row: int) -> tuple[str, bytes]:
     """Read an image; return its key in a feature store and what a gallery stores of it."""
     path = sightings.root / str(sightings.paths[row])
     content = crops.read(path)
-    picture = images.read(content, str(path))
     box = box_of(sightings, row)
+    most = crops.MAX_PIXELS if box is None else images.MAX_PIXELS
+    picture = images.read(content, str(path), most)
     return crop_key(digest_of(content), box), crops.keep(content, picture, box)[0]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError, unknown_name
+from resight.validation import check_seconds, check_words
 
 Texts = NDArray[np.str_]
 
@@ -34,6 +35,11 @@ class Filter:
     persons: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for column in ("cameras", "exclude_cameras", "persons"):
+            object.__setattr__(self, column, check_words(getattr(self, column), column))
+        for end in ("after", "before"):
+            if getattr(self, end) is not None:
+                check_seconds(getattr(self, end), end)
         if self.after is not None and self.before is not None and self.after > self.before:
             raise InputError(
                 f"after={self.after:g} is later than before={self.before:g}; swap the two"

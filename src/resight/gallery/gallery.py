@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight._progress import log
-from resight.datasets.sightings import Sightings
+from resight.datasets.sightings import Sightings, require_sightings
 from resight.errors import InputError
 from resight.gallery.adding import Added, Described
 from resight.gallery.creating import check_days, create
@@ -29,6 +29,7 @@ from resight.gallery.reranking import Rerank
 from resight.gallery.searching import Hits, search_view
 from resight.gallery.summary import summary
 from resight.gallery.view import View, current_view, features_of
+from resight.validation import check_count, check_words
 
 if TYPE_CHECKING:
     from resight.features.store import FeatureStore
@@ -157,6 +158,8 @@ class Gallery:
         from resight.gallery.streaming import Stream
         from resight.workers.executors import InProcess
 
+        check_count(batch_size, "batch_size")
+        require_sightings(sightings)
         if described is not None:
             check_described(self.view.manifest, described, len(sightings))
         stream = Stream(self.engine, self.view, sightings, described or store)
@@ -166,6 +169,7 @@ class Gallery:
 
     def remove(self, ids: Sequence[str]) -> int:
         """Remove sightings with all that belongs to them; return how many."""
+        ids = check_words(ids, "ids")
         unknown = [sighting for sighting in ids if sighting not in self.view.rows]
         if unknown:
             raise InputError(f"no sighting {unknown[0]!r} in this gallery; nothing was removed")
@@ -181,7 +185,7 @@ class Gallery:
 
     def features(self, ids: Sequence[str]) -> Described:
         """Return the descriptors of sightings, stored or computed from their images."""
-        view = self.view
+        view, ids = self.view, check_words(ids, "ids")
         found = features_of(self.engine, view.manifest, view.model, list(ids))
         gone = [sighting for sighting in ids if sighting not in found]
         if gone:
@@ -193,7 +197,7 @@ class Gallery:
 
     def search(
         self,
-        query: Query | Described,
+        query: Query | Described | list[Query],
         k: int = 20,
         *,
         cameras: Sequence[str] = (),
@@ -202,23 +206,37 @@ class Gallery:
         before: float | None = None,
         persons: Sequence[str] = (),
         rerank: Rerank | None = None,
+        by_track: bool = False,
     ) -> Hits:
         """Find the sightings most like a query.
 
         Parameters
         ----------
-        query : path of an image, RGB uint8 array, or Described
+        query : path of an image, RGB uint8 array, or Described; or a list of the first two
+            Several images, or Described of several rows, are taken together: they show one person.
+            Their embeddings are averaged, which ranks as the mean of their squared distances does.
         k : int
             How many; all that the conditions leave, if they are fewer.
         cameras, exclude_cameras, after, before, persons
             Conditions (see `Filter`); times in seconds, both ends included.
         rerank : "k-reciprocal", optional
             Re-rank the first 500 by their neighbourhoods: post-processing that uses the gallery.
+        by_track : bool
+            Return each track once, by the mean of the squared distances to its sightings.
         """
-        where = Filter(tuple(cameras), tuple(exclude_cameras), after, before, tuple(persons))
+        where = Filter(
+            check_words(cameras, "cameras"),
+            check_words(exclude_cameras, "exclude_cameras"),
+            after,
+            before,
+            check_words(persons, "persons"),
+        )
         if not isinstance(query, Described):
-            query = self.describe([picture_of(query)])
-        return self.search_described(query, k, where, rerank=rerank)[0]
+            several = query if isinstance(query, list) else [query]
+            query = self.describe([picture_of(one) for one in several])
+        return self.search_described(
+            query, k, where, rerank=rerank, together=True, by_track=by_track
+        )[0]
 
     def search_many(
         self,
@@ -227,18 +245,41 @@ class Gallery:
         where: Filter | None = None,
         *,
         rerank: Rerank | None = None,
+        together: bool = False,
+        by_track: bool = False,
     ) -> list[Hits]:
-        """Search for several images at once; re-ranking ``"cross-view"`` compares them."""
+        """Search for several images at once; re-ranking ``"cross-view"`` compares them.
+
+        With `together` they are one query (see `search`), and the list has one element.
+        """
         if not queries:
             return []
         described = self.describe([picture_of(query) for query in queries])
-        return self.search_described(described, k, where, rerank=rerank)
+        return self.search_described(
+            described, k, where, rerank=rerank, together=together, by_track=by_track
+        )
 
-    def search_like(self, sighting: str, k: int = 20, where: Filter | None = None) -> Hits:
-        """Find the sightings most like a stored one, itself left out."""
-        if sighting not in self.view.rows:
+    def search_like(
+        self,
+        sighting: str,
+        k: int = 20,
+        where: Filter | None = None,
+        *,
+        whole_track: bool = False,
+        by_track: bool = False,
+    ) -> Hits:
+        """Find the sightings most like a stored one (or like its whole track), itself left out."""
+        view = self.view
+        if sighting not in view.rows:
             raise InputError(f"no sighting {sighting!r} in this gallery; it may have been removed")
-        return self.search_described(self.features([sighting]), k, where, like=sighting)[0]
+        like = [sighting]
+        if whole_track:
+            mates = view.tracks == view.tracks[view.rows[sighting]]
+            like += [mate for mate in view.table.ids[mates].tolist() if mate != sighting]
+        described = self.features(like)
+        return self.search_described(
+            described, k, where, like=like, together=True, by_track=by_track
+        )[0]
 
     def search_described(
         self,
@@ -246,18 +287,24 @@ class Gallery:
         k: int,
         where: Filter | None = None,
         *,
-        like: str = "",
+        like: Sequence[str] = (),
         rerank: Rerank | None = None,
+        together: bool = False,
+        by_track: bool = False,
     ) -> list[Hits]:
         """Search for many queries at once, given as descriptors (n_queries, n_features)."""
-        if k < 1:
-            raise InputError(f"k={k}: it must be at least 1")
+        check_count(k, "k")
         view = self.view
         check_described(view.manifest, described)
         where = where or Filter()
         where.check_cameras(view.cameras)
         queries = np.asarray(view.model.embed(described.features), np.float32)
-        return search_view(self.engine, view, queries, k, where, like, rerank)
+        if together:
+            if not len(queries):
+                raise InputError("no image to search for; give one or more of one person")
+            # The mean of |q - g|^2 over the queries q is |mean q - g|^2 plus a constant.
+            queries = queries.mean(axis=0, keepdims=True)
+        return search_view(self.engine, view, queries, k, where, like, rerank, by_track)
 
     # ---- models
 
@@ -285,7 +332,9 @@ class Gallery:
         on_step : callable, optional
             Called with the share that is done.
         """
-        rebuild(self.engine, model, origin, trained_on, on_step, batch_size)
+        rebuild(
+            self.engine, model, origin, trained_on, on_step, check_count(batch_size, "batch_size")
+        )
         self._index_if_large()
 
     def undo_rebuild(self) -> None:

@@ -12,15 +12,15 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.errors import InputError
+from resight.errors import InputError, unknown_name
+from resight.validation import check_name, parse_json
 
 Kind = Literal["same", "different", "name", "undo"]
-MAX_NAME = 100
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Entry:
     @staticmethod
     def load(text: str) -> Entry:
         """Read what `dump` wrote."""
-        return Entry(**json.loads(text))
+        return Entry(**parse_json(text))
 
 
 class Labels:
@@ -122,6 +122,10 @@ class Labels:
 
     def check(self, entry: Entry) -> None:
         """Refuse an entry that contradicts what is known, saying what to undo."""
+        if entry.kind not in get_args(Kind):
+            raise unknown_name("kind of answer", str(entry.kind), get_args(Kind))
+        for part in ("a", "b", "person", "who", "key"):
+            check_name(getattr(entry, part), part)
         if entry.kind == "undo":
             if not any(e.key == entry.a for e in self.active):
                 raise InputError("nothing to undo")
@@ -146,8 +150,8 @@ class Labels:
 
     def _check_name(self, entry: Entry) -> None:
         name = entry.person.strip()
-        if not name or len(name) > MAX_NAME:
-            raise InputError(f"a name must have 1 to {MAX_NAME} characters, not {len(name)}")
+        if not name:
+            raise InputError("a name must have at least 1 character; type one")
         holder = next((root for root, used in self._names.items() if used == name), None)
         if holder is not None and holder != self._root(entry.a):
             raise InputError(

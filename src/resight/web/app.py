@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -60,6 +61,9 @@ async def _guarded(request: Request, go_on: Next) -> Response:
     except RefusedError as refused:
         response = await _explain(request, refused)
         response.headers["Connection"] = "close"  # whatever else was sent is not read
+    except Exception as error:  # a bug: the page says so, with the headers of every page
+        logging.getLogger(__name__).exception("%s %s failed", request.method, request.url.path)
+        response = await _explain(request, error)
     for name, value in HEADERS.items():
         response.headers[name] = value
     if SESSION not in request.cookies:
@@ -101,4 +105,6 @@ def _in_words(error: Any) -> tuple[int, str]:
     if isinstance(error, HTTPException):
         words = "page not found" if error.status_code == 404 else str(error.detail)
         return error.status_code, words
-    return 500, str(error)
+    if isinstance(error, ResightError):
+        return 500, str(error)
+    return 500, "something went wrong here; the server's log says what"

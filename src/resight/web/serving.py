@@ -65,7 +65,7 @@ def parse_tokens(tokens: Sequence[str]) -> dict[str, str]:
 def _listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # UnicodeError: no name of a host
         raise InputError(f"cannot listen on {host!r}: unknown address") from error
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:

@@ -15,10 +15,11 @@ from typing import Any
 from resight.errors import StoreError
 from resight.explanation import Explainer
 from resight.gallery import Described, Gallery
-from resight.gallery.crops import check, keep
+from resight.gallery.crops import MAX_PIXELS, check, keep
 from resight.gallery.forgetting import expire
 from resight.gallery.references import gallery_explainer
 from resight.images import read
+from resight.validation import check_name
 from resight.web.refitting import RefitJob
 from resight.web.security import Guard
 
@@ -52,7 +53,8 @@ class Site:
 
     def keep_upload(self, name: str, content: bytes) -> str:
         """Check and describe an uploaded image; return the key under which it can be searched."""
-        picture = read(content, name)
+        check_name(name, "file name")
+        picture = read(content, name, MAX_PIXELS)
         check(picture, name)
         stored, picture = keep(content, picture, None)
         upload = Upload(name, stored, self.gallery.describe([picture]))

@@ -28,7 +28,11 @@ class LanceSource:
         self.uri = uri
         if "://" not in uri and not (Path(uri) / "documents.lance").is_dir():
             raise StoreError(f"there is no gallery of resight 0.1 at {uri}; give its folder")
-        self._database: Any = lancedb.connect(uri)
+        try:
+            self._database: Any = lancedb.connect(uri)
+        except (RuntimeError, ValueError, OSError) as error:
+            first = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
+            raise StoreError(f"cannot open a gallery of resight 0.1 at {uri} ({first})") from error
 
     def _read(self, table: str, columns: list[str], where: str = "") -> Any:
         try:
