@@ -70,11 +70,11 @@ def evaluate(
     from resight.plans import params_by_learner, plans_of
     from resight.workers import executors
 
-    sizes = _sizes(people)
+    sizes, rerankers = _sizes(people), () if rerank is None else rerank
     # Wrong names are refused before anything is read.
     given = params_by_learner(param or [], learner or LEARNER)
     if learner is not None:
-        plans_of(learner, given, () if rerank is None else rerank)
+        plans_of(learner, given, rerankers)
     describing = bool(common.given(ctx, "descriptor", "mirror", "cluster"))
     sightings, vectors = common.inputs(data, root, features, describing)
     learner = learner or learner_for(len(training_rows(sightings)))
@@ -87,7 +87,7 @@ def evaluate(
                 features=vectors,
                 learner=learner,
                 params=params_by_learner(param or [], learner),
-                rerank=() if rerank is None else rerank,
+                rerank=rerankers,
                 protocol=protocol,
                 splits=splits,
                 mirror=mirror,

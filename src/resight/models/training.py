@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.datasets.sightings import UNKNOWN_PERSON, Sightings
+from resight.datasets.sightings import UNKNOWN_PERSON, Sightings, require_sightings
 from resight.errors import InputError
 from resight.features.store import Features
 
@@ -102,7 +102,7 @@ def training_rows(sightings: Sightings) -> Rows:
     Distractors, junk and unknown people are left out, and so are sightings marked as query or
     gallery when others are marked as train.
     """
-    labelled = (sightings.persons != UNKNOWN_PERSON) & ~np.isin(
+    labelled = (require_sightings(sightings).persons != UNKNOWN_PERSON) & ~np.isin(
         sightings.roles, ("distractor", "junk")
     )
     if (sightings.roles == "train").any():
