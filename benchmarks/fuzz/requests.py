@@ -163,14 +163,15 @@ def server(m: Material, folder: Path) -> Iterator[Client]:
     from resight.gallery import Gallery
     from resight.web.app import make_app
     from resight.web.security import Guard
+    from resight.web.serving import Settings, server_config
 
     shutil.copytree(m("gallery"), folder / "gallery")
     gallery = Gallery.open(folder / "gallery")
     logging.getLogger("resight.web.app").disabled = True  # what fails is counted
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
-    app = make_app(gallery, Guard({}, loopback=True))
-    serving = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="off"))
+    app = make_app(gallery, Guard(gallery, login=False))
+    serving = uvicorn.Server(server_config(app, Settings()))
     thread = threading.Thread(target=serving.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     while not serving.started:

@@ -29,6 +29,7 @@ CLASSES = {
     "Kernel": "resight.kernels",
     "LandmarkStatistics": "resight.learners._landmark_sums",
     "Model": "resight.models.model",
+    "Network": "resight.descriptors.network",
     "NystromMap": "resight.learners._landmarks",
 }
 """Where each class that may stand in a model file lives, besides the learners."""
