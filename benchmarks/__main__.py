@@ -25,6 +25,7 @@ SECTIONS = (
     "descriptors",
     "describing",
     "extraction",
+    "network",
     "kill_extract",
     "kill_cluster",
     "reranking",

@@ -102,7 +102,6 @@ def requests() -> list[Bad]:
         Bad("upload without a file", "POST", "/upload", None, {"image": "text"}),
         Bad("forged upload", "POST", "/upload", upload=images()["EPS"], forged=True),
         Bad("a foreign host", "GET", "/", headers={"Host": "evil.example"}),
-        Bad("a negative length", "POST", "/teach", headers={"Content-Length": "-1"}),
     ]
     return found
 
@@ -138,10 +137,8 @@ class Client:
             )
         except httpx.TimeoutException:
             return Verdict("hang", f"no answer within {TIMEOUT:g} s")
-        except httpx.RemoteProtocolError as error:  # the connection was closed on purpose
-            return Verdict("refused", str(error))
-        except httpx.WriteError as error:  # a body too large is not read to its end
-            return Verdict("refused", str(error))
+        except (httpx.RemoteProtocolError, httpx.WriteError) as error:
+            return Verdict("refused", str(error))  # closed on purpose: a large body is not read
         return judge(answer)
 
 

@@ -126,6 +126,11 @@ def test_search_like_a_stored_sighting_leaves_it_out(gallery: Gallery) -> None:
     hits = gallery.search_like(sighting, k=100)
     assert len(hits) == 35
     assert sighting not in {hit.id for hit in hits}
+    own = Filter(persons=(str(gallery.view.persons[0]),))
+    for memory in (0, 10**9):  # also where the engine searches
+        hits = Gallery.open(gallery.uri, memory_limit=memory).search_like(sighting, 100, own)
+        assert len(hits) == 2
+        assert sighting not in {hit.id for hit in hits}
     with pytest.raises(InputError, match="no sighting 'nobody'"):
         gallery.search_like("nobody")
 

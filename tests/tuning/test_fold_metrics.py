@@ -1,16 +1,21 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from resight import KXQDA, XQDA, KernelNFST
+from resight.learners.euclidean import Euclidean
 from resight.learners.normalizer import BlockNormalizer
-from resight.tuning.candidates import AUTO_CANDIDATES, Candidate
-from resight.tuning.fold_metrics import Fold, camera_pairs
+from resight.tuning.candidates import (
+    AUTO_CURVED,
+    AUTO_LINEAR,
+    KNFST_KERNEL,
+    Candidate,
+    PolynomialCandidate,
+)
+from resight.tuning.fold_metrics import Fold
 from resight.tuning.gram import GramSpace
-from resight.tuning.settings import Setting
+from resight.tuning.settings import Part, Setting
 
 RBF = Candidate("rbf", 1.0, "identity", 1e-7)
 
@@ -26,7 +31,7 @@ def data():
 def fold_of(data):
     X, persons, cameras, train, test = data
     spaces = GramSpace([X[:, :30], X[:, 30:]], None, "float64").descriptors()
-    return Fold(spaces, train, test, persons[train], cameras[train], cameras[test])
+    return Fold(spaces, train, test, persons[train], cameras[train])
 
 
 def by_hand(data, learner, columns=slice(None), blocks=(30, 40)):
@@ -39,80 +44,75 @@ def by_hand(data, learner, columns=slice(None), blocks=(30, 40)):
     return learner.distances(rows[test], rows[test]) / own
 
 
-@pytest.mark.parametrize("candidate", AUTO_CANDIDATES[::4])
-def test_concatenation_is_plain_kxqda(data, candidate):
-    found = fold_of(data).distances(Setting(candidate, (1.0, 1.0)))
-    np.testing.assert_allclose(
-        found, by_hand(data, KXQDA(**candidate.params())), rtol=1e-4, atol=1e-9
-    )
+def kxqda(candidate, *weights):
+    return Part("kxqda", weights or (1.0, 1.0), (candidate,))
 
 
-def test_distances_of_descriptors_are_added_by_weight(data):
-    found = fold_of(data).distances(Setting(RBF, (1.0, 3.0), fusion="distance-sum"))
-    first = by_hand(data, KXQDA(), slice(30), (30,))
-    second = by_hand(data, KXQDA(), slice(30, None), (40,))
-    np.testing.assert_allclose(found, 0.25 * first + 0.75 * second, rtol=1e-4, atol=1e-9)
-
-
-def test_members_are_added_by_weight(data):
-    plain = Setting(RBF, (1.0, 1.0))
-    found = fold_of(data).distances(replace(plain, xqda=0.5, knfst=2.0))
-    expected = by_hand(data, KXQDA()) + 0.5 * by_hand(data, XQDA())
-    expected += 2.0 * by_hand(data, KernelNFST())
+@pytest.mark.parametrize("candidate", [*AUTO_LINEAR, *AUTO_CURVED, RBF])
+def test_one_kernel_of_all_descriptors_is_plain_kxqda(data, candidate):
+    found = fold_of(data).part_distances(kxqda(candidate))
+    expected = by_hand(data, KXQDA(**candidate.params()))
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-9)
 
 
-def test_the_mean_of_kernels_is_a_kernel(data):
+def test_xqda_is_among_the_linear_candidates(data):
+    found = fold_of(data).part_distances(kxqda(AUTO_LINEAR[1]))
+    np.testing.assert_allclose(found, by_hand(data, XQDA()), rtol=1e-4, atol=1e-9)
+
+
+def test_distances_are_added_by_weight(data):
+    parts = (1.0, kxqda(RBF)), (0.5, Part("knfst", (1.0, 1.0), (KNFST_KERNEL,)))
+    found = fold_of(data).distances(Setting(parts))
+    expected = by_hand(data, KXQDA()) + 0.5 * by_hand(data, KernelNFST())
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-9)
+
+
+def test_what_learns_nothing_compares_normalised_vectors(data):
+    euclidean = fold_of(data).part_distances(Part("euclidean", (1.0, 1.0)))
+    np.testing.assert_allclose(euclidean, by_hand(data, Euclidean()), rtol=1e-6, atol=1e-9)
+    X, *_, test = data
+    rows = X[:, :30] / np.linalg.norm(X[:, :30], axis=1, keepdims=True)
+    cosine = fold_of(data).part_distances(Part("cosine", (1.0, 0.0)))
+    by_cosine = 1.0 - rows[test] @ rows[test].T
+    np.testing.assert_allclose(cosine / cosine.max(), by_cosine / by_cosine.max(), atol=1e-6)
+
+
+def test_a_sum_of_kernels_gives_each_descriptor_its_own(data):
     X, _, _, train, _ = data
-    found = fold_of(data).distances(Setting(RBF, (1.0, 3.0), fusion="kernel-mean"))
+    linear, weights = Candidate("linear", 1.0, "identity", 1e-7), (1.0, 3.0)
+    found = fold_of(data).part_distances(Part("kxqda", weights, (RBF, linear)))
     rows = BlockNormalizer((30, 40)).fit(X[train]).transform(X)
+    first, second = rows[train][:, :30], rows[train][:, 30:]
+    gamma = 1.0 / ((first[:, None] - first[None]) ** 2).sum(axis=2).mean()
+
+    def rbf(A, B):
+        return np.exp(-gamma * ((A[:, None, :30] - B[None, :, :30]) ** 2).sum(axis=2))
+
+    def spread(K):
+        return K.diagonal().mean() - K.mean()
+
+    scales = 1.0 / spread(rbf(rows[train], rows[train])), 3.0 / spread(second @ second.T)
 
     def kernel(A, B):
-        total = 0.0
-        for columns, weight in ((slice(30), 0.25), (slice(30, None), 0.75)):
-            own = rows[train][:, columns]
-            gamma = 1.0 / ((own[:, None] - own[None]) ** 2).sum(axis=2).mean()
-            squares = ((A[:, None, columns] - B[None, :, columns]) ** 2).sum(axis=2)
-            total = total + weight * np.exp(-gamma * squares)
-        return total
+        return (scales[0] * rbf(A, B) + scales[1] * A[:, 30:] @ B[:, 30:].T) / sum(scales)
 
     np.testing.assert_allclose(found, by_hand(data, KXQDA(kernel=kernel)), rtol=1e-4, atol=1e-9)
 
 
-def test_a_kernel_mean_of_one_descriptor_is_that_kernel(data):
-    fold = fold_of(data)
-    alone = Setting(RBF, (2.0, 0.0))
-    np.testing.assert_allclose(
-        fold.distances(replace(alone, fusion="kernel-mean")), fold.distances(alone), rtol=1e-6
+def test_a_setting_survives_plain_types_and_so_does_that_of_an_older_version():
+    cubic = PolynomialCandidate("poly", 1.0, "kernel", 1e-3)
+    parts = (0.7, Part("kxqda", (1.0, 0.5), (cubic, RBF))), (0.3, Part("cosine", (1.0, 0.0)))
+    setting = Setting(parts, "mirror")
+    assert Setting.from_dict(setting.as_dict()) == setting
+    assert setting.sentence(["gog", "net"]) == (
+        "70% k-XQDA (poly+rbf) of gog+net, 30% cosine of gog, averaged over mirror images"
     )
-
-
-def test_a_metric_for_each_pair_learns_from_these_two_cameras_only(data):
-    _, persons, cameras, train, test = data
-    setting = Setting(RBF, (1.0, 1.0), per_pair=True)
-    found = fold_of(data).distances(setting)
-    spaces = fold_of(data).spaces
-    for pair in ((0, 1), (0, 2), (1, 2)):
-        learn, rank = (rows[np.isin(cameras[rows], pair)] for rows in (train, test))
-        alone = Fold(spaces, learn, rank, persons[learn], cameras[learn])
-        expected = alone.distances(replace(setting, per_pair=False))
-        first = cameras[rank] == pair[0]
-        place = np.searchsorted(test, rank)
-        got = found[np.ix_(place[first], place[~first])]
-        np.testing.assert_allclose(got, expected[np.ix_(first, ~first)], rtol=1e-8)
-    np.testing.assert_allclose(found, found.T)
-    shared = fold_of(data).distances(replace(setting, per_pair=False))
-    same = cameras[test][:, None] == cameras[test][None, :]
-    np.testing.assert_allclose(found[same], shared[same])
-
-
-def test_pairs_need_twenty_people_in_common():
-    persons = np.concatenate([np.arange(25), np.arange(25), np.arange(19)])
-    cameras = np.repeat([0, 1, 2], [25, 25, 19])
-    assert camera_pairs(persons, cameras) == [(0, 1)]
-
-
-def test_a_setting_survives_plain_types():
-    for candidate in AUTO_CANDIDATES:
-        setting = Setting(candidate, (1.0, 0.5), "kernel-mean", "mirror", 0.5, 1.0, per_pair=True)
-        assert Setting.from_dict(setting.as_dict()) == setting
+    old = {**RBF.params(), "weights": [2.0, 1.0], "fusion": "kernel-mean", "variant": "plain"}
+    old |= {"xqda": 0.5, "knfst": 1.0, "per_pair": False}
+    assert Setting.from_dict(old).parts == (
+        (1.0, Part("kxqda", (2.0, 1.0), (RBF, RBF))),
+        (0.5, kxqda(AUTO_LINEAR[1], 2.0, 1.0)),
+        (1.0, Part("knfst", (2.0, 1.0), (KNFST_KERNEL, KNFST_KERNEL))),
+    )
+    apart = Setting.from_dict({**old, "fusion": "distance-sum", "xqda": 0.0, "knfst": 0.0})
+    assert [part.weights for _, part in apart.parts] == [(1.0, 0.0), (0.0, 1.0)]

@@ -15,6 +15,7 @@ VERBS = {
     "data": "list the known datasets; describe and check folders of images",
     "crop": "crop people from video or frames into one folder per camera",
     "extract": "compute descriptors of many images into a feature store",
+    "network": "describe a network of your own (ONNX)",
     "fit": "train a model on labelled sightings and save it",
     "evaluate": "evaluate learners on a dataset or on your own folders",
     "reproduce": "reproduce the paper's tables from raw images",
@@ -32,6 +33,7 @@ EXTRAS = {
     "convert": ("lancedb", "pyarrow"),
     "postgres": ("psycopg", "pgvector"),
     "cluster": ("distributed",),
+    "network": ("onnxruntime",),
 }
 
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
@@ -76,6 +78,7 @@ def _main(words: list[str]) -> int:
 def _run(verb: str, rest: list[str]) -> int:
     import logging
     import time
+    import warnings
 
     start = time.perf_counter()
     from resight.cli._common import command
@@ -85,7 +88,10 @@ def _run(verb: str, rest: list[str]) -> int:
     log.addHandler(handler)
     log.setLevel(logging.INFO)  # --verbose and --quiet change it
     try:
-        command(app)(args=rest, prog_name=f"resight {verb}")
+        with warnings.catch_warnings():
+            # What the package warns of in Python is a message here, without file and line.
+            warnings.showwarning = lambda message, *_, **__: log.warning("warning: %s", message)
+            command(app)(args=rest, prog_name=f"resight {verb}")
     except SystemExit as stop:
         return _exit_code(stop)
     except BrokenPipeError:

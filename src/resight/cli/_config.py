@@ -17,8 +17,14 @@ else:
     import tomli as tomllib
 
 _LARGEST = 2**14  # bytes; keys of many parts take a time that grows with their square
-# Keys that version 0.1 used in files for `resight evaluate`.
-_OLD_KEYS = dict(dataset="data", descriptors="descriptor", learners="learner", params="param")
+# Keys that version 0.1 used in files.
+_OLD_KEYS = {
+    "dataset": "data",
+    "descriptors": "descriptor",
+    "find": "detector",
+    "learners": "learner",
+    "params": "param",
+}
 
 
 def read_config(file: Path, params: Sequence[Any]) -> dict[str, Any]:
@@ -28,7 +34,10 @@ def read_config(file: Path, params: Sequence[Any]) -> dict[str, Any]:
         settings = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{file} is not valid TOML: {error}") from error
-    known = {p.name: p for p in params if p.expose_value and not getattr(p, "hidden", False)}
+    # Options that Python reserves the name of, as --class, end in "_" there.
+    known = {
+        p.name.rstrip("_"): p for p in params if p.expose_value and not getattr(p, "hidden", False)
+    }
     chosen = {}
     for key, value in settings.items():
         name = key.replace("-", "_")
@@ -36,7 +45,7 @@ def read_config(file: Path, params: Sequence[Any]) -> dict[str, Any]:
         if name not in known:
             raise unknown_name(f"setting in {file}", key, known)
         several = getattr(known[name], "multiple", False) or known[name].nargs == -1
-        chosen[name] = _as_given(value, several)
+        chosen[known[name].name] = _as_given(value, several)
     return chosen
 
 

@@ -12,16 +12,17 @@ import numpy as np
 
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
-from resight.experiments.plans import Plan
 from resight.experiments.runner import over_splits
 from resight.experiments.trials import Trial, rank_directions
+from resight.learners._base import squared_euclidean
 from resight.learners.euclidean import Euclidean
+from resight.plans import Plan
 from resight.protocols import Protocol, Split
 from resight.registry import AUTO
 from resight.tuning.cross_validation import choose
 from resight.tuning.fold_metrics import Fold
-from resight.tuning.gram import GramSpace, Products, between_test_rows, lookup
-from resight.tuning.race import Search, variants_of
+from resight.tuning.gram import Between, Floats, GramSpace, Products, between_test_rows
+from resight.tuning.search import Search, variants_of
 
 
 def measure(
@@ -104,7 +105,7 @@ def _auto_trial(
     mirrored: GramSpace | None,
 ) -> Trial:
     """Choose everything on the training people of this split, in its own Gram space."""
-    start, params = time.perf_counter(), plan.params
+    start, params = time.perf_counter(), {"budget": plan.budget, **plan.params}
     if mirrored is not None:
         space, params = GramSpace.joined([space, mirrored]), {**params, "mirrored": True}
     persons, cameras = sightings.persons[split.train], sightings.cameras[split.train]
@@ -116,19 +117,15 @@ def _auto_trial(
         )
     search = Search(space, split.train, persons, cameras, **params)
     setting = search.run()
-    known = np.unique(cameras)
     variants = variants_of(space, params.get("mirrored", False))
-    fold = Fold(
-        variants[setting.variant],
-        split.train,
-        split.test,
-        search.persons,
-        np.searchsorted(known, cameras),
-        np.searchsorted(known, sightings.cameras[split.test]),
-    )
-    between = lookup(fold.distances(setting))
+    fold = Fold(variants[setting.variant], split.train, split.test, search.persons, search.cameras)
+    embedding = fold.embed(setting)
     seconds = time.perf_counter() - start
-    rankings = rank_directions(sightings, protocol, split, between, plan.rerank)
+    rankings = rank_directions(sightings, protocol, split, _within(embedding), plan.rerank)
     table = [tried.as_dict() for tried in search.tried]
     stopped = () if search.stopped is None else (search.stopped,)
     return Trial(rankings, setting.as_dict(), seconds, table, stopped)
+
+
+def _within(embedding: Floats) -> Between:
+    return lambda a, b: squared_euclidean(embedding[a], embedding[b])

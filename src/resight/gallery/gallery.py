@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from resight._progress import log
 from resight.datasets.sightings import Sightings, require_sightings
@@ -18,7 +18,7 @@ from resight.errors import InputError
 from resight.gallery.adding import Added, Described
 from resight.gallery.creating import check_days, create
 from resight.gallery.engines import connect
-from resight.gallery.engines.base import Engine
+from resight.gallery.engines.base import Engine, Floats32
 from resight.gallery.filters import Filter
 from resight.gallery.labels import Entry, Kind
 from resight.gallery.log import Actor, Writer, append, operator
@@ -30,7 +30,7 @@ from resight.gallery.reranking import Rerank
 from resight.gallery.searching import Hits, search_view
 from resight.gallery.summary import summary
 from resight.gallery.view import View, current_view, features_of
-from resight.validation import check_count, check_name, check_words
+from resight.validation import check_count, check_name, check_names
 
 if TYPE_CHECKING:
     from resight.features.store import FeatureStore
@@ -111,6 +111,11 @@ class Gallery:
         return self.view.model
 
     @property
+    def standing(self) -> bool:
+        """Whether crops are taller than wide: our descriptors are for people, networks for all."""
+        return not getattr(self.model, "networks", ())
+
+    @property
     def view(self) -> View:
         """The gallery as it is now: read again if anybody changed it."""
         with self._lock:
@@ -126,9 +131,26 @@ class Gallery:
         """Compute descriptors of RGB images with the gallery's model."""
         model = self.model
         vectors = np.asarray(model.describe(list(images)), np.float32)
-        if self.view.manifest.stored == "float16":  # so that a stored image finds itself exactly
-            vectors = vectors.astype(np.float16).astype(np.float32)
-        return Described(vectors, model.descriptor_fingerprint)
+        return Described(self._as_stored(vectors), model.descriptor_fingerprint)
+
+    def own_vectors(self, vectors: ArrayLike) -> Described:
+        """Take a user's own vectors (n, n_features), if the model was fitted on such vectors."""
+        model = self.model
+        if model.descriptors:
+            raise InputError(
+                f"the model of {self.uri} describes images itself ({model.descriptor.name}), so "
+                "vectors of your own cannot be compared with its; give images"
+            )
+        rows = np.asarray(vectors, np.float32)
+        return Described(self._as_stored(rows), model.descriptor_fingerprint)
+
+    def _as_stored(self, vectors: Floats32) -> Floats32:
+        """Round as stored vectors are, so that a stored sighting finds itself exactly."""
+        if self.view.manifest.stored != "float16":
+            return vectors
+        with np.errstate(over="ignore"):  # too large for it: refused where it is stored
+            rounded: Floats32 = vectors.astype(np.float16).astype(np.float32)
+        return np.where(np.isinf(rounded), vectors, rounded)
 
     def add(
         self,
@@ -139,6 +161,7 @@ class Gallery:
         batch_size: int = 32,
         on_batch: Callable[[list[str]], None] | None = None,
         executor: Executor | None = None,
+        imageless: bool = False,
     ) -> Added:
         """Add sightings; each batch is stored as a whole, and what is there already passed over.
 
@@ -154,6 +177,9 @@ class Gallery:
         executor : Executor, optional
             Who describes the images: ``executors.local(jobs)`` or ``resight.cluster(address)``.
             By default this process.
+        imageless : bool
+            Whether sightings whose file does not exist are stored all the same, by the vectors of
+            `described` alone; the page shows a placeholder.
 
         Returns
         -------
@@ -166,14 +192,14 @@ class Gallery:
         require_sightings(sightings)
         if described is not None:
             check_described(self.view.manifest, described, len(sightings))
-        stream = Stream(self.engine, self.view, sightings, described or store)
+        stream = Stream(self.engine, self.view, sightings, described or store, imageless)
         result = stream.run(executor or InProcess(), batch_size, on_batch)
         self._index_if_large()
         return result
 
     def remove(self, ids: Sequence[str]) -> int:
         """Remove sightings with all that belongs to them; return how many."""
-        ids = check_words(ids, "ids")
+        ids = check_names(ids, "ids").tolist()
         unknown = [sighting for sighting in ids if sighting not in self.view.rows]
         if unknown:
             raise InputError(f"no sighting {unknown[0]!r} in this gallery; nothing was removed")
@@ -189,7 +215,7 @@ class Gallery:
 
     def features(self, ids: Sequence[str]) -> Described:
         """Return the descriptors of sightings, stored or computed from their images."""
-        view, ids = self.view, check_words(ids, "ids")
+        view, ids = self.view, check_names(ids, "ids").tolist()
         found = features_of(self.engine, view.manifest, view.model, list(ids))
         gone = [sighting for sighting in ids if sighting not in found]
         if gone:
@@ -201,7 +227,7 @@ class Gallery:
 
     def search(
         self,
-        query: Query | Described,
+        query: Query | Described | list[Query],
         k: int = 20,
         *,
         cameras: Sequence[str] = (),
@@ -210,29 +236,31 @@ class Gallery:
         before: float | None = None,
         persons: Sequence[str] = (),
         rerank: Rerank | None = None,
+        by_track: bool = False,
     ) -> Hits:
         """Find the sightings most like a query.
 
         Parameters
         ----------
-        query : path of an image, RGB uint8 array, or Described
+        query : path of an image, RGB uint8 array, or Described; or a list of the first two
+            Several images, or Described of several rows, are taken together: they show one person.
+            Their embeddings are averaged, which ranks as the mean of their squared distances does.
         k : int
             How many; all that the conditions leave, if they are fewer.
         cameras, exclude_cameras, after, before, persons
             Conditions (see `Filter`); times in seconds, both ends included.
         rerank : "k-reciprocal", optional
             Re-rank the first 500 by their neighbourhoods: post-processing that uses the gallery.
+        by_track : bool
+            Return each track once, by the mean of the squared distances to its sightings.
         """
-        where = Filter(
-            check_words(cameras, "cameras"),
-            check_words(exclude_cameras, "exclude_cameras"),
-            after,
-            before,
-            check_words(persons, "persons"),
-        )
+        where = Filter(cameras, exclude_cameras, after, before, persons)
         if not isinstance(query, Described):
-            query = self.describe([picture_of(query)])
-        return self.search_described(query, k, where, rerank=rerank)[0]
+            several = query if isinstance(query, list) else [query]
+            query = self.describe([picture_of(one, self.standing) for one in several])
+        return self.search_described(
+            query, k, where, rerank=rerank, together=True, by_track=by_track
+        )[0]
 
     def search_many(
         self,
@@ -241,18 +269,41 @@ class Gallery:
         where: Filter | None = None,
         *,
         rerank: Rerank | None = None,
+        together: bool = False,
+        by_track: bool = False,
     ) -> list[Hits]:
-        """Search for several images at once; re-ranking ``"cross-view"`` compares them."""
+        """Search for several images at once; re-ranking ``"cross-view"`` compares them.
+
+        With `together` they are one query (see `search`), and the list has one element.
+        """
         if not queries:
             return []
-        described = self.describe([picture_of(query) for query in queries])
-        return self.search_described(described, k, where, rerank=rerank)
+        described = self.describe([picture_of(query, self.standing) for query in queries])
+        return self.search_described(
+            described, k, where, rerank=rerank, together=together, by_track=by_track
+        )
 
-    def search_like(self, sighting: str, k: int = 20, where: Filter | None = None) -> Hits:
-        """Find the sightings most like a stored one, itself left out."""
-        if sighting not in self.view.rows:
+    def search_like(
+        self,
+        sighting: str,
+        k: int = 20,
+        where: Filter | None = None,
+        *,
+        whole_track: bool = False,
+        by_track: bool = False,
+    ) -> Hits:
+        """Find the sightings most like a stored one (or like its whole track), itself left out."""
+        view = self.view
+        if sighting not in view.rows:
             raise InputError(f"no sighting {sighting!r} in this gallery; it may have been removed")
-        return self.search_described(self.features([sighting]), k, where, like=sighting)[0]
+        like = [sighting]
+        if whole_track:
+            mates = view.tracks == view.tracks[view.rows[sighting]]
+            like += [mate for mate in view.table.ids[mates].tolist() if mate != sighting]
+        described = self.features(like)
+        return self.search_described(
+            described, k, where, like=like, together=True, by_track=by_track
+        )[0]
 
     def search_described(
         self,
@@ -260,8 +311,10 @@ class Gallery:
         k: int,
         where: Filter | None = None,
         *,
-        like: str = "",
+        like: Sequence[str] = (),
         rerank: Rerank | None = None,
+        together: bool = False,
+        by_track: bool = False,
     ) -> list[Hits]:
         """Search for many queries at once, given as descriptors (n_queries, n_features)."""
         check_count(k, "k")
@@ -270,7 +323,12 @@ class Gallery:
         where = where or Filter()
         where.check_cameras(view.cameras)
         queries = np.asarray(view.model.embed(described.features), np.float32)
-        return search_view(self.engine, view, queries, k, where, like, rerank)
+        if together:
+            if not len(queries):
+                raise InputError("no image to search for; give one or more of one person")
+            # The mean of |q - g|^2 over the queries q is |mean q - g|^2 plus a constant.
+            queries = queries.mean(axis=0, keepdims=True)
+        return search_view(self.engine, view, queries, k, where, like, rerank, by_track)
 
     # ---- models
 

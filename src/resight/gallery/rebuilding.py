@@ -16,6 +16,7 @@ import numpy as np
 
 from resight.errors import InputError, StoreError
 from resight.gallery.engines.base import Engine
+from resight.gallery.history import note
 from resight.gallery.manifest import (
     Generation,
     Manifest,
@@ -80,8 +81,10 @@ def undo(engine: Engine) -> None:
 
 
 def n_features(model: Any) -> int:
-    """Describe a picture of nothing to learn how long descriptors are."""
+    """Ask how long descriptors are, or describe a picture of nothing."""
     _require_model(model)
+    if hasattr(model, "n_features"):
+        return int(model.n_features)
     return int(np.asarray(model.describe([np.zeros((128, 64, 3), np.uint8)])).shape[1])
 
 
@@ -175,6 +178,7 @@ def _switch(engine: Engine, job: Generation) -> None:
                 )
             base, *later = (*manifest.history, job)
             manifest.with_history((base, *later[-2:])).store(engine)
+            note(engine, job.fingerprint, origin=job.origin, used=True)
         other = pending(engine)  # begun by another process after our switch
         for number in unfinished(engine):
             if other is None or number != other.number:

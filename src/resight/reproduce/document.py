@@ -35,23 +35,24 @@ def run_figures(job: Job, trials: Sequence[dict[str, Any]], seconds: float) -> d
 
 
 def _stages(tables: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Tell what each stage of the searches tried, took and reached on training people held out.
+    """Tell what each stage of the choices tried and gave to the mixture.
 
-    Means over splits: settings tried, and mean average precision in percent after the stage.
+    Means over splits: metrics tried, mean average precision of the best of them on training
+    people held out and share of the mixture, both in percent.
     """
     names = dict.fromkeys(row["stage"] for table in tables for row in table)
-    scores = [0.0] * len(tables)
     stages = []
     for name in names:
         rows = [[row for row in table if row["stage"] == name] for table in tables]
-        won = [[row["map"] for row in of_split if row["won"]] for of_split in rows]
-        scores = [maps[-1] if maps else old for maps, old in zip(won, scores, strict=True)]
+        shares = [sum(row["share"] for row in of_split) for of_split in rows]
+        best = [max(row["map"] for row in of_split) for of_split in rows if of_split]
         stages.append(
             {
                 "stage": name,
                 "tried": float(np.mean([len(of_split) for of_split in rows])),
-                "taken": sum(bool(maps) for maps in won),
-                "map": 100.0 * float(np.mean(scores)),
+                "taken": sum(share > 0.0 for share in shares),
+                "share": 100.0 * float(np.mean(shares)),
+                "map": 100.0 * float(np.mean(best)),
             }
         )
     return stages
@@ -98,7 +99,8 @@ def _measured(figures: dict[str, Any]) -> dict[str, Any]:
         "seconds": figures["seconds"],
     }
     if "stages" in figures:
-        found |= {"chosen_by": _counts_by_name(figures["chosen"]), "stages": figures["stages"]}
+        variants = _counts([one["variant"] for one in figures["chosen"]])
+        found |= {"chosen_by": {"variant": variants}, "stages": figures["stages"]}
     elif "chosen" in figures:
         found["chosen"] = _counts([_words(one) for one in figures["chosen"]])
     return found
@@ -137,18 +139,3 @@ def _counts(words: Sequence[str]) -> dict[str, int]:
     names, counts = np.unique(words, return_counts=True)
     order = np.argsort(-counts, kind="stable")
     return {str(names[i]): int(counts[i]) for i in order}
-
-
-def _counts_by_name(chosen: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
-    """How often each value was chosen, for each part of a setting.
-
-    Settings of ten splits are hardly ever equal as a whole; their parts are.
-    """
-    names = dict.fromkeys(name for one in chosen for name in one)
-    return {name: _counts([_value(one[name]) for one in chosen if name in one]) for name in names}
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, list):
-        return ":".join(f"{number:g}" for number in value)
-    return f"{value:g}" if isinstance(value, float) else str(value)

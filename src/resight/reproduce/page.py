@@ -89,7 +89,9 @@ def _auto(table: dict[str, Any]) -> str:
         if "stages" in row:
             lines.append(f"- {'+'.join(row['descriptors'])}: {_compared(row)}")
             lines.append(f"  - chosen in the splits: {_chosen_by(row['chosen_by'])}")
-            lines.append(f"  - on training people held out, mAP after each stage: {_stages(row)}")
+            lines.append(
+                f"  - share of the mixture, best mAP alone on people held out: {_stages(row)}"
+            )
     return "\n".join(["`auto`, rank 1:", "", *lines]) if lines else ""
 
 
@@ -115,10 +117,9 @@ def _chosen_by(chosen: dict[str, dict[str, int]]) -> str:
 
 
 def _stages(row: dict[str, Any]) -> str:
-    first, *others = row["stages"]
-    words = [f"{first['stage']} {first['map']:.1f}"]
-    words += [
-        f"{stage['stage']} {stage['map']:.1f} (changed in {stage['taken']})" for stage in others
+    words = [
+        f"{stage['stage']} {stage['share']:.0f}% (in {stage['taken']}), {stage['map']:.1f}"
+        for stage in row["stages"]
     ]
     tried = sum(stage["tried"] for stage in row["stages"])
-    return f"{', '.join(words)}; {tried:.0f} settings tried in a split"
+    return f"{'; '.join(words)}; {tried:.0f} metrics tried in a split"

@@ -15,21 +15,22 @@ from sklearn.utils._param_validation import Interval
 from resight.errors import InputError
 from resight.kernels import inner_products, row_squares
 from resight.learners._base import Codes, Floats, MetricLearner
-from resight.learners.normalizer import BlockNormalizer
-from resight.tuning.candidates import AUTO_FOLDS, AUTO_REPEATS
+from resight.learners.normalizer import BlockNormalizer, block_slices
 from resight.tuning.fold_metrics import FittedPart, Fold
 from resight.tuning.fused_kernel import FusedKernel, RowProducts
 from resight.tuning.gram import GramSpace
-from resight.tuning.race import Search
-from resight.tuning.settings import Setting
+from resight.tuning.search import Search
+from resight.tuning.settings import PLAIN, Setting
+from resight.tuning.sketch import shortened
 
 
 class AutoKXQDA(MetricLearner):
-    """k-XQDA that chooses kernel, regulariser, fusion of descriptors and further learners.
+    """k-XQDA that chooses kernels, regularisers, descriptors and how much to learn at all.
 
-    It uses `cameras`. The choice is made by cross-validation over the people it is given, so
-    it needs at least twice as many people seen by two cameras as folds. See docs/auto.md for
-    what is tried, and in which order.
+    It uses `cameras`. A weighted sum of distances is chosen by cross-validation over the people it
+    is given: Euclidean and cosine, which learn nothing, XQDA, KNFST and k-XQDA, on each descriptor
+    and on all together. With fewer than six people seen by two cameras nothing is chosen: vectors
+    are compared as they are, and a warning says so. See docs/auto.md for what is tried.
 
     Parameters
     ----------
@@ -37,10 +38,11 @@ class AutoKXQDA(MetricLearner):
         For each descriptor the widths of its blocks, as ``descriptor(name).blocks`` tells; by
         default all features are one descriptor of one block. Blocks are centred and
         L2-normalised inside, so give raw descriptors.
-    n_folds, n_repeats : int
-        Person-disjoint folds, and how often they are drawn anew.
+    n_folds, n_repeats : int, optional
+        Person-disjoint folds, and how often they are drawn anew; by default from 5 folds three
+        times for few people to 3 folds once for many.
     budget : float, optional
-        Seconds for the choice.
+        Seconds for the choice. When they are over, the best mixture of what was tried is taken.
     seed : int
         Draws the folds.
     setting : dict, optional
@@ -50,17 +52,14 @@ class AutoKXQDA(MetricLearner):
     ----------
     setting_ : dict
         What was chosen.
+    why_ : str
+        The same in a sentence.
     candidates_ : list of dict
         Everything that was tried, with mean score (mean average precision on held-out people),
-        its standard error and the number of folds it stayed in the race; empty with `setting`.
+        its standard error, the number of folds and its share in the mixture; empty with `setting`.
     X_fit_ : array (n_train, n_features)
         Normalised training rows.
     n_components_ : int
-
-    Notes
-    -----
-    An embedding has one metric for all cameras, so a metric for each pair of cameras is not tried
-    here; `resight evaluate --learner auto` does.
 
     References
     ----------
@@ -75,26 +74,26 @@ class AutoKXQDA(MetricLearner):
     >>> X = rng.normal(size=(30, 50))[persons] + 0.5 * rng.normal(size=(60, 50))
     >>> learner = AutoKXQDA(n_repeats=1).fit(X, persons, np.repeat(["A", "B"], 30))
     >>> len(learner.candidates_)
-    37
+    9
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "blocks": [None, "array-like"],
-        "n_folds": [Interval(Integral, 2, None, closed="left")],
-        "n_repeats": [Interval(Integral, 1, None, closed="left")],
-        "budget": [None, Interval(Real, 0, None, closed="neither")],
+        "n_folds": [None, Interval(Integral, 2, None, closed="left")],
+        "n_repeats": [None, Interval(Integral, 1, None, closed="left")],
+        "budget": [None, Interval(Real, 0, None, closed="left")],
         "seed": [Interval(Integral, 0, None, closed="left")],
         "setting": [None, dict],
     }
-    state_version = 1
-    learned = "normalizer_ ends_ setting_ candidates_ X_fit_ kernels_ coefs_ offsets_"
+    state_version = 2
+    learned = "normalizer_ ends_ setting_ why_ candidates_ X_fit_ kernels_ coefs_ offsets_"
 
     def __init__(
         self,
         *,
         blocks: Sequence[Sequence[int]] | None = None,
-        n_folds: int = AUTO_FOLDS,
-        n_repeats: int = AUTO_REPEATS,
+        n_folds: int | None = None,
+        n_repeats: int | None = None,
         budget: float | None = None,
         seed: int = 0,
         setting: dict[str, Any] | None = None,
@@ -117,7 +116,7 @@ class AutoKXQDA(MetricLearner):
             setting = self.choose(space, persons, cameras)
         else:
             setting = _checked(self.setting, len(space.groups))
-        self.setting_ = setting.as_dict()
+        self.setting_, self.why_ = setting.as_dict(), setting.sentence()
         self.X_fit_ = self.normalizer_.transform(X)
         whole = Fold(space.descriptors(), np.arange(len(X)), np.arange(0), persons, cameras)
         self._keep_parts(setting, whole)
@@ -129,10 +128,10 @@ class AutoKXQDA(MetricLearner):
         cameras: NDArray[Any] | None,
         mirrored: bool = False,
     ) -> Setting:
-        """Choose from inner products; parameters as in `resight.tuning.race.Search`."""
+        """Choose from inner products; parameters as in `resight.tuning.search.Search`."""
         options = {k: v for k, v in self.get_params().items() if k not in ("blocks", "setting")}
         rows = np.arange(len(space))
-        search = Search(space, rows, persons, cameras, mirrored=mirrored, pairs=False, **options)
+        search = Search(space, rows, persons, cameras, mirrored=mirrored, **options)
         setting = search.run()
         if search.stopped is not None:
             warnings.warn(search.stopped, UserWarning, stacklevel=4)
@@ -144,14 +143,20 @@ class AutoKXQDA(MetricLearner):
         self.kernels_: list[dict[str, Any]] = []
         self.coefs_: list[Floats] = []
         self.offsets_: list[Floats] = []
-        for weight, part in setting.parts():
+        for weight, part in setting.parts:
+            if part.learner in PLAIN:
+                scale = np.sqrt(weight / whole.plain_unit(part))
+                self.kernels_.append({"weights": list(part.weights), "plain": part.learner})
+                self.coefs_.append(np.array(scale))
+                self.offsets_.append(np.zeros(0))
+                continue
             fitted: FittedPart = whole.fit(part)
             scale = np.sqrt(weight / fitted.unit)
             own = fitted.kernel
             self.kernels_.append({"weights": own.weights, "mean": own.mean, "of": own.kernels})
             self.coefs_.append(scale * fitted.coef)
             self.offsets_.append(scale * fitted.offset)
-        self.n_components_ = int(sum(coef.shape[1] for coef in self.coefs_))
+        self.n_components_ = self._embed(self.normalizer_.mean_[None]).shape[1]
 
     def _embed(self, X: Floats) -> Floats:
         rows = self.normalizer_.transform(X)
@@ -164,10 +169,28 @@ class AutoKXQDA(MetricLearner):
                 known[i] = RowProducts(inner_products(new, old), row_squares(new), row_squares(old))
             return known[i]
 
-        parts = [
-            FusedKernel.fitted(**kernel).rows(products) @ coef - offset
-            for kernel, coef, offset in zip(self.kernels_, self.coefs_, self.offsets_, strict=True)
-        ]
+        parts = []
+        for kernel, coef, offset in zip(self.kernels_, self.coefs_, self.offsets_, strict=True):
+            if "plain" in kernel:
+                given = rows if kernel["plain"] == "euclidean" else self._unit_blocks(X)
+                parts.append(coef * self._shortened(given, kernel["weights"]))
+            else:
+                parts.append(FusedKernel.fitted(**kernel).rows(products) @ coef - offset)
+        return np.concatenate(parts, axis=1)
+
+    def _unit_blocks(self, X: Floats) -> Floats:
+        """Divide each block by its norm, without centring."""
+        cosine = BlockNormalizer(self.normalizer_.blocks).fit(X[:1])
+        cosine.mean_ = np.zeros(X.shape[1])
+        return cosine.transform(X)
+
+    def _shortened(self, rows: Floats, weights: list[float]) -> Floats:
+        parts = []
+        for i, weight in enumerate(weights):
+            columns = rows[:, self.ends_[i] : self.ends_[i + 1]] if weight else rows[:, :0]
+            widths = _descriptors(self.blocks, rows.shape[1])[i]
+            slices = block_slices(widths, sum(widths)) if weight else []
+            parts += [np.sqrt(weight) * shortened(columns[:, b], len(widths)) for b in slices]
         return np.concatenate(parts, axis=1)
 
 
@@ -200,9 +223,9 @@ def _checked(given: dict[str, Any], n_descriptors: int) -> Setting:
             f"setting is not one that was chosen before ({error}); give the setting_ of a fitted "
             "AutoKXQDA, or None to choose"
         ) from None
-    if setting.per_pair or len(setting.weights) != n_descriptors:
+    if setting.n_descriptors != n_descriptors:
         raise InputError(
-            f"setting has {len(setting.weights)} descriptors and per_pair={setting.per_pair}; here "
-            f"are {n_descriptors}, and one embedding cannot have a metric for each pair of cameras"
+            f"setting has {setting.n_descriptors} descriptors; here are {n_descriptors}. Give the "
+            "setting of a choice among the same descriptors"
         )
     return setting

@@ -6,6 +6,7 @@ figures before and after.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,24 +59,36 @@ CV = tuple(
     for form, reg in (*_REGULARISERS, *(() if kernel == "linear" else (_PAPER,)))
 )
 
-# Version `auto`: everything below was fixed before its first run on real images. See docs/auto.md
-# for the order in which these are tried.
+# Version `auto`: everything below was fixed on synthetic cameras before its first run on real
+# images. See docs/auto.md for how these are combined.
 AUTO_POOL = ("gog", "lomo", "lomo-dagger", "whos-dagger")
 AUTO_MIRROR = (False, True)
-AUTO_FUSIONS = ("concatenate", "kernel-mean", "distance-sum")
-AUTO_FOLDS = 3
-AUTO_REPEATS = 2
 
-# Kernels and regularisers: those of `cv` and cubic polynomials, 29 candidates.
-_CUBIC = tuple(
-    PolynomialCandidate("poly", 1.0, form, reg) for form, reg in (*_REGULARISERS, _PAPER)
+# XQDA is k-XQDA with a linear kernel and lambda K: the ridge of XQDA, told in training rows.
+XQDA = Candidate("linear", 1.0, "kernel", 1e-3)
+AUTO_LINEAR = (
+    Candidate("linear", 1.0, "kernel", 1e-2),
+    XQDA,
+    Candidate("linear", 1.0, "kernel", 1e-4),
 )
-AUTO_CANDIDATES = (
-    *(one for one in CV if one.kernel != "rbf"),
-    *_CUBIC,
-    *(one for one in CV if one.kernel == "rbf"),
+AUTO_CURVED = (
+    Candidate("rbf", 3.0, "kernel", 1e-3),
+    Candidate("rbf", 3.0, "relative", 1e-2),
+    Candidate("poly", 1.0, "kernel", 1e-3),
 )
-AUTO_WEIGHTS = (0.0, 0.5, 2.0)  # of one descriptor, times what it has, in at most two rounds
-AUTO_MEMBER_WEIGHTS = (0.0, 0.5, 1.0)  # of each member beside k-XQDA, whose weight is 1
-# A camera pair gets its own metric where this many people to learn from are seen by both.
-AUTO_PAIR_PEOPLE = 20
+KNFST_KERNEL = Candidate("rbf", 1.0, "identity", 0.0)  # of its authors; nothing is regularised
+# Regularisers of k-XQDA on a sum of kernels, one for each descriptor.
+AUTO_SUM_REGULARISERS = (("kernel", 1e-3), ("kernel", 1e-4), ("relative", 1e-2))
+# Up to so many people: so many folds, drawn anew so many times.
+AUTO_FOLDS = ((25, 5, 3), (75, 5, 2), (250, 3, 2), (10**9, 3, 1))
+# With so many people, what is learned and what is not have equal weights in the default mixture.
+AUTO_HALF_LEARNED = 35
+AUTO_TOGETHER = 0.7  # of what is learned, on all descriptors together; the rest on one each
+
+
+def candidate_from(given: Mapping[str, Any]) -> Candidate:
+    """Undo `Candidate.params`; other keys are not looked at."""
+    names = ("kernel", "width", "reg_form", "reg")
+    made = Candidate if "degree" not in given else PolynomialCandidate
+    own = (*names, "degree") if "degree" in given else names
+    return made(**{name: given[name] for name in own})

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -17,11 +16,9 @@ from resight.learners._kernel_pencil import KernelPencil
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._pencil import direction_weights
 from resight.learners.kernel_nfst import KernelNFST
-from resight.learners.xqda import XQDA, span_coordinates
-from resight.tuning.candidates import AUTO_PAIR_PEOPLE
 from resight.tuning.fused_kernel import FusedKernel, RowProducts
 from resight.tuning.gram import GramSpace, Products
-from resight.tuning.settings import Part, Setting
+from resight.tuning.settings import PLAIN, Part, Setting
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -29,7 +26,7 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class FittedPart:
-    """A part that was fitted: its embedding is ``kernel rows @ coef``.
+    """A learned part that was fitted: its embedding is ``kernel rows @ coef``.
 
     Attributes
     ----------
@@ -58,7 +55,7 @@ class _KernelOf:
 
     def __init__(self, part: Part, fold: Fold) -> None:
         self.key = _kernel_key(part)
-        self.kernel = FusedKernel(part.candidate, part.weights, part.kernel_mean)
+        self.kernel = FusedKernel(part.kernels, part.weights)
         self.K = self.kernel.fit(lambda i: fold.products(i).train)
         self.pencil = KernelPencil(self.K, fold.pairs)
 
@@ -67,7 +64,7 @@ class Fold:
     """Rows to learn from and rows to rank.
 
     What settings share is computed once: products of a descriptor, the kernel matrix of
-    consecutive settings that differ in the regulariser only, distances of a part.
+    consecutive parts that differ in learner or regulariser only, distances of a part.
 
     Parameters
     ----------
@@ -76,9 +73,7 @@ class Fold:
     train, test : int arrays (N,), (n,)
         Rows of the spaces.
     persons, cameras : int arrays (N,)
-        Codes of the training rows. Without cameras, every sighting counts as its own.
-    test_cameras : int array (n,)
-        Coded alike; needed for a metric per pair of cameras only.
+        Of the training rows. Without cameras, every sighting counts as its own.
     """
 
     def __init__(
@@ -88,13 +83,11 @@ class Fold:
         test: Rows,
         persons: Rows,
         cameras: Rows | None,
-        test_cameras: Rows | None = None,
     ) -> None:
         self.spaces = spaces
         self.train, self.test = train, test
-        self.persons, self.cameras, self.test_cameras = persons, cameras, test_cameras
+        self.persons, self.cameras = persons, cameras
         self._products: dict[int, Products] = {}
-        self._distances: dict[Part, Floats] = {}
         self._last: _KernelOf | None = None
 
     @cached_property
@@ -109,89 +102,75 @@ class Fold:
             self._products[i] = self.spaces[i].products(self.train, self.test)
         return self._products[i]
 
+    def embed(self, setting: Setting) -> Floats:
+        """Fit a setting and embed the rows to rank: parts side by side, scaled by their weights."""
+        parts = [np.sqrt(weight) * self._embedded(part) for weight, part in setting.parts]
+        return np.concatenate(parts, axis=1)
+
     def distances(self, setting: Setting) -> Floats:
         """Fit a setting and return the distances between the rows to rank, (n, n)."""
-        total = np.zeros((len(self.test), len(self.test)))
-        for weight, part in setting.parts():
-            total += weight * self._part_distances(part)
-        if setting.per_pair and self.cameras is not None and self.test_cameras is not None:
-            shared = replace(setting, per_pair=False)
-            for a, b in camera_pairs(self.persons, self.cameras):
-                self._replace_pair(total, shared, self.cameras, self.test_cameras, (a, b))
-        return total
+        embedding = self.embed(setting)
+        return squared_euclidean(embedding, embedding)
+
+    def part_distances(self, part: Part) -> Floats:
+        """Fit a part and return the distances between the rows to rank, (n, n)."""
+        embedding = self._embedded(part)
+        return squared_euclidean(embedding, embedding)
+
+    def _embedded(self, part: Part) -> Floats:
+        if part.learner in PLAIN:
+            plain: Floats = self._plain(part, self.test) / np.sqrt(self.plain_unit(part))
+            return plain
+        fitted = self.fit(part)
+        return fitted.embed(fitted.kernel.rows(self._row_products))
+
+    def plain_unit(self, part: Part) -> float:
+        """Mean squared distance between training rows under a part that learns nothing."""
+        rows = self._plain(part, self.train)
+        return _mean_square(rows - rows.mean(axis=0))
 
     def fit(self, part: Part) -> FittedPart:
-        """Fit one part."""
+        """Fit one part that learns."""
         if self._last is None or self._last.key != _kernel_key(part):
             self._last = _KernelOf(part, self)
-        K = self._last.K
         coef = self._coefficients(part, self._last)
-        embedded = K @ coef
+        embedded = self._last.K @ coef
         offset = embedded.mean(axis=0)
-        embedded -= offset
-        # of all ordered pairs, a row with itself included
-        unit = 2.0 * float(np.einsum("ij,ij", embedded, embedded)) / len(K) or 1.0
-        return FittedPart(self._last.kernel, coef, offset, unit)
+        return FittedPart(self._last.kernel, coef, offset, _mean_square(embedded - offset))
+
+    def _plain(self, part: Part, rows: Rows) -> Floats:
+        centred = part.learner == "euclidean"
+        parts = [
+            np.sqrt(weight) * space.plain(self.train, rows, centred=centred)
+            for weight, space in zip(part.weights, self.spaces, strict=True)
+            if weight
+        ]
+        return np.concatenate(parts, axis=1)
 
     def _coefficients(self, part: Part, own: _KernelOf) -> Floats:
         with warnings.catch_warnings():
             # A setting that separates nothing simply scores low.
             warnings.simplefilter("ignore", RuntimeWarning)
-            if part.learner == "xqda":
-                coordinates, lift = span_coordinates(own.K)
-                learner = XQDA(reg=part.candidate.reg)
-                learner.fit(coordinates, self.persons, self.cameras)
-                return np.asarray(lift @ learner.components_)
             if part.learner == "knfst":
                 nfst = KernelNFST(kernel="precomputed").fit(own.K, self.persons)
                 return np.asarray(nfst.coef_)
-            candidate = part.candidate
-            mu, Theta, _ = own.pencil.solve(candidate.reg, candidate.reg_form, keep=True)
+            first = part.kernels[0]
+            mu, Theta, _ = own.pencil.solve(first.reg, first.reg_form, keep=True)
             return Theta * direction_weights(mu)
-
-    def _part_distances(self, part: Part) -> Floats:
-        if part not in self._distances:
-            fitted = self.fit(part)
-            embedding = fitted.embed(fitted.kernel.rows(self._row_products))
-            self._distances[part] = squared_euclidean(embedding, embedding)
-        return self._distances[part]
 
     def _row_products(self, i: int) -> RowProducts:
         own = self.products(i)
         return RowProducts(own.test, own.test_squares, own.train.diagonal())
 
-    def _replace_pair(
-        self,
-        distances: Floats,
-        setting: Setting,
-        cameras: Rows,
-        test_cameras: Rows,
-        pair: tuple[int, int],
-    ) -> None:
-        """Put in the distances of a metric learned from one pair of cameras, in place."""
-        learn = np.isin(cameras, pair)
-        first, second = (np.flatnonzero(test_cameras == camera) for camera in pair)
-        ranked = np.concatenate([first, second])
-        alone = Fold(
-            self.spaces, self.train[learn], self.test[ranked], self.persons[learn], cameras[learn]
-        )
-        across = alone.distances(setting)[: len(first), len(first) :]
-        distances[np.ix_(first, second)] = across
-        distances[np.ix_(second, first)] = across.T
 
-
-def camera_pairs(persons: Rows, cameras: Rows) -> list[tuple[int, int]]:
-    """List the pairs of cameras that see enough people in common to have their own metric."""
-    seen = {camera: set(persons[cameras == camera].tolist()) for camera in np.unique(cameras)}
-    return [
-        (int(a), int(b))
-        for a, b in combinations(seen, 2)
-        if len(seen[a] & seen[b]) >= AUTO_PAIR_PEOPLE
-    ]
+def _mean_square(centred: Floats) -> float:
+    """Mean squared distance of all ordered pairs of rows, a row with itself included."""
+    return 2.0 * float(np.einsum("ij,ij", centred, centred)) / len(centred) or 1.0
 
 
 def _kernel_key(part: Part) -> tuple[Any, ...]:
-    return (*part.candidate.kernel_params().items(), part.weights, part.kernel_mean)
+    kernels = tuple(tuple(one.kernel_params().items()) for one in part.kernels)
+    return (*kernels, part.weights)
 
 
 def codes_of(labels: NDArray[Any]) -> Rows:

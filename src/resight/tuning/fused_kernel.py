@@ -1,4 +1,4 @@
-"""One kernel over several descriptors: of their weighted sum, or the mean of one for each."""
+"""One kernel over several descriptors: of all side by side, or the sum of one for each."""
 
 from __future__ import annotations
 
@@ -36,22 +36,19 @@ class FusedKernel:
 
     Parameters
     ----------
-    candidate : Candidate
-        Name and width of the kernel; its regulariser is not looked at.
+    candidates : sequence of Candidate
+        Names and widths of kernels, their regularisers are not looked at: one for all descriptors
+        side by side, or one for each descriptor, whose weighted mean is taken after each was
+        brought to the same spread.
     weights : sequence of float
         One for each descriptor, not negative. A descriptor of weight 0 is never asked for.
-    mean : bool
-        Whether each descriptor gets its own kernel, with its own bandwidth, and the weighted mean
-        is taken. Otherwise there is one kernel of the weighted sum of products, which is that of
-        the descriptors side by side.
     """
 
-    def __init__(self, candidate: Candidate, weights: Sequence[float], mean: bool) -> None:
+    def __init__(self, candidates: Sequence[Candidate], weights: Sequence[float]) -> None:
         self.weights = [float(weight) for weight in weights]
-        self.mean = mean
-        self.kernels = [
-            Kernel(**candidate.kernel_params()) for _ in range(len(self.used) if mean else 1)
-        ]
+        self.mean = len(candidates) > 1
+        chosen = [candidates[i] for i in self.used] if self.mean else candidates[:1]
+        self.kernels = [Kernel(**one.kernel_params()) for one in chosen]
 
     @classmethod
     def fitted(cls, weights: Sequence[float], mean: bool, of: list[Kernel]) -> FusedKernel:
@@ -66,7 +63,7 @@ class FusedKernel:
         return [i for i, weight in enumerate(self.weights) if weight]
 
     def fit(self, products: Callable[[int], Floats]) -> Floats:
-        """Learn bandwidths and return the training matrix, (N, N).
+        """Learn bandwidths and spreads and return the training matrix, (N, N).
 
         `products` returns the inner products (N, N) of the training rows in a descriptor.
         """
@@ -76,6 +73,8 @@ class FusedKernel:
             i: kernel.fit_products(products(i).copy())
             for i, kernel in zip(self.used, self.kernels, strict=True)
         }
+        for i, K in matrices.items():
+            self.weights[i] /= _spread(K)
         return self._sum(matrices.__getitem__) / sum(self.weights)
 
     def rows(self, given: Callable[[int], RowProducts]) -> Floats:
@@ -98,3 +97,9 @@ class FusedKernel:
         for i in others:
             total += self.weights[i] * of(i)
         return total
+
+
+def _spread(K: Floats) -> float:
+    """Mean squared distance of the rows to their mean; 1 where all rows are equal."""
+    spread = float(K.diagonal().mean() - K.mean())
+    return spread if spread > 1e-12 * float(np.abs(K.diagonal()).max()) else 1.0

@@ -20,6 +20,7 @@ from resight.kernels import OF_PRODUCTS, inner_products, row_squares
 from resight.learners._base import KernelMetricLearner, MetricLearner, squared_euclidean
 from resight.learners.normalizer import block_slices
 from resight.learners.xqda import span_coordinates
+from resight.tuning.sketch import shortened
 
 if TYPE_CHECKING:
     from resight.features.store import Features
@@ -28,6 +29,7 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 Between = Callable[[Rows, Rows], Floats]
 """Takes places of test rows (queries, gallery); returns the distances between them."""
+_ZERO = 3e-4  # of the largest norm: round-off of float32 leaves so much of a row that is the mean
 
 
 @dataclass(frozen=True)
@@ -79,11 +81,13 @@ class GramSpace:
         self.trainable = trainable
         self.grams: list[Floats] = []  # one (n, n) or (n_trainable, n) for each block
         self.squares: list[Floats] = []  # squared norms (n,) for each block
+        self.short: list[NDArray[Any]] = []  # (n, k) for each block: see `shortened`
         self.groups: list[int] = []  # how many of them belong to each of `features`
         for rows, its_blocks in zip(features, widths, strict=True):
             self.groups.append(len(block_slices(its_blocks, rows.shape[1])))
             for block in block_slices(its_blocks, rows.shape[1]):
                 self._add(rows[:, block], precision)
+                self.short.append(shortened(rows[:, block], self.groups[-1]))
                 if not np.isfinite(self.squares[-1]).all():
                     raise InputError("features hold NaN or infinite values; extract them again")
 
@@ -113,6 +117,7 @@ class GramSpace:
         for space in parts:
             whole.grams += space.grams
             whole.squares += space.squares
+            whole.short += space.short
             whole.groups += space.groups
         return whole
 
@@ -123,6 +128,7 @@ class GramSpace:
         for start, end in pairwise(ends):
             one = GramSpace([], trainable=self.trainable)
             one.grams, one.squares = self.grams[start:end], self.squares[start:end]
+            one.short = self.short[start:end]
             one.groups = [end - start]
             spaces.append(one)
         return spaces
@@ -144,6 +150,24 @@ class GramSpace:
         n = len(train)
         test_self = total[n:, test] if between_test else None
         return Products(total[:n, train], total[:n, test].T, squares[test], test_self)
+
+    def plain(self, train: Rows, test: Rows, *, centred: bool) -> Floats:
+        """Shortened vectors of test rows, each block divided by its norm.
+
+        They are centred by the training rows first, as `BlockNormalizer` does, or not (cosine).
+        """
+        parts = []
+        for gram, own, short in zip(self.grams, self.squares, self.short, strict=True):
+            rows, norms = short[test].astype(np.float64), own[test]
+            if centred:
+                among = gram[self._places(train)]
+                of_mean = among[:, train].mean()
+                norms = norms - 2.0 * among[:, test].mean(axis=0) + of_mean
+                rows -= short[train].mean(axis=0)
+            norms = np.sqrt(np.maximum(norms, 0.0))[:, None]
+            known = norms > _ZERO * np.sqrt(own[train].max())
+            parts.append(np.divide(rows, norms, out=np.zeros_like(rows), where=known))
+        return np.concatenate(parts, axis=1)
 
     def _places(self, rows: Rows) -> Rows:
         """Where the products of these rows with all others are kept."""
@@ -219,15 +243,9 @@ def gram_space(
 
     `trainable` are the rows that some split learns from, as `GramSpace` takes them.
     """
-    blocks = list(features.blocks)
-    parts, widths = [], []
-    for part in features.parts:
-        own: list[int] = []
-        while sum(own) < part.shape[1]:
-            own.append(blocks.pop(0))
-        parts.append(part if usable is None or usable.all() else part[usable])
-        widths.append(tuple(own))
-    return GramSpace(parts, widths, trainable=trainable)
+    every = usable is None or usable.all()
+    parts = [part if every else part[usable] for part in features.parts]
+    return GramSpace(parts, features.blocks_of_parts, trainable=trainable)
 
 
 def between_test_rows(

@@ -1,37 +1,45 @@
-"""What an automatic choice chooses: a setting, and the parts whose distances it adds up."""
+"""What an automatic choice chooses: parts whose squared distances are added, with weights."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from resight.tuning.candidates import Candidate, PolynomialCandidate
+from resight.tuning.candidates import KNFST_KERNEL, XQDA, Candidate, candidate_from
 
-# KNFST beside k-XQDA has the kernel of its authors, whatever k-XQDA was given.
-_KNFST = Candidate("rbf", 1.0, "identity", 0.0)
-_XQDA = Candidate("linear", 1.0, "identity", 1e-3)
+PLAIN = ("euclidean", "cosine")
 
 
 @dataclass(frozen=True)
 class Part:
-    """One fitted learner among those whose distances are added.
+    """One metric among those whose distances are added.
 
     Attributes
     ----------
-    learner : "kxqda", "xqda" or "knfst"
-    candidate : Candidate
-        Its kernel and regulariser.
+    learner : "euclidean", "cosine", "kxqda" or "knfst"
+        The first two learn nothing: the former is the distance of centred, normalised vectors, the
+        latter of normalised ones.
     weights : tuple of float
         One for each descriptor.
-    kernel_mean : bool
-        Whether each descriptor has its own kernel (their weighted mean is taken) or all have one.
+    kernels : tuple of Candidate
+        One: the kernel of the weighted descriptors side by side. One for each descriptor: their
+        weighted sum. None where nothing is learned. The regulariser is that of the first.
     """
 
     learner: str
-    candidate: Candidate
     weights: tuple[float, ...]
-    kernel_mean: bool = False
+    kernels: tuple[Candidate, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the part in plain types."""
+        kernels = [one.params() for one in self.kernels]
+        return {"learner": self.learner, "weights": list(self.weights), "kernels": kernels}
+
+    @classmethod
+    def from_dict(cls, given: dict[str, Any]) -> Part:
+        """Undo `as_dict`."""
+        kernels = tuple(candidate_from(one) for one in given["kernels"])
+        return cls(given["learner"], tuple(given["weights"]), kernels)
 
 
 @dataclass(frozen=True)
@@ -40,55 +48,73 @@ class Setting:
 
     Attributes
     ----------
-    candidate : Candidate
-        Kernel and regulariser of k-XQDA.
-    weights : tuple of float
-        One for each descriptor, not negative.
-    fusion : "concatenate", "kernel-mean" or "distance-sum"
-        One k-XQDA on all descriptors side by side, one on the mean of their kernels, or one on
-        each descriptor, distances added.
+    parts : tuple of (float, Part)
+        Weights of distances, each in units of the mean distance between training rows.
     variant : str
         Which version of the descriptors: "plain", or "mirror" averages over mirror images.
-    xqda, knfst : float
-        Weights of the distances of further learners; those of k-XQDA have weight 1.
-    per_pair : bool
-        One metric for each pair of cameras that has enough people, instead of one for all.
     """
 
-    candidate: Candidate
-    weights: tuple[float, ...]
-    fusion: str = "concatenate"
-    variant: str = "plain"
-    xqda: float = 0.0
-    knfst: float = 0.0
-    per_pair: bool = False
+    parts: tuple[tuple[float, Part], ...]
+    variant: str = field(default="plain")
 
-    def parts(self) -> Iterator[tuple[float, Part]]:
-        """Yield everything that is added up, with its weight."""
-        mean = self.fusion == "kernel-mean"
-        if self.fusion == "distance-sum":
-            for i, weight in enumerate(self.weights):
-                if weight:
-                    alone = tuple(float(j == i) for j in range(len(self.weights)))
-                    yield weight / sum(self.weights), Part("kxqda", self.candidate, alone)
-        else:
-            yield 1.0, Part("kxqda", self.candidate, self.weights, mean)
-        if self.xqda:
-            yield self.xqda, Part("xqda", _XQDA, self.weights)
-        if self.knfst:
-            yield self.knfst, Part("knfst", _KNFST, self.weights, mean)
+    @property
+    def n_descriptors(self) -> int:
+        """How many descriptors it is for."""
+        return len(self.parts[0][1].weights)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the setting in plain types."""
-        rest = {k: v for k, v in asdict(self).items() if k not in ("candidate", "weights")}
-        return {**self.candidate.params(), "weights": list(self.weights), **rest}
+        parts = [{"weight": weight, **part.as_dict()} for weight, part in self.parts]
+        return {"variant": self.variant, "parts": parts}
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> Setting:
-        """Undo `as_dict`."""
-        rest = dict(given)
-        names = ("kernel", "width", "reg_form", "reg")
-        made = Candidate if "degree" not in rest else PolynomialCandidate
-        own = (*names, "degree") if "degree" in rest else names
-        candidate = made(**{name: rest.pop(name) for name in own})
-        return cls(candidate, tuple(rest.pop("weights")), **rest)
+        """Undo `as_dict`, that of resight 0.1 included."""
+        if "parts" not in given:
+            return _first_format(given)
+        parts = tuple((float(one["weight"]), Part.from_dict(one)) for one in given["parts"])
+        return cls(parts, given["variant"])
+
+    def sentence(self, names: list[str] | None = None) -> str:
+        """Tell the parts and the share of each in the sum of weights."""
+        total = sum(weight for weight, _ in self.parts)
+        words = [
+            f"{100.0 * weight / total:.0f}% {_told(part, names)}"
+            for weight, part in sorted(self.parts, key=lambda one: -one[0])
+        ]
+        mirrored = ", averaged over mirror images" if self.variant == "mirror" else ""
+        return ", ".join(words) + mirrored
+
+
+def _told(part: Part, names: list[str] | None) -> str:
+    used = [i for i, weight in enumerate(part.weights) if weight]
+    words = [names[i] if names else f"descriptor {i + 1}" for i in used]
+    kernels = "+".join(dict.fromkeys(one.kernel for one in part.kernels))
+    learner = {"kxqda": "k-XQDA", "knfst": "KNFST"}.get(part.learner, part.learner)
+    if part.learner == "kxqda":
+        learner += f" ({kernels})"
+    return learner if len(part.weights) == 1 else f"{learner} of {'+'.join(words)}"
+
+
+def _first_format(given: dict[str, Any]) -> Setting:
+    """Read what version 0.1 chose: one kernel for all, and weights of members beside k-XQDA."""
+    if given.get("per_pair"):
+        raise KeyError("per_pair is no longer supported")
+    own, weights = candidate_from(given), tuple(map(float, given["weights"]))
+    n, fusion = len(weights), given.get("fusion", "concatenate")
+    parts: list[tuple[float, Part]] = []
+    if fusion == "distance-sum":
+        for i, weight in enumerate(weights):
+            alone = tuple(float(j == i) for j in range(n))
+            parts += [(weight / sum(weights), Part("kxqda", alone, (own,)))] if weight else []
+    else:
+        parts.append((1.0, Part("kxqda", weights, _each(own, n, fusion))))
+    if given.get("xqda"):
+        parts.append((given["xqda"], Part("kxqda", weights, (XQDA,))))
+    if given.get("knfst"):
+        parts.append((given["knfst"], Part("knfst", weights, _each(KNFST_KERNEL, n, fusion))))
+    return Setting(tuple(parts), given.get("variant", "plain"))
+
+
+def _each(kernel: Candidate, n: int, fusion: str) -> tuple[Candidate, ...]:
+    return (kernel,) * (n if fusion == "kernel-mean" else 1)

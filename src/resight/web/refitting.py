@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel
 
 from resight.errors import ResightError
 from resight.gallery import Gallery
+from resight.gallery.history import models
 from resight.gallery.log import Actor, operator
 from resight.gallery.teaching import Candidate, adopt, refit, why_not
 
@@ -29,6 +30,7 @@ class RefitState(BaseModel):
     people: int = 0
     missing: str | None = None
     can_undo: bool = False
+    models: list[dict[str, Any]] = []
 
 
 class RefitJob:
@@ -46,7 +48,9 @@ class RefitJob:
         """Return where it is, what is missing to start, and whether there is a way back."""
         view = self._gallery.view
         can_undo = view.manifest.current.origin == "refit"
-        return self._state.model_copy(update={"missing": why_not(view), "can_undo": can_undo})
+        known = models(self._gallery.engine, view.manifest)
+        facts = {"missing": why_not(view), "can_undo": can_undo, "models": known}
+        return self._state.model_copy(update=facts)
 
     def start(self, by: Actor) -> None:
         """Start a refit unless one is running."""
@@ -102,7 +106,7 @@ class RefitJob:
         if candidate.better:
             self._adopt()
         else:
-            words = "the new model would find fewer people, so the current one was kept"
+            words = f"{candidate.words}, so it was kept"
             self._state = self._state.model_copy(update={"status": "worse", "words": words})
 
     def _adopt(self) -> None:
@@ -112,7 +116,7 @@ class RefitJob:
         self._state = self._state.model_copy(update={"status": "running", **gain})
         adopt(self._gallery, self._candidate, self._step)
         self._gallery.record(self._by, "model adopted", gain=gain)
-        words = "now using the new model"
+        words = f"{self._candidate.words}; it is now in use"
         if self._candidate.uncalibrated is not None:
             words += f", without probabilities: {self._candidate.uncalibrated}"
         self._candidate = None

@@ -59,7 +59,7 @@ class Site:
         """Check and describe an uploaded image; return its key for searches and its digest."""
         check_name(name, "file name")
         picture = read(content, name, MAX_PIXELS)
-        check(picture, name)
+        check(picture, name, self.gallery.standing)
         stored, picture = keep(content, picture, None)
         digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
         upload = Upload(who, name, stored, self.gallery.describe([picture]), digest)

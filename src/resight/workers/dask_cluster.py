@@ -47,6 +47,7 @@ class ClusterExecutor(Executor):
         self._slots = (0.0, 1)  # when it was asked, how many
         self._lonely_since: float | None = None
         self._sent: WeakSet[Future[Any]] = WeakSet()
+        self._brought: list[Callable[[], Any]] = []
         self._client: Any = self._connect(timeout)
         self._scheduler = self._scheduler_info().get("id")
         try:
@@ -93,6 +94,8 @@ class ClusterExecutor(Executor):
         self._scheduler = self._scheduler_info().get("id")
         self._await_workers(self.patience)
         self._check_versions()
+        for unpack in self._brought:  # a new scheduler knows nothing of them
+            self._unpack(unpack)
 
     def watch(self) -> None:
         """Take back tasks of a restarted scheduler; give up when no worker takes any for long.
@@ -137,6 +140,22 @@ class ClusterExecutor(Executor):
                     f"worker {worker} cannot {what}. Mount that folder there under the same path"
                     + (_SEND if file is not None else "")
                 )
+
+    def bring(self, there: Callable[[], bool], pack: Callable[[], Callable[[], Any]]) -> None:
+        """Send a file to all workers, and to those that come later, unless all of them see it."""
+        if all(self._ask_workers(there).values()):
+            return
+        self._brought.append(pack())
+        self._unpack(self._brought[-1])
+
+    def _unpack(self, unpack: Callable[[], Any]) -> None:
+        from distributed import WorkerPlugin
+
+        class Unpacking(WorkerPlugin):  # type: ignore[misc]  # local, so that it travels by value
+            def setup(self, worker: Any) -> None:
+                unpack()
+
+        self._client.register_plugin(Unpacking(), name=f"resight-{id(unpack)}")
 
     def close(self) -> None:
         """Close our connection; the cluster itself is not ours and stays."""

@@ -13,13 +13,17 @@ COLUMNS = ("frame", "x", "y", "w", "h")
 
 
 class Box(NamedTuple):
-    """Where a person is in a frame: left, top, width, height in pixels; `track` = who, if known."""
+    """Where a person is in a frame: left, top, width, height in pixels.
+
+    `track` tells which passage it belongs to, if known; `score` how sure a detector is, up to 1.
+    """
 
     x: int
     y: int
     w: int
     h: int
     track: str = ""
+    score: float = 1.0
 
 
 def read_boxes(file: Path) -> dict[int, list[Box]]:

@@ -61,6 +61,8 @@ class LanceSource:
 
     def read(self, journal: str) -> list[tuple[str, str]]:
         """Return the entries of a journal, oldest first."""
+        if journal == "models":  # 0.1 kept no history of models
+            return []
         found = self._read(journal, ["key", "content", "number"]).sort_by("number")
         return list(zip(found["key"].to_pylist(), found["content"].to_pylist(), strict=True))
 

@@ -51,7 +51,13 @@ def _explain(visit: Visit, hit: str, like: str, upload: str) -> Explained:
         first, asked = kept.described.features, kept.digest
     else:
         raise InputError("nothing to compare with; give `like` or `upload`")
-    found = visit.site.explainer().explain_features(np.concatenate([first, second]))
+    found = visit.site.explainer().explain_features(
+        np.concatenate([first, second]),
+        lambda: [
+            read(kept.image if query is None else gallery.image(query.id)),
+            read(gallery.image(hit)),
+        ],
+    )
     visit.record("why", query=[asked], shown=[hit])
     return Explained(
         like=like,

@@ -1,0 +1,119 @@
+"""Weights of distances that are added, learned from people who were held out.
+
+With distances d_b of several metrics, the gallery sighting g of a query q is taken for the match
+with a probability proportional to exp(-sum_b w_b d_b(q, g)). The weights, none negative, maximise
+the likelihood of the true matches minus a penalty for leaving a default mixture. The likelihood
+grows with the number of people and the penalty does not, so few people leave the default alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+STRENGTH = 6.0  # people that the default mixture counts for
+
+
+@dataclass(frozen=True)
+class Held:
+    """The sightings held out by one fold, and which of them may be compared.
+
+    Attributes
+    ----------
+    same, other : bool arrays (n, n)
+        Whether two sightings, of different cameras, show the same person or two.
+    persons : int array (n,)
+    """
+
+    same: NDArray[np.bool_]
+    other: NDArray[np.bool_]
+    persons: Rows
+
+    @classmethod
+    def of(cls, persons: NDArray[Any], cameras: NDArray[Any] | None) -> Held:
+        """Compare every sighting with those of all other cameras (without: with all others)."""
+        views = np.arange(len(persons)) if cameras is None else cameras
+        across = views[:, None] != views[None, :]
+        same = persons[:, None] == persons[None, :]
+        return cls(across & same, across & ~same, np.asarray(persons))
+
+    @property
+    def asked(self) -> Rows:
+        """Rows that have both a match and somebody else to be taken for."""
+        return np.flatnonzero(self.same.any(axis=1) & self.other.any(axis=1))
+
+    def spread(self, distances: Floats) -> float:
+        """Return the standard deviation of the distances between different people."""
+        return float(distances[self.other].std()) if self.other.any() else 0.0
+
+
+class Likelihood:
+    """Negative log-likelihood of true matches as a function of weights.
+
+    Parameters
+    ----------
+    folds : list of Held
+    distances : list of arrays (B, n, n)
+        For each fold those of B metrics, of comparable spread.
+    """
+
+    def __init__(self, folds: list[Held], distances: list[Floats]) -> None:
+        self._folds = []
+        counts = np.bincount(np.concatenate([one.persons[one.asked] for one in folds]))
+        for held, of_fold in zip(folds, distances, strict=True):
+            rows = held.asked
+            allowed = (held.same | held.other)[rows]
+            parts = np.asarray(of_fold[:, rows], np.float32)
+            # Every person counts once, however often they were asked for.
+            self._folds.append((parts, held.same[rows], allowed, 1.0 / counts[held.persons[rows]]))
+        self.people = int((counts > 0).sum())
+
+    def __call__(self, weights: Floats) -> tuple[float, Floats]:
+        """Return the value and its gradient."""
+        value, gradient = 0.0, np.zeros(len(weights))
+        for parts, same, allowed, share in self._folds:
+            logits = -np.tensordot(weights.astype(np.float32), parts, 1).astype(np.float64)
+            everyone, match = _softmax(logits, allowed), _softmax(logits, same)
+            value += float(share @ (everyone[0] - match[0]))
+            pull = (share[:, None] * (match[1] - everyone[1])).astype(np.float32)
+            gradient += np.tensordot(parts, pull, 2)
+        return value, gradient
+
+    def fit(self, default: Floats, strength: float = STRENGTH) -> Floats:
+        """Return the weights; `default` is a mixture, of which the sum does not matter."""
+        scale = self._scale(default)
+
+        def penalised(shares: Floats) -> tuple[float, Floats]:
+            value, gradient = self(scale * shares)
+            away = shares - default
+            return value + 0.5 * strength * float(away @ away), scale * gradient + strength * away
+
+        bounds = [(0.0, None)] * len(default)
+        found = minimize(penalised, default, jac=True, method="L-BFGS-B", bounds=bounds)
+        return np.asarray(scale * found.x)
+
+    def _scale(self, default: Floats) -> float:
+        """Return the multiple of the default mixture that explains the matches best."""
+
+        def along(exponent: Floats) -> tuple[float, Floats]:
+            scale = float(np.exp(exponent[0]))
+            value, gradient = self(scale * default)
+            return value, np.array([scale * float(gradient @ default)])
+
+        found = minimize(along, np.zeros(1), jac=True, method="L-BFGS-B", bounds=[(-3.0, 3.0)])
+        return float(np.exp(found.x[0]))
+
+
+def _softmax(logits: Floats, allowed: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Logarithm of the sum of exponentials over what is allowed, and the shares in it."""
+    inside = np.where(allowed, logits, -np.inf)
+    top = inside.max(axis=1, keepdims=True)
+    powers = np.exp(inside - top)
+    total = powers.sum(axis=1, keepdims=True)
+    return (top + np.log(total))[:, 0], powers / total

@@ -1,0 +1,364 @@
+"""Choosing on training people alone: which metrics on which descriptors, with which weights."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError
+
+from resight._progress import progress
+from resight.datasets.sightings import seen_by_two
+from resight.errors import InputError
+from resight.tuning import candidates as allowed
+from resight.tuning.candidates import KNFST_KERNEL, XQDA, Candidate
+from resight.tuning.cross_validation import person_folds, person_precisions
+from resight.tuning.fold_metrics import Fold, codes_of
+from resight.tuning.gram import GramSpace
+from resight.tuning.mixing import Held, Likelihood
+from resight.tuning.settings import PLAIN, Part, Setting
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+MIN_PEOPLE = 6  # from fewer nothing is chosen
+_PLAIN_STRENGTH = (
+    8.0  # people that equal weights of descriptors count for, where nothing is learned
+)
+_CLEARLY = 2.0  # difference of log-likelihoods by which cosine must be better than Euclidean
+_NEGLIGIBLE = 0.03  # share below which a part is left out of the mixture
+
+
+@dataclass
+class Tried:
+    """A part with what held-out people say of it, fold by fold.
+
+    Attributes
+    ----------
+    part : Part
+    stage : str
+        In which it was tried.
+    distances : list of float32 arrays (n, n)
+        Between the rows held out; shorter than the folds where it was not among the best.
+    scores : list of arrays
+        Average precisions of the people held out.
+    share : float
+        Of the mixture that was chosen.
+    """
+
+    part: Part
+    stage: str
+    distances: list[NDArray[np.float32]] = field(default_factory=list)
+    scores: list[Floats] = field(default_factory=list)
+    share: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        """Mean average precision over people of all folds it ran."""
+        return float(np.mean(np.concatenate(self.scores))) if self.scores else 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return a row of the table of candidates, in plain types."""
+        of_all = np.concatenate(self.scores) if self.scores else np.zeros(1)
+        return {
+            "stage": self.stage,
+            **self.part.as_dict(),
+            "map": self.mean,
+            "standard_error": float(of_all.std(ddof=1) / np.sqrt(len(of_all))),
+            "folds": len(self.scores),
+            "share": self.share,
+            "won": self.share > 0.0,
+        }
+
+
+class _OutOfTimeError(Exception):
+    pass
+
+
+class Search:
+    """Choice of a mixture of metrics by person-disjoint folds, in Gram space.
+
+    Parameters
+    ----------
+    space : GramSpace
+        Descriptors; with `mirrored` the second half of them are those of the first half, averaged
+        over mirror images.
+    rows, persons, cameras : arrays (N,)
+        Training rows of one split; nothing else of the space is looked at. Without cameras
+        (None), every sighting counts as its own.
+    n_folds, n_repeats : int, optional
+        Person-disjoint folds, and how often they are drawn anew; by default more with few people.
+    budget : float, optional
+        Seconds; nothing new is tried once they are over.
+    seed : int
+        Draws the folds.
+
+    Attributes
+    ----------
+    tried : list of Tried
+    stopped : str or None
+        Why less was tried than could be, if so: too few people, or no time.
+    """
+
+    def __init__(
+        self,
+        space: GramSpace,
+        rows: Rows,
+        persons: NDArray[Any],
+        cameras: NDArray[Any] | None,
+        *,
+        mirrored: bool = False,
+        n_folds: int | None = None,
+        n_repeats: int | None = None,
+        budget: float | None = None,
+        seed: int = 0,
+    ) -> None:
+        views = np.arange(len(persons)) if cameras is None else cameras
+        self.people = len(seen_by_two(persons, views))
+        self.persons = codes_of(persons)
+        self.cameras = None if cameras is None else codes_of(cameras)
+        if not self.people:
+            raise InputError(
+                f"none of the {self.persons.max() + 1} people is seen by two cameras, so nothing "
+                "can be learned about them; give a person the same name in every camera"
+            )
+        self.variants = variants_of(_only(space, rows), mirrored)
+        self.n_folds, repeats = folds_for(self.people, n_folds, n_repeats)
+        self._folds: dict[str, list[Fold]] = {}
+        self.divisions: list[tuple[Rows, Rows]] = []
+        if self.people >= max(MIN_PEOPLE, 2 * self.n_folds):
+            for repeat in range(repeats):
+                self.divisions += person_folds(persons, cameras, self.n_folds, seed + repeat)
+        self.held = [Held.of(self.persons[held], self._views(held)) for _, held in self.divisions]
+        self.tried: list[Tried] = []
+        self.stopped: str | None = None
+        self._end = None if budget is None else time.monotonic() + budget
+        self._budget = budget
+        self._variant = "plain"
+
+    def run(self) -> Setting:
+        """Choose; `tried` holds everything with its scores."""
+        n = len(self.variants["plain"])
+        if not self.divisions:
+            self.stopped = (
+                f"{self.people} people seen by two cameras are too few to choose from (at least "
+                f"{max(MIN_PEOPLE, 2 * self.n_folds)}); descriptors are compared without learning"
+            )
+            return safest(n, self.people)
+        pool: list[Tried] = []
+        try:
+            with progress("choosing, fits", None) as self._advance:
+                self._choose(n, pool)
+        except _OutOfTimeError:
+            self.stopped = (
+                f"the budget of {self._budget:g} s was over after {len(self.tried)} metrics; the "
+                "best mixture of those is used"
+            )
+        pool = [one for one in pool if len(one.distances) == len(pool[0].distances)]
+        if not pool:
+            return safest(n, self.people)
+        return self._mixture(pool)
+
+    def _choose(self, n: int, pool: list[Tried]) -> None:
+        """Add to the pool what may enter the mixture."""
+        self._choose_variant(n)
+        alone = [tuple(float(i == j) for j in range(n)) for i in range(n)]
+        pool.append(self._best("plain", [self._plain(alone)]))
+        if n == 1:
+            self._learned("learned", alone[0], pool)
+            return
+        self._learned("together", (1.0,) * n, pool)
+        for weights in alone:
+            self._learned("one descriptor", weights, pool)
+        self._learned_together(alone, pool)
+
+    def _plain(self, alone: Sequence[tuple[float, ...]]) -> Part:
+        """Weigh descriptors without learning: nothing is fitted, so nobody must be held out.
+
+        Everybody is looked for among everybody. Cosine is taken where it is clearly likelier.
+        """
+        everything = np.arange(len(self.persons))
+        spaces, views = self.variants[self._variant], self._views(everything)
+        whole = Fold(spaces, everything, everything, self.persons, views)
+        held = Held.of(self.persons, views)
+        found = {}
+        for name in PLAIN:
+            parts = [Part(name, weights) for weights in alone]
+            distances = np.stack([whole.part_distances(part) for part in parts])
+            natural = np.array([whole.plain_unit(part) for part in parts])
+            spreads = np.maximum([held.spread(one) for one in distances], 1e-9)
+            likelihood = Likelihood([held], [distances / spreads[:, None, None]])
+            default = natural * spreads
+            weights = likelihood.fit(default / default.sum(), _PLAIN_STRENGTH)
+            raw = (weights / default / (weights / default).max()).round(3).tolist()
+            found[name] = likelihood(weights)[0], Part(name, tuple(raw))
+        (euclidean, part), (cosine, other) = found.values()
+        return other if cosine < euclidean - _CLEARLY else part
+
+    def _choose_variant(self, n: int) -> None:
+        """Take mirror images where they are better both unlearned and learned, on average."""
+        if "mirror" not in self.variants:
+            return
+        everything = (1.0,) * n
+        parts = [Part("euclidean", everything), Part("kxqda", everything, (XQDA,))]
+        means = {}
+        for variant in self.variants:
+            self._variant = variant
+            means[variant] = np.mean([self._try(variant, part).mean for part in parts])
+        self._variant = max(means, key=lambda name: means[name])
+        self._folds = {name: self._folds[name] for name in (self._variant,)}
+
+    def _learned(self, stage: str, weights: tuple[float, ...], pool: list[Tried]) -> None:
+        """Add the best k-XQDA with a linear and with another kernel, and KNFST."""
+        for kernels in (allowed.AUTO_LINEAR, allowed.AUTO_CURVED):
+            parts = [Part("kxqda", weights, (one,)) for one in kernels]
+            pool.append(self._best(stage, parts))
+        pool.append(self._best(stage, [Part("knfst", weights, (KNFST_KERNEL,))]))
+
+    def _learned_together(self, alone: Sequence[tuple[float, ...]], pool: list[Tried]) -> None:
+        """Add k-XQDA on the sum of each descriptor's best kernel, weighted by what it is worth."""
+        singles = [one for one in pool if sum(one.part.weights) == 1.0]
+        shares = self._shares(singles, self._default(singles))
+        worth, best = [], []
+        for weights in alone:
+            own = [i for i, one in enumerate(singles) if one.part.weights == weights]
+            worth.append(float(shares[own].sum()))
+            learned = [singles[i] for i in own if singles[i].part.learner == "kxqda"]
+            best.append(max(learned, key=lambda one: one.mean).part.kernels[0])
+        weights = tuple(round(one / sum(worth), 3) for one in worth)
+        parts = [
+            Part("kxqda", weights, _regularised(best, *regulariser))
+            for regulariser in allowed.AUTO_SUM_REGULARISERS
+        ]
+        pool.append(self._best("sum of kernels", parts))
+
+    def _best(self, stage: str, parts: Iterable[Part]) -> Tried:
+        """Try parts on the folds of one repeat and the best of them on all others."""
+        best = max((self._try(stage, part) for part in parts), key=lambda one: one.mean)
+        self._run(best, len(self.divisions))
+        return best
+
+    def _try(self, stage: str, part: Part) -> Tried:
+        for one in self.tried:
+            if one.part == part and one.stage in (stage, self._variant):
+                return one
+        made = Tried(part, stage)
+        self._run(made, self.n_folds)
+        self.tried.append(made)
+        return made
+
+    def _run(self, one: Tried, until: int) -> None:
+        """Fit and score a part on more folds; parts that cannot be fitted score nothing."""
+        for number in range(len(one.distances), until):
+            if self._end is not None and time.monotonic() >= self._end:
+                raise _OutOfTimeError
+            held = self.divisions[number][1]
+            self._advance(1)
+            try:
+                distances = self._fold(number).part_distances(one.part)
+            except (InputError, LinAlgError):  # too small a regulariser for this kernel: it loses
+                distances = np.ones((len(held), len(held)))
+            one.distances.append(distances.astype(np.float32))
+            one.scores.append(person_precisions(distances, self.persons[held], self._views(held)))
+
+    def _fold(self, number: int) -> Fold:
+        folds = self._folds.setdefault(self._variant, [])
+        for learn, held in self.divisions[len(folds) : number + 1]:
+            spaces = self.variants[self._variant]
+            folds.append(Fold(spaces, learn, held, self.persons[learn], self._views(learn)))
+        return folds[number]
+
+    def _views(self, rows: Rows) -> Rows | None:
+        return None if self.cameras is None else self.cameras[rows]
+
+    def _mixture(self, pool: list[Tried]) -> Setting:
+        """Weigh the pool, leave out what hardly counts, and weigh again."""
+        for _ in range(2):
+            shares = self._shares(pool, self._default(pool))
+            pool = [one for one, share in zip(pool, shares, strict=True) if share > _NEGLIGIBLE]
+        shares = self._shares(pool, self._default(pool))
+        for one, share in zip(pool, shares, strict=True):
+            one.share = float(share)
+        weights = shares / self._spreads(pool)
+        parts = ((float(w / weights.sum()), one.part) for w, one in zip(weights, pool, strict=True))
+        return Setting(tuple(part for part in parts if part[0]), self._variant)
+
+    def _spreads(self, pool: list[Tried]) -> Floats:
+        """Spread of each part's distances between strangers, in units of its training rows."""
+        spreads = [
+            np.mean([h.spread(d) for h, d in zip(self.held, one.distances, strict=False)])
+            for one in pool
+        ]
+        return np.maximum(spreads, 1e-9)
+
+    def _default(self, pool: list[Tried]) -> Floats:
+        return default_shares([one.part for one in pool], self.people)
+
+    def _shares(self, pool: list[Tried], default: Floats) -> Floats:
+        """Shares of the likeliest mixture, near the default."""
+        n = len(pool[0].distances)
+        spreads = self._spreads(pool)[:, None, None].astype(np.float32)
+        stacks = [np.stack([one.distances[i] for one in pool]) / spreads for i in range(n)]
+        weights = Likelihood(self.held[:n], stacks).fit(default)
+        return weights / weights.sum()
+
+
+def default_shares(parts: Sequence[Part], people: int) -> Floats:
+    """Return the mixture to start from: the more people, the more weight of what is learned."""
+    learned = people**2 / (people**2 + allowed.AUTO_HALF_LEARNED**2)
+    plain = np.array([part.learner in PLAIN for part in parts])
+    joint = np.array([sum(weight > 0 for weight in part.weights) > 1 for part in parts])
+    shares = np.zeros(len(parts))
+    kinds = (
+        (plain, 1.0 - learned),
+        (~plain & joint, learned * allowed.AUTO_TOGETHER),
+        (~plain & ~joint, learned * (1.0 - allowed.AUTO_TOGETHER)),
+    )
+    for kind, share in kinds:
+        shares[kind] = share / max(kind.sum(), 1)
+    total: Floats = shares / shares.sum()
+    return total
+
+
+def safest(n: int, people: int) -> Setting:
+    """Return what is taken where nothing can be chosen."""
+    everything = (1.0,) * n
+    parts = [Part("euclidean", everything)]
+    if people >= MIN_PEOPLE:
+        parts.append(Part("kxqda", everything, (XQDA,)))
+    return Setting(tuple(zip(default_shares(parts, people).tolist(), parts, strict=True)))
+
+
+def folds_for(people: int, n_folds: int | None, n_repeats: int | None) -> tuple[int, int]:
+    """Return folds and repeats: the fewer people, the more of them must be learned from."""
+    folds, repeats = next(
+        (folds, repeats) for most, folds, repeats in allowed.AUTO_FOLDS if people <= most
+    )
+    return n_folds or min(folds, max(2, people // 2)), n_repeats or repeats
+
+
+def variants_of(space: GramSpace, mirrored: bool) -> dict[str, list[GramSpace]]:
+    """Return the descriptors of a space by variant; see `Search`."""
+    spaces = space.descriptors()
+    if not mirrored:
+        return {"plain": spaces}
+    half = len(spaces) // 2
+    return {"plain": spaces[:half], "mirror": spaces[half:]}
+
+
+def _regularised(kernels: list[Candidate], form: str, reg: float) -> tuple[Candidate, ...]:
+    return tuple(replace(one, reg_form=form, reg=reg) for one in kernels)
+
+
+def _only(space: GramSpace, rows: Rows) -> GramSpace:
+    """Copy the products between some rows: nothing else can be looked at by accident."""
+    places = rows if space.trainable is None else np.searchsorted(space.trainable, rows)
+    part = GramSpace([])
+    part.grams = [gram[np.ix_(places, rows)] for gram in space.grams]
+    part.squares = [squares[rows] for squares in space.squares]
+    part.short = [short[rows] for short in space.short]
+    part.groups = list(space.groups)
+    return part

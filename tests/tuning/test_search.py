@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from resight.errors import InputError
+from resight.tuning.candidates import (
+    AUTO_CURVED,
+    AUTO_LINEAR,
+    AUTO_MIRROR,
+    AUTO_POOL,
+    KNFST_KERNEL,
+    XQDA,
+    Candidate,
+)
+from resight.tuning.fold_metrics import Fold
+from resight.tuning.gram import GramSpace
+from resight.tuning.search import Search, default_shares, folds_for
+from resight.tuning.settings import PLAIN, Part, Setting
+
+PAPER = Candidate("rbf", 1.0, "identity", 1e-7)
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Two descriptors: one tells people apart, the other is noise."""
+    rng = np.random.default_rng(2)
+    persons = np.tile(np.arange(36), 2)
+    cameras = np.repeat(["A", "B"], 36)
+    useful = rng.normal(size=(36, 20))[persons] + 0.7 * rng.normal(size=(72, 20))
+    noise = rng.normal(size=(72, 30))
+    return useful, noise, persons, cameras
+
+
+def search(data, features=None, **options):
+    useful, noise, persons, cameras = data
+    space = GramSpace(features or [useful, noise], precision="float64")
+    rows = np.flatnonzero(persons < 24)
+    return Search(space, rows, persons[rows], cameras[rows], **options)
+
+
+def test_what_may_be_chosen_is_what_was_announced():
+    assert AUTO_POOL == ("gog", "lomo", "lomo-dagger", "whos-dagger")
+    assert AUTO_MIRROR == (False, True)
+    assert [one.reg for one in AUTO_LINEAR] == [1e-2, 1e-3, 1e-4]
+    assert [one.kernel for one in AUTO_CURVED] == ["rbf", "rbf", "poly"]
+
+
+def test_a_descriptor_of_noise_loses_its_weight(data):
+    for weight, part in search(data).run().parts:
+        assert weight == 0.0 or part.weights[1] < 0.5 * part.weights[0]
+
+
+def test_better_mirrored_descriptors_are_taken(data):
+    useful = data[0]
+    worse = useful + 1.5 * np.random.default_rng(0).normal(size=useful.shape)
+    assert search(data, [worse, useful], mirrored=True, n_repeats=1).run().variant == "mirror"
+    assert search(data, [useful, worse], mirrored=True, n_repeats=1).run().variant == "plain"
+    assert search(data, [useful, useful], mirrored=True, n_repeats=1).run().variant == "plain"
+
+
+def test_the_choice_is_reproducible_and_complete(data):
+    first, second = search(data, seed=3), search(data, seed=3)
+    assert first.run() == second.run()
+    stages = list(dict.fromkeys(one.stage for one in first.tried))
+    assert stages == ["plain", "together", "one descriptor", "sum of kernels"]
+    parts = [one.part for one in first.tried]
+    assert len(set(parts)) == len(parts)
+    assert all(len(one.scores) in (5, 15) for one in first.tried)
+
+
+def test_only_training_rows_are_looked_at(data):
+    useful, noise, persons, cameras = data
+    rows, outside = np.flatnonzero(persons < 24), np.flatnonzero(persons >= 24)
+    space = GramSpace([useful, noise], precision="float64")
+    for gram, squares, short in zip(space.grams, space.squares, space.short, strict=True):
+        gram[outside], gram[:, outside], squares[outside] = np.nan, np.nan, np.nan
+        short[outside] = np.nan
+    blind = Search(space, rows, persons[rows], cameras[rows], n_repeats=1)
+    fresh = tuple(part.copy() for part in data)  # short vectors share memory with the features
+    useful[outside], noise[outside] = 0.0, 0.0
+    chosen = blind.run()
+    assert np.isfinite([weight for weight, _ in chosen.parts]).all()
+    del fresh
+
+
+def test_the_more_people_the_more_is_learned_by_default():
+    parts = [Part("euclidean", (1.0,)), Part("kxqda", (1.0,), (XQDA,))]
+    shares = [default_shares(parts, people)[1] for people in (6, 35, 1000)]
+    assert shares == sorted(shares)
+    assert shares[1] == pytest.approx(0.5)
+    assert default_shares(parts[1:], 6) == pytest.approx([1.0])
+
+
+def test_few_people_are_divided_into_more_folds():
+    assert folds_for(10, None, None) == (5, 3)
+    assert folds_for(6, None, None) == (3, 3)
+    assert folds_for(125, None, None) == (3, 2)
+    assert folds_for(10, 2, 1) == (2, 1)
+
+
+def test_a_camera_whose_people_nobody_else_sees_is_refused(data):
+    useful, _, persons, cameras = data
+    alone = np.where(persons == 30, "C", cameras)
+    persons = np.where(persons == 30, 99, persons)
+    with pytest.raises(InputError, match="camera C has no labelled person"):
+        Search(GramSpace([useful]), np.arange(72), persons, alone)
+
+
+def embeddings(rng, people):
+    """Good embeddings with noise of the same size in all directions."""
+    persons, cameras = np.tile(np.arange(people), 2), np.repeat([0, 1], people)
+    rows = rng.normal(size=(people, 64))[persons] + 1.2 * rng.normal(size=(2 * people, 64))
+    return [rows], persons, cameras
+
+
+def colour_cast(rng, people):
+    """Two cameras with gains and offsets of their own, and light that varies within each."""
+    persons, cameras = np.tile(np.arange(people), 2), np.repeat([0, 1], people)
+    rows = rng.normal(size=(people, 40))[persons] @ rng.normal(size=(40, 200))
+    rows += 3.0 * rng.normal(size=(2 * people, 10)) @ rng.normal(size=(10, 200))
+    rows += 5.0 * rng.normal(size=rows.shape)
+    for camera in (0, 1):
+        gain, offset = np.exp(0.5 * rng.normal(size=200)), 5.0 * rng.normal(size=200)
+        rows[cameras == camera] = gain * rows[cameras == camera] + offset
+    return [rows], persons, cameras
+
+
+def useless_descriptor(rng, people):
+    """The descriptor of the colour cast beside one that is pure noise."""
+    (rows,), persons, cameras = colour_cast(rng, people)
+    return [rows, rng.normal(size=(len(rows), 400))], persons, cameras
+
+
+def rank1(distances, persons, cameras):
+    """Percentage found first, both ways."""
+    first, second = np.flatnonzero(cameras == 0), np.flatnonzero(cameras == 1)
+    across = distances[np.ix_(first, second)]
+    same = persons[first][:, None] == persons[second][None, :]
+    found = [same[np.arange(len(same)), across.argmin(axis=1)]]
+    found.append(same[across.argmin(axis=0), np.arange(same.shape[1])])
+    return 100.0 * float(np.mean(found))
+
+
+@pytest.mark.parametrize("draw", [embeddings, colour_cast, useless_descriptor])
+def test_the_choice_is_as_good_as_the_best_fixed_one(draw):
+    rng = np.random.default_rng(7)
+    own, fixed = [], []
+    for _ in range(3):
+        features, persons, cameras = draw(rng, 255)
+        space = GramSpace(features, precision="float64")
+        train, test = np.flatnonzero(persons < 55), np.flatnonzero(persons >= 55)
+        fold = Fold(space.descriptors(), train, test, persons[train], cameras[train])
+        everything = (1.0,) * len(features)
+        parts = [Part(name, everything) for name in PLAIN]
+        parts += [Part("kxqda", everything, (one,)) for one in (XQDA, PAPER)]
+        parts.append(Part("knfst", everything, (KNFST_KERNEL,)))
+        settings = [Setting(((1.0, part),)) for part in parts]
+        settings.append(Search(space, train, persons[train], cameras[train]).run())
+        *of_fixed, chosen = (
+            rank1(fold.distances(one), persons[test], cameras[test]) for one in settings
+        )
+        own.append(chosen)
+        fixed.append(of_fixed)
+    assert np.mean(own) >= np.mean(fixed, axis=0).max() - 1.0
