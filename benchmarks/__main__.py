@@ -25,11 +25,13 @@ SECTIONS = (
     "descriptors",
     "describing",
     "extraction",
+    "network",
     "kill_extract",
     "kill_cluster",
     "reranking",
     "gallery",
     "gallery_engines",
+    "access_log",
     "teaching",
     "scaling",
 )

@@ -78,6 +78,19 @@ def guide() -> str:
     return before + BEGIN + "\n".join(rows) + "\n" + END + after
 
 
+def role_table() -> str:
+    """Return the table of every route and who may use it, from the application itself."""
+    from resight.gallery.users import ROLES
+    from resight.web.app import routes_and_roles
+
+    rows = [["route", "not logged in", *ROLES], ["---"] * (len(ROLES) + 2)]
+    for method, path, least in routes_and_roles():
+        first = ("", *ROLES).index(least)
+        cells = ["yes" if first <= place else "" for place in range(len(ROLES) + 1)]
+        rows.append([f"`{method} {path}`", *cells])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
 def help_text(words: list[str]) -> str:
     """Return the help of a command, for a terminal of 100 columns."""
     surroundings = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}

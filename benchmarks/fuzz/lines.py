@@ -59,6 +59,9 @@ def base_lines(m: Material) -> dict[str, list[str]]:
         "gallery convert": [m("empty"), "out"],
         "gallery forget": [m("gallery"), "nobody"],
         "gallery retain": [m("gallery"), "30"],
+        "gallery users": [m("gallery")],
+        "gallery log": [m("gallery")],
+        "gallery require": [m("gallery")],
         "search": [m("gallery"), m.image],
         "explain": [m("model"), m.image, m.image],
         "serve": [m("gallery"), "--no-browser"],
@@ -117,7 +120,9 @@ KINDS = {
     "param": "param", "protocol": "known", "rerank": "known", "find": "known", "people": "counts",
     "cluster": "address", "tables": "known", "add": "model", "days": "number", "host": "host",
     "gallery create place": "new", "gallery restore place": "new", "gallery convert place": "new",
-    "only": "", "explain model": "place", "data reproduce": "",
+    "only": "", "explain model": "place", "data reproduce": "", "role": "known", "remove": "known",
+    "gallery users add": "name", "token": "known", "export": "out", "retain": "number",
+    "certfile": "file", "keyfile": "file", "allow_host": "name", "behind_proxy": "host",
 }  # fmt: skip
 
 

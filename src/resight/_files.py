@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+_PIECE = 4 * 2**20  # bytes of a large file in memory at once
+
 
 @contextmanager
 def atomic_write(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
@@ -113,7 +115,12 @@ def digest_of_file(path: Path | str, most: int | None = None) -> str:
             raise OSError(errno.EINVAL, "not a regular file", str(path))
         if most is not None and found.st_size > most:
             raise OSError(errno.EFBIG, f"larger than {most // 2**20:,} MB", str(path))
-        return digest_of(stream.readall())
+        if found.st_size <= _PIECE:
+            return digest_of(stream.readall())
+        state = hashlib.blake2b(found.st_size.to_bytes(8, "little"), digest_size=16)
+        while piece := stream.read(_PIECE):
+            state.update(piece)
+        return state.hexdigest()
 
 
 def _at_once(path: str, flags: int) -> int:

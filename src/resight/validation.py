@@ -82,13 +82,6 @@ def check_names(values: Any, what: str, longest: int = MAX_NAME) -> NDArray[np.s
     return given.astype(str)
 
 
-def check_words(values: Any, what: str) -> tuple[str, ...]:
-    """Return several names that a condition lists."""
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise InputError(f"{what}={values!r}: give a list, as [{str(values)!r}]")
-    return tuple(check_name(value, what) for value in values)
-
-
 def check_number(value: Any, what: str, low: float = -math.inf, high: float = math.inf) -> float:
     """Return a finite number within `low` and `high`.
 
@@ -127,7 +120,7 @@ def check_seconds(value: Any, what: str = "time") -> float:
 
 def check_times(values: Any) -> NDArray[np.float64]:
     """Return many times in seconds; NaN = unknown."""
-    times = check_array(values, "times", (None,), finite=False)
+    times = check_array(values, "times", (None,), finite=False).astype(np.float64)
     wrong = ~(np.isnan(times) | ((times >= EARLIEST) & (times <= LATEST)))
     if wrong.any():
         check_seconds(float(times[wrong.argmax()]))
@@ -136,7 +129,7 @@ def check_times(values: Any) -> NDArray[np.float64]:
 
 def check_boxes(values: Any) -> NDArray[np.int64]:
     """Return boxes x, y, width, height as whole pixels, (n, 4)."""
-    boxes = check_array(values, "boxes", (None, 4))
+    boxes = check_array(values, "boxes", (None, 4)).astype(np.float64)
     wrong = (np.abs(boxes) > MAX_SIDE).any(axis=1) | (boxes[:, 2:] < 1).any(axis=1)
     if wrong.any():
         x, y, w, h = (f"{side:g}" for side in boxes[wrong.argmax()].tolist())
@@ -149,23 +142,18 @@ def check_boxes(values: Any) -> NDArray[np.int64]:
 
 def check_array(
     values: Any, what: str, shape: Sequence[int | None], finite: bool = True
-) -> NDArray[np.float64]:
-    """Return real numbers as float64; `shape` has None for sides of any length."""
+) -> NDArray[Any]:
+    """Return an array of real numbers, not copied; `shape` has None for sides of any length."""
     try:
-        given = np.asarray(values)
-        if given.dtype.kind not in "fiu" and given.size:
-            raise InputError(f"{what} must be real numbers, not {given.dtype}")
-        array = given.astype(np.float64, copy=False)
-    except (ValueError, TypeError) as error:
-        if isinstance(error, InputError):
-            raise
+        array = np.asarray(values)
+    except ValueError as error:
         raise InputError(f"{what} must be an array of numbers ({error})") from error
-    wanted = tuple(shape)
-    if array.ndim != len(wanted) or any(
-        side not in (None, length) for side, length in zip(wanted, array.shape, strict=True)
-    ):
-        shown = "(" + ", ".join("n" if side is None else str(side) for side in wanted) + ")"
-        raise InputError(f"{what} have shape {array.shape}, expected {shown}")
+    if array.dtype.kind not in "fiu" and array.size:
+        raise InputError(f"{what} must be real numbers, not {array.dtype}")
+    expected = tuple(n if side is None else side for side, n in zip(shape, array.shape))  # noqa: B905
+    if array.ndim != len(shape) or array.shape != expected:
+        shown = ", ".join("n" if side is None else str(side) for side in shape)
+        raise InputError(f"{what} have shape {array.shape}, expected ({shown})")
     if finite and not np.isfinite(array).all():
         raise InputError(f"{what} contain NaN or infinite values; compute them again")
     return array
@@ -179,7 +167,7 @@ def check_file(path: str | os.PathLike[str], most: int | None = None) -> Path:
     try:
         found = os.stat(path)
     except FileNotFoundError:
-        raise InputError(f"{path} does not exist; check the path") from None
+        raise InputError(f"cannot read {path}: it does not exist; check the path") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise InputError(f"cannot read {path}: {getattr(error, 'strerror', error)}") from None
     if stat.S_ISDIR(found.st_mode):
@@ -188,7 +176,7 @@ def check_file(path: str | os.PathLike[str], most: int | None = None) -> Path:
         raise InputError(f"{path} is not a regular file; give one that is stored on a disk")
     if most is not None and found.st_size > most:
         raise InputError(
-            f"{path} has {found.st_size / 2**20:,.0f} MB; the limit is {most / 2**20:,.0f} MB"
+            f"{path} has {found.st_size / 2**20:,.4g} MB; the limit is {most / 2**20:,.4g} MB"
         )
     return Path(path)
 

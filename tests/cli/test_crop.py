@@ -104,5 +104,5 @@ def test_nobody_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["crop", str(tmp_path / "no.mp4"), "--out", "x", "--camera", "c"]) == 1
-    assert "no video or folder" in capsys.readouterr().err
+    assert "does not exist" in capsys.readouterr().err
     assert main(["crop", str(tmp_path)]) == 2

@@ -29,3 +29,9 @@ def test_it_leaves_a_report_and_a_model(demo):
     assert "rank-1 accuracy" in text
     assert text.count("data:image/jpeg") > 50
     assert resight.load(demo / "model").descriptors == tuple(DESCRIPTOR.split("+"))
+
+
+def test_it_fills_a_gallery_for_the_page(demo):
+    gallery = resight.Gallery.open(demo / "gallery")
+    assert len(gallery) == 400
+    gallery.close()

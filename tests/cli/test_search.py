@@ -117,7 +117,7 @@ def test_queries_that_cannot_be_used(
     for name, words in (
         ("wall.png", "it shows no person"),
         ("text.png", "not an image"),
-        ("missing.png", "cannot read"),
+        ("missing.png", "does not exist"),
     ):
         assert main(["search", str(place / "gallery"), str(tmp_path / name)]) == 1
         assert words in capsys.readouterr().err

@@ -58,8 +58,8 @@ def test_the_page_tells_gain_target_and_choice(measured):
     assert "against `cv` in the same splits (above in" in page
     assert "target of 5 reached" in page
     assert "chosen in the splits: " in page
-    assert "mAP after each stage: kernel " in page
-    assert "38 settings tried in a split" in page
+    assert "share of the mixture, and best mAP alone: " in page
+    assert "metrics tried in a split" in page
 
 
 def test_a_second_call_measures_nothing(table, measured):

@@ -15,6 +15,7 @@ VERBS = {
     "data": "list the known datasets; describe and check folders of images",
     "crop": "crop people from video or frames into one folder per camera",
     "extract": "compute descriptors of many images into a feature store",
+    "network": "describe a network of your own (ONNX)",
     "fit": "train a model on labelled sightings and save it",
     "evaluate": "evaluate learners on a dataset or on your own folders",
     "reproduce": "reproduce the paper's tables from raw images",

@@ -37,7 +37,10 @@ def flag(name: str, help: str, *names: str, **rest: Any) -> Any:
 _DATA = "Dataset name, folder of images, or CSV table of sightings"
 _ROOT = "Folder of a dataset given by name, or base of the relative paths in a CSV table"
 _PLACE = "Folder, or postgresql://user@host/db#name"
-_CLUSTER = "Run on a Dask cluster: address of its scheduler, tcp://HOST:PORT"
+_CLUSTER = (
+    "Run on a Dask cluster: address of its scheduler, tls://HOST:PORT or tcp://; whoever reaches "
+    "that can run any code on its machines and on this one"
+)
 
 Data = Annotated[str, typer.Argument(help=_DATA)]
 DataOrNone = Annotated[str | None, typer.Argument(help=_DATA, show_default="none, with --features")]
@@ -61,6 +64,7 @@ Mirror = Annotated[bool, flag("--mirror", "Average each image's features with it
 Store = Annotated[Path, option("DIR", "Feature store")]
 Jobs = Annotated[int | None, option("N", "Number of local processes", "one per core", min=1)]
 Cluster = Annotated[str | None, option("ADDRESS", _CLUSTER, "this machine")]
+Purpose = Annotated[str, option("TEXT", "What this is for; kept in the gallery's log", "none")]
 Json = Annotated[bool, flag("--json", "Print one JSON document on standard output")]
 
 
@@ -118,9 +122,16 @@ def executor(jobs: int | None, cluster: str | None, send_files: bool = False) ->
 
 
 def inputs(
-    data: str | None, root: Path | None, features: Path | None, describing: bool
+    data: str | None,
+    root: Path | None,
+    features: Path | None,
+    describing: bool,
+    needs: Sequence[str] = ("person", "camera"),
 ) -> tuple[Sightings, Features | None]:
-    """Read own vectors, or the sightings to describe; `describing` options fit the latter."""
+    """Read own vectors, or the sightings to describe; `describing` options fit the latter.
+
+    `needs` are the labels that vectors must have.
+    """
     from resight import datasets
     from resight.errors import InputError
     from resight.features.vectors import load_vectors
@@ -131,10 +142,10 @@ def inputs(
         raise InputError("give a dataset name, a folder or a CSV table, or --features FILE")
     if describing:
         raise InputError(
-            "--descriptor, --mirror and --cluster apply to computing descriptors; leave them out "
-            "with --features"
+            "--descriptor, --mirror, --store and --cluster apply to computing descriptors; leave "
+            "them out with --features"
         )
-    vectors, sightings = load_vectors(features, labels=data)
+    vectors, sightings = load_vectors(features, data, needs)
     return sightings, vectors
 
 

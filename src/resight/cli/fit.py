@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from resight.cli import _common as common
-from resight.cli._common import count, option, print_json, say, verb
+from resight.cli._common import count, flag, option, print_json, say, verb
 from resight.recipe import DESCRIPTOR, LEARNER, MIRROR, learner_for
 
 if TYPE_CHECKING:
@@ -49,6 +49,10 @@ def fit(
         bool, typer.Option(help="Calibrate distances to probabilities on held-out people")
     ] = True,
     features: common.OwnVectors = None,
+    embed_network: Annotated[
+        bool,
+        flag("--embed-network", "Put networks into the model, rather than their names and digests"),
+    ] = False,
     mirror: common.Mirror = MIRROR,
     store: common.Store = Path("features"),
     jobs: common.Jobs = None,
@@ -80,6 +84,8 @@ def fit(
         plan, descriptor, mirror, features = _measured(result, learner, named, features)
         describing = cluster is not None
     sightings, vectors = common.inputs(data, root, features, describing)
+    if embed_network:
+        _check_embedding(descriptor)
     with workers:
         if add is not None:
             fitted = add_people(Model.load(add), sightings, FeatureStore(store), workers)
@@ -96,6 +102,8 @@ def fit(
                 executor=workers,
                 calibrate=calibrate,
             )
+    for network in fitted.model.networks if embed_network else ():
+        network.embed = True
     fitted.model.save(out)
     name = "kxqda" if plan is None else plan.word
     facts = {
@@ -120,6 +128,17 @@ def fit(
         sightings_of = f"{count(fitted.n_sightings, 'sighting')} of {fitted.n_people:,} people"
         print(f"saved {out}: {name} trained on {sightings_of}")
     common.report_failures(fitted.failures)
+
+
+def _check_embedding(descriptors: str) -> None:
+    """Refuse a model that may not carry its networks before it is fitted."""
+    from resight.descriptors.network import SUFFIX, Network
+
+    files = [word.strip() for word in descriptors.split("+") if word.strip().endswith(SUFFIX)]
+    if not files:
+        raise typer.BadParameter("--embed-network: none of the descriptors is a network (.onnx)")
+    for file in files:
+        Network(file).check_embedding()
 
 
 def _plan(word: str, assignments: list[str], landmarks: int | None) -> Plan:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from resight.cli._common import GalleryPlace, Json, flag, option, print_json, say, verb
+from resight.cli._common import GalleryPlace, Json, Purpose, flag, option, print_json, say, verb
 
 if TYPE_CHECKING:
     from resight.gallery import Gallery, Hits
@@ -25,7 +25,16 @@ _RERANK = (
 @app.command()
 def search(
     gallery: GalleryPlace,
-    images: Annotated[list[Path], typer.Argument(help="Crops, each of one person")],
+    images: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Crops, each of one person or thing", show_default="none, with --features"
+        ),
+    ] = None,
+    features: Annotated[
+        Path | None,
+        option("FILE", "Your own vectors (.npy, .csv, .mat), each a query", "describe images"),
+    ] = None,
     top: Annotated[int, option("N", "Number of results", True, "-k", "--top", min=1)] = 20,
     camera: Annotated[
         list[str] | None, option("NAME", "Only this camera (repeatable)", "all")
@@ -49,9 +58,15 @@ def search(
     ] = False,
     json: Json = False,
     html: Annotated[Path | None, option("FILE", "Write an HTML page", "print a table")] = None,
+    purpose: Purpose = "",
 ) -> None:
-    """Rank a gallery's sightings by how similar they are to each image."""
+    """Rank a gallery's sightings by how similar they are to each image or vector."""
+    import time
+    from hashlib import sha256
+
+    from resight.features.vectors import load_vectors
     from resight.gallery import Filter, Gallery
+    from resight.gallery.log import operator
     from resight.gallery.reranking import NOTE, method_named
     from resight.times import parse
 
@@ -62,13 +77,33 @@ def search(
         None if before is None else parse(before),
         tuple(person or ()),
     )
-    opened = Gallery.open(gallery)
+    opened, begin = Gallery.open(gallery), time.time()
     method = None if rerank is None else method_named(rerank)
-    found = opened.search_many(
-        images, top, where, rerank=method, together=together, by_track=by_track
-    )
-    queries = [images] if together else [[image] for image in images]
+    if (features is None) == (not images):
+        raise typer.BadParameter("give images or --features FILE, and not both")
+    paths = images or []
+    ways: dict[str, Any] = {"rerank": method, "together": together, "by_track": by_track}
+    if features is None:
+        found = opened.search_many(paths, top, where, **ways)
+        contents = [path.read_bytes() for path in paths]
+    else:
+        vectors, rows = load_vectors(features, needs=())
+        paths = [Path(path) for path in rows.paths.tolist()]
+        described = opened.own_vectors(vectors.features)
+        found = opened.search_described(described, top, where, **ways)
+        contents = [row.tobytes() for row in vectors.features]
+    queries = [paths] if together else [[path] for path in paths]
     answers = list(zip(queries, found, strict=True))
+    filters = {name: value for name, value in asdict(where).items() if value and name != "persons"}
+    opened.record(
+        operator(purpose=purpose),
+        "search",
+        begin=begin,
+        query=[f"sha256:{sha256(content).hexdigest()}" for content in contents],
+        shown=sorted({hit.id for hits in found for hit in hits}),
+        persons=where.persons,
+        filters=filters,
+    )
     if html is not None:
         _write_page(html, opened, answers, method)
         say(f"wrote {html}")
@@ -140,11 +175,12 @@ def _write_page(
 ) -> None:
     """Write one self-contained file: images are inside."""
     from resight._files import atomic_write
-    from resight.gallery.crops import read
+    from resight.gallery.crops import NO_IMAGE, read
     from resight.gallery.reranking import NOTE
     from resight.web.rendering import render_results
 
-    queries = [(_name(paths), read(paths[0]), hits) for paths, hits in answers]
+    image = read if gallery.model.descriptors else lambda path: NO_IMAGE
+    queries = [(_name(paths), image(paths[0]), hits) for paths, hits in answers]
     mark = "" if method is None else f"Re-ranked by {method}: {NOTE}."
     page = render_results(gallery.uri, queries, gallery.image, mark)
     with atomic_write(file, "w") as stream:

@@ -6,8 +6,10 @@ import csv
 import io
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from resight._files import atomic_write
 from resight.datasets.sightings import ROLES, Sightings
@@ -38,21 +40,24 @@ def read_table(file: str | Path, root: str | Path | None = None) -> Sightings:
         For missing or unknown columns, and for a bad value with its line number.
     """
     file = Path(file)
-    lines = _read_lines(file)
-    rows = [(number, row) for number, row in lines if any(row.values())]
+    rows = [(number, row) for number, row in _read_lines(file) if any(row.values())]
     if not rows:
         raise InputError(f"{file.name} has no rows; add one line per sighting")
     _refuse_repeated(file, rows)
-    columns = rows[0][1].keys()
+    lines = [_checked(file, number, row) for number, row in rows]
+
+    def column(name: str) -> NDArray[Any]:
+        return np.array([line.get(name, "") for line in lines])
+
     return Sightings(
-        np.array([_required(file, n, row, "path") for n, row in rows]),
-        np.array([_name(file, n, row, "person") for n, row in rows]),
-        np.array([_required(file, n, row, "camera") for n, row in rows]),
-        times=np.array([_seconds(file, n, row.get("time", "")) for n, row in rows]),
-        sequences=np.array([_name(file, n, row, "sequence") for n, row in rows]),
-        roles=np.array([_role(file, n, row.get("role", "")) for n, row in rows]),
-        sites=np.array([_name(file, n, row, "site") for n, row in rows]),
-        boxes=np.array([_box(file, n, row) for n, row in rows]) if "x" in columns else None,
+        column("path"),
+        column("person"),
+        column("camera"),
+        times=column("time"),
+        sequences=column("sequence"),
+        roles=column("role"),
+        sites=column("site"),
+        boxes=column("box") if "box" in lines[0] else None,
         root=file.parent if root is None else Path(root),
         name=file.resolve().parent.name if file.stem == "sightings" else file.stem,
     )
@@ -132,38 +137,28 @@ def _refuse_repeated(file: Path, rows: list[tuple[int, dict[str, str]]]) -> None
         seen[key] = number
 
 
-def _name(file: Path, number: int, row: dict[str, str], column: str) -> str:
+def _checked(file: Path, number: int, row: dict[str, str]) -> dict[str, Any]:
+    """Check one line, and turn its time into seconds and its sides into a box."""
     try:
-        longest = MAX_PATH if column == "path" else MAX_NAME
-        return check_name(row.get(column, ""), column, longest)
+        for column in ("path", "camera"):
+            if not row[column]:
+                raise InputError(f"{column} is empty; only person may be empty")
+        for column in (*REQUIRED, "sequence", "site"):
+            check_name(row.get(column, ""), column, MAX_PATH if column == "path" else MAX_NAME)
+        if row.get("role", "") not in ROLES:
+            raise unknown_name("role", row["role"], ROLES[1:])
+        time = row.get("time", "")
+        box = {"box": _box(row)} if "x" in row else {}
+        return {**row, "time": parse(time) if time else math.nan, **box}
     except InputError as error:
         raise InputError(f"{file.name} line {number}: {error}") from None
 
 
-def _required(file: Path, number: int, row: dict[str, str], column: str) -> str:
-    if not row[column]:
-        raise InputError(f"{file.name} line {number}: {column} is empty; only person may be empty")
-    return _name(file, number, row, column)
-
-
-def _seconds(file: Path, number: int, text: str) -> float:
+def _box(row: dict[str, str]) -> list[int]:
     try:
-        return parse(text) if text else math.nan
-    except InputError as error:
-        raise InputError(f"{file.name} line {number}: {error}, or leave it empty") from None
-
-
-def _role(file: Path, number: int, text: str) -> str:
-    if text not in ROLES:
-        raise InputError(f"{file.name} line {number}: {unknown_name('role', text, ROLES[1:])}")
-    return text
-
-
-def _box(file: Path, number: int, row: dict[str, str]) -> list[int]:
-    given = ", ".join(row[side] for side in BOX)
-    try:
-        return check_boxes([[float(row[side]) for side in BOX]])[0].tolist()
-    except InputError as error:
-        raise InputError(f"{file.name} line {number}: {error}") from None
-    except ValueError as error:
-        raise InputError(f"{file.name} line {number}: box {given}; give four numbers") from error
+        sides = [float(row[side]) for side in BOX]
+    except ValueError:
+        given = ", ".join(row[side] for side in BOX)
+        raise InputError(f"box {given}; give four numbers") from None
+    box: list[int] = check_boxes([sides])[0].tolist()
+    return box

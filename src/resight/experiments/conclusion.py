@@ -53,7 +53,10 @@ def fit_facts(plan: Plan, features: Features, mirror: bool) -> dict[str, Any]:
     return {
         "learner": plan.word,
         "params": plan.params,
-        "descriptor": None if own else "+".join(features.descriptors),
+        # A network is found again by its file, and called by its name elsewhere.
+        "descriptor": None
+        if own
+        else "+".join(getattr(one, "file", one.name) for one in features.made_by),
         "mirror": mirror,
         "features": features.file,
         "digest": features.fingerprint if own else None,

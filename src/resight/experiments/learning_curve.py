@@ -111,6 +111,16 @@ def _people(sightings: Sightings, rows: Rows) -> list[str]:
     return people
 
 
+def some_people(sightings: Sightings, rows: Rows, size: int, draw: int = 0) -> Rows:
+    """Return the rows of so many people that two cameras have seen, in a random, fixed order.
+
+    More people of one draw include those of fewer.
+    """
+    people = _people(sightings, rows)
+    order = sorted(people, key=lambda person: digest_of(f"{draw}", person))
+    return rows[np.isin(sightings.persons[rows], order[:size])]
+
+
 def _fewer_people(
     sightings: Sightings,
     protocol: Protocol,
@@ -128,11 +138,10 @@ def _fewer_people(
     people = _people(sightings, split.train)
     found: dict[str, list[dict[str, Any]]] = {f"{size}": [] for size in sizes}
     for draw in range(draws):
-        order = sorted(people, key=lambda person: digest_of(f"{draw}", person))
         for size in sizes:
             if size == len(people) and draw:
                 continue  # everybody: the same in each draw
-            rows = split.train[np.isin(persons[split.train], order[:size])]
+            rows = some_people(sightings, split.train, size, draw)
             distances = fit(rows, split.test)
             rankings = rank_directions(sightings, protocol, split, lookup(distances))
             found[f"{size}"].append(Trial(rankings, plan.params, 0.0).figures())

@@ -46,6 +46,8 @@ class Features:
         Of descriptors and image contents: equal fingerprints mean equal features.
     file : str or None
         Where own vectors were read from.
+    made_by : tuple of Describes
+        The descriptors themselves; empty for a user's own vectors.
     """
 
     parts: tuple[Rows, ...]
@@ -56,6 +58,7 @@ class Features:
     changed: tuple[str, ...] = ()
     computed: int = 0
     file: str | None = None
+    made_by: tuple[Any, ...] = ()
 
     @cached_property
     def features(self) -> Rows:
@@ -142,6 +145,7 @@ class FeatureStore:
             changed=tuple(sorted(set().union(*(job.changed for job in jobs)))),
             computed=sum(job.computed for job in jobs),
             fingerprint=digest_of(*(part for job in jobs for part in (job.tables.id, *job.keys))),
+            made_by=tuple(wanted),
         )
 
     def lookup(self, descriptor: Describes) -> Callable[[Sequence[str]], Rows]:

@@ -112,6 +112,10 @@ def _copy(source: Source, target: Engine, on_step: Callable[[float], None]) -> i
         for journal in ("labels", "access", JOURNAL):
             for key, text in source.read(journal):
                 target.append(journal, key, text)
+        if isinstance(source, Engine):  # sessions and tokens stay behind
+            target.log_append(list(source.log_rows()))
+            for user in source.users():
+                target.put_user(user)
         history = tuple(replace(generation, indexed=0) for generation in manifest.history)
         replace(manifest, history=history).store(target)
     return len(table)

@@ -19,6 +19,11 @@ def create(uri: str | Path, model: Any, retention_days: float | None, stored: St
     check_days(retention_days)
     if stored not in get_args(Stored):
         raise unknown_name("way to store descriptors", str(stored), get_args(Stored))
+    if stored == "none" and not getattr(model, "descriptors", True):
+        raise InputError(
+            "this model was fitted on your own vectors: a gallery without them (--no-descriptors) "
+            "could never change its model. Store them"
+        )
     width = n_features(model)
     descriptor = model.descriptor_fingerprint
     dimensions = embedding_width(model, width)

@@ -75,6 +75,10 @@ class Manifest:
         Fingerprint and length of the descriptors of the model in use.
     stored : "float32" | "float16" | "none"
         How descriptors are kept; "none": they are computed from the images when needed.
+    log_days : float or None
+        After so many days entries of the log are emptied.
+    asks_purpose, second_person : bool
+        Whether searches must state a purpose; whether a match needs the answers of two people.
     """
 
     descriptor: str
@@ -83,6 +87,9 @@ class Manifest:
     retention_days: float | None = None
     created: float = field(default_factory=time.time)
     stored: Stored = "float32"
+    log_days: float | None = None
+    asks_purpose: bool = False
+    second_person: bool = False
 
     @property
     def current(self) -> Generation:

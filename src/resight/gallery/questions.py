@@ -17,14 +17,14 @@ from resight.validation import check_array
 Query = str | Path | NDArray[np.uint8]
 
 
-def picture_of(query: Query) -> NDArray[np.uint8]:
+def picture_of(query: Query, standing: bool) -> NDArray[np.uint8]:
     """Read the image of a query, refusing what cannot show a person."""
     name = "the query"
     if isinstance(query, (str, Path)):
         name = str(query)
         query = images.read(crops.read(Path(query)), name, crops.MAX_PIXELS)
     picture = images.as_rgb(query)
-    crops.check(picture, name)
+    crops.check(picture, name, standing)
     return picture
 
 

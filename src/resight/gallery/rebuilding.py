@@ -81,8 +81,10 @@ def undo(engine: Engine) -> None:
 
 
 def n_features(model: Any) -> int:
-    """Describe a picture of nothing to learn how long descriptors are."""
+    """Ask how long descriptors are, or describe a picture of nothing."""
     _require_model(model)
+    if hasattr(model, "n_features"):
+        return int(model.n_features)
     return int(np.asarray(model.describe([np.zeros((128, 64, 3), np.uint8)])).shape[1])
 
 

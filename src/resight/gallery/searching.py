@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from resight.gallery.confidence import Judgement, Presence, judge
 from resight.gallery.engines.base import Engine, Floats32
 from resight.gallery.filters import Filter
 from resight.gallery.index import ExactIndex
+from resight.gallery.labels import Verdict
 from resight.gallery.reranking import CANDIDATES, Found, Rerank, check, rerank
 from resight.gallery.view import View, features_of
 
@@ -31,7 +32,7 @@ class Hit:
         The learned squared distance; smaller = more alike.
     probability : float or None
         That it is the query's person, if the model is calibrated (see `confidence`).
-    verdict : "same" | "different" | None
+    verdict : "same" | "different" | "waiting" | None
         What was taught about it and the query.
     rank_before : int or None
         Its rank by distance, if the results were re-ranked.
@@ -47,7 +48,7 @@ class Hit:
     source: str
     distance: float
     probability: float | None
-    verdict: Literal["same", "different"] | None = None
+    verdict: Verdict | None = None
     rank_before: int | None = None
     track: str = ""
 

@@ -18,7 +18,7 @@ def summary(engine: Engine, view: View, pending: Generation | None) -> dict[str,
     known = {person for person in view.persons.tolist() if person}
     times = table.times[~np.isnan(table.times)]
     return {
-        "uri": engine.uri,
+        "uri": engine.place,
         "sightings": len(table),
         "persons": len(known),
         "labelled": int((view.persons != "").sum()),

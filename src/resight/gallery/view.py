@@ -56,6 +56,11 @@ class View:
         return np.where(self.table.sequences == "", -1 - np.arange(len(number)), number)
 
     @cached_property
+    def named(self) -> set[str]:
+        """The names of all labelled people."""
+        return set(self.persons.tolist()) - {""}
+
+    @cached_property
     def rows(self) -> dict[str, int]:
         """The row of each sighting."""
         return {sighting: row for row, sighting in enumerate(self.table.ids.tolist())}

@@ -30,9 +30,7 @@ def add_people(
     learner = model.extensible()
     training = sightings.select(training_rows(sightings))
     learner.refuse_known(np.unique(training.persons), without_cameras=False)
-    features = store.ensure(
-        training, "+".join(model.descriptors), model.mirror, executor, on_error="collect"
-    )
+    features = store.ensure(training, model.descriptor, executor=executor, on_error="collect")
     kept = np.flatnonzero(features.usable)
     rows = FeatureRows(features.parts, features.blocks, kept).read()
     labelled = training.select(kept)

@@ -29,6 +29,7 @@ CLASSES = {
     "Kernel": "resight.kernels",
     "LandmarkStatistics": "resight.learners._landmark_sums",
     "Model": "resight.models.model",
+    "Network": "resight.descriptors.network",
     "NystromMap": "resight.learners._landmarks",
 }
 """Where each class that may stand in a model file lives, besides the learners."""
@@ -76,13 +77,7 @@ def load(path: str | Path) -> Model | MetricLearner:
 
 
 def _try_out(loaded: Any) -> None:
-    """Refuse a fitted object that cannot measure: one row of zeros must have a distance to itself.
-
-    Raises
-    ------
-    Exception
-        Whatever its parts run into.
-    """
+    """Refuse what cannot measure: one row of zeros must have a distance to itself."""
     learner = getattr(loaded, "learner", loaded)
     if learner is loaded and not hasattr(learner, "n_features_in_"):
         return  # not fitted, or nothing that measures

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from resight._progress import log
-from resight.datasets.sightings import Sightings, seen_by_two
+from resight.datasets.sightings import Sightings, require_sightings, seen_by_two
+from resight.descriptors._base import Descriptor
 from resight.errors import InputError
 from resight.features.rows import FeatureRows
 from resight.features.store import Failure, Features, FeatureStore
@@ -133,12 +134,12 @@ def fit_model(
     if features is None:
         mirrors = AUTO_MIRROR if plan.learner == AUTO and not mirror else (mirror,)
         describe = partial(_described, store, descriptors, executor)
-        training = Training.described(sightings, describe, mirrors)
+        training = Training.described(require_sightings(sightings), describe, mirrors)
     else:
         training = Training.own(sightings, features)
-    names = training.variants[0].descriptors if features is None else ()
+    made_by = training.variants[0].made_by if features is None else ()
     model, decision = fit_plan(
-        plan, training, names, mirror=mirror, scratch=store.folder, executor=executor
+        plan, training, made_by, mirror=mirror, scratch=store.folder, executor=executor
     )
     if decision is not None:
         log.info("%s %s", plan.word, decision.sentence)
@@ -155,7 +156,7 @@ def fit_model(
 def fit_plan(
     plan: Plan,
     training: Training,
-    names: Sequence[str],
+    made_by: Sequence[str | Descriptor],
     *,
     mirror: bool = False,
     scratch: Path = Path(),
@@ -165,7 +166,7 @@ def fit_plan(
 
     Parameters
     ----------
-    names : sequence of str
+    made_by : sequence of str or Descriptor
         Descriptors of the vectors; none for own vectors.
     mirror : bool
         Whether the vectors are averaged over mirror images.
@@ -186,7 +187,7 @@ def fit_plan(
             learner.set_params(**decision.chosen)
     normalizes = plan.spec.normalizes(learner.get_params())
     normalizer = BlockNormalizer(used.blocks) if normalizes else False
-    model = Model(names, learner, mirror=mirror, normalize=normalizer)
+    model = Model(made_by, learner, mirror=mirror, normalize=normalizer)
     if isinstance(learner, KXQDA) and learner.landmarks is not None:
         job = LandmarkJob(
             rows, *training.labels, model, used.fingerprint, choose=bool(plan.candidates)

@@ -72,6 +72,7 @@ class Job:
     protocol: str
     descriptors: tuple[str, ...]
     plan: Plan
+    people: int | None = None  # labelled people that are learned from; None: all of a split
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from scipy.optimize import minimize
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
-STRENGTH = 2.0  # people that the default mixture counts for, in each direction
+STRENGTH = 6.0  # people that the default mixture counts for
 
 
 @dataclass(frozen=True)

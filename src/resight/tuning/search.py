@@ -308,7 +308,7 @@ class Search:
 
 def default_shares(parts: Sequence[Part], people: int) -> Floats:
     """Return the mixture to start from: the more people, the more weight of what is learned."""
-    learned = people / (people + allowed.AUTO_HALF_LEARNED)
+    learned = people**2 / (people**2 + allowed.AUTO_HALF_LEARNED**2)
     plain = np.array([part.learner in PLAIN for part in parts])
     joint = np.array([sum(weight > 0 for weight in part.weights) > 1 for part in parts])
     shares = np.zeros(len(parts))

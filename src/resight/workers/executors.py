@@ -75,6 +75,14 @@ class Executor(ABC):
     def check_shared(self, folder: Path, file: Path | None) -> None:  # noqa: B027
         """Refuse to start when workers cannot write to `folder` or read `file`."""
 
+    def bring(  # noqa: B027
+        self, there: Callable[[], bool], pack: Callable[[], Callable[[], Any]]
+    ) -> None:
+        """Let workers that lack a file call what `pack` returns, which carries and keeps it.
+
+        Processes of this machine lack nothing.
+        """
+
     def watch(self) -> None:  # noqa: B027
         """Look after the workers while nothing finishes; called about once a second."""
 

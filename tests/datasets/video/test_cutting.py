@@ -131,6 +131,8 @@ def test_bad_boxes(tmp_path: Path, text: str, words: str) -> None:
     [
         ({"camera": "../up"}, "a name without"),
         ({"camera": ".hidden"}, "a name without"),
+        ({"confidence": 2.0}, "from 0 to 1"),
+        ({"per_track": 0}, "at least 1"),
         ({"every": 0}, "at least 1"),
         ({"fps": -1.0}, "from 0 to"),
         ({"fps": 0.0}, "above 0"),
@@ -138,7 +140,7 @@ def test_bad_boxes(tmp_path: Path, text: str, words: str) -> None:
         ({"start": 1e300}, "1900 and 9999"),
         ({"camera": "a\u202eb"}, "direction mark"),
         ({"find": "peple"}, "did you mean 'people'"),
-        ({"source": Path("missing.mp4")}, "missing.mp4 does not exist"),
+        ({"source": Path("missing.mp4")}, "missing.mp4: it does not exist"),
     ],
 )
 def test_bad_options(video: Path, tmp_path: Path, options: dict, words: str) -> None:

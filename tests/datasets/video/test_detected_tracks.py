@@ -120,3 +120,23 @@ def test_what_a_table_knows_of_other_crops_is_kept(
     table = (tmp_path / "sightings.csv").read_text().splitlines()
     assert len(table) == 2 + done.crops
     assert table[1] == "door/a.png,ann,door,,,gallery,hall"
+
+
+def test_crops_of_an_interrupted_run_are_in_the_table(
+    badges: tuple[Path, Path], tmp_path: Path
+) -> None:
+    video, network = badges
+    seen = []
+
+    def interrupt(n: int) -> None:
+        seen.append(n)
+        if len(seen) == 10:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cut(video, tmp_path, "yard", find=network, per_track=None, on_frame=interrupt)
+    files = {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*.png")}
+    assert len(files) >= 15
+    assert set(load(tmp_path).paths.tolist()) == files
+    whole = cut(video, tmp_path, "yard", find=network, overwrite=True)
+    assert len(load(tmp_path)) == whole.crops == len(list(tmp_path.rglob("*.png")))

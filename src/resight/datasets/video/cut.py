@@ -21,7 +21,7 @@ from resight.datasets.video.frames import Frame, frames
 from resight.datasets.video.tracking import Tracker
 from resight.errors import InputError
 from resight.images.boxes import MIN_HEIGHT, MIN_WIDTH, inside
-from resight.validation import MAX_SIDE, check_count, check_name, check_seconds
+from resight.validation import MAX_SIDE, check_count, check_name, check_number, check_seconds
 
 TABLE = "sightings.csv"
 _RATE = 25.0  # frames a second where nobody tells: how long people may be out of sight
@@ -87,8 +87,10 @@ def cut(
         raise InputError(f"camera {camera!r}: use a name without '/' that does not start with '.'")
     check_seconds(start, "start")
     check_count(min_height, "min_height", MIN_HEIGHT, MAX_SIDE)
+    check_number(confidence, "confidence", 0, 1)
     if per_track is not None:
         check_count(per_track, "per_track")
+    check_number(confidence, "confidence", 0, 1)
     stem = re.sub(r"[^\w.-]", "_", source.stem) or "frames"
     earlier = _earlier(out / camera, stem)
     if earlier and not overwrite:
@@ -97,25 +99,24 @@ def cut(
             "--overwrite (in Python overwrite=True), or give another folder or camera name"
         )
     _table_before(out / TABLE)  # what cannot be added to is refused before the work, not after it
-    if boxes is not None:
-        finder = _given(boxes)
-    else:
-        finder = _tracked(detector(find, min_height, wanted), Tracker(confidence))
+    detect = detector(find, min_height, wanted)  # also with boxes: an unknown name is a mistake
+    finder = _tracked(detect, Tracker(confidence)) if boxes is None else _given(boxes)
     writer = _Writer(out, f"{camera}/{stem}", start, per_track)
-    n_frames = 0
-    for frame in frames(source, every, fps):
-        n_frames += 1
-        writer.take(frame, *finder(frame))
-        if on_frame is not None:
-            on_frame(1)
-    writer.finish(lambda track: False)
-    written = {crop.name for crop in writer.written}
-    stale = {f"{camera}/{file.name}" for file in earlier} - written
-    if written or stale:
-        _enter(out / TABLE, camera, writer.written, stale | written)
+    n_frames, stale = 0, set[str]()
+    try:
+        for frame in frames(source, every, fps):
+            n_frames += 1
+            writer.take(frame, *finder(frame))
+            if on_frame is not None:
+                on_frame(1)
+        writer.finish(lambda track: False)
+        stale = {f"{camera}/{file.name}" for file in earlier} - writer.names
+    finally:  # also of an interrupted run, every crop on the disk is in the table
+        if writer.names or stale:
+            _enter(out / TABLE, camera, writer.written, stale | writer.names)
     for name in stale:
         (out / name).unlink()
-    return Cut(len(written), len(writer.tracks), n_frames, writer.left_out, out / TABLE)
+    return Cut(len(writer.written), len(writer.tracks), n_frames, writer.left_out, out / TABLE)
 
 
 def _earlier(folder: Path, stem: str) -> list[Path]:
@@ -153,6 +154,11 @@ class _Writer:
     left_out: int = 0
     tracks: set[str] = field(default_factory=set)
     choices: dict[str, Choice] = field(default_factory=dict)
+
+    @property
+    def names(self) -> set[str]:
+        """The files that were written, below `out`."""
+        return {crop.name for crop in self.written}
 
     def take(self, frame: Frame, boxes: list[Box], goes_on: Callable[[str], bool]) -> None:
         """Cut the boxes of a frame."""
