@@ -41,7 +41,7 @@ def test_a_file_of_vectors_makes_a_model(file, tmp_path, capsys):
     X, may = features.features, ROLES == ""
     expected = Model((), resight.XQDA()).fit(X[may], sightings.persons[may], sightings.cameras[may])
     np.testing.assert_allclose(model.distances(X, X), expected.distances(X, X), atol=1e-9)
-    assert resight.fit(features=file, learner="xqda").fingerprint == model.fingerprint
+    assert resight.fit(features=file, learner="xqda", jobs=1).fingerprint == model.fingerprint
 
 
 @pytest.mark.parametrize("params", [{"landmarks": 6}, {"kernel": "chi2"}])
