@@ -35,12 +35,15 @@ bench: env
 docs: env
 	$(BIN)/python scripts/docs.py
 
+# requirements.lock: what users install (every extra); requirements-dev.lock: that and the tools.
+LOCK := build/lock/bin/uv pip compile pyproject.toml --all-extras --universal --python-version 3.10 \
+	--no-emit-index-url --generate-hashes --no-annotate --no-header --quiet
+
 lock:
 	$(PYTHON) -m venv build/lock
 	build/lock/bin/pip install --quiet uv
-	build/lock/bin/uv pip compile pyproject.toml --all-extras --group dev --universal \
-		--python-version 3.10 --no-emit-index-url --generate-hashes --no-annotate --no-header \
-		--quiet --output-file requirements-dev.lock
+	$(LOCK) --group dev --output-file requirements-dev.lock
+	$(LOCK) --constraint requirements-dev.lock --output-file requirements.lock
 
 clean:
 	rm -rf $(VENV) build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,7 +1,7 @@
 """Run benchmarks and write docs/benchmarks.md: ``python -m benchmarks [SECTION ...]``.
 
 Each section is written as soon as it is measured, so an interrupted run keeps what is finished.
-``python -m benchmarks reliability`` writes docs/reliability.md instead.
+``python -m benchmarks reliability`` and ``python -m benchmarks fuzz`` write docs/reliability.md.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ SECTIONS = (
     "descriptors",
     "describing",
     "extraction",
+    "network",
     "kill_extract",
     "kill_cluster",
     "reranking",
     "gallery",
     "gallery_engines",
+    "access_log",
     "teaching",
     "scaling",
 )
@@ -47,6 +49,10 @@ def main(names: list[str]) -> int:
         from benchmarks.reliability.__main__ import main as reliability
 
         return reliability([])
+    if names == ["fuzz"]:  # a section of that page
+        from benchmarks.fuzz.__main__ import main as fuzz
+
+        return fuzz([])
     for name in names:
         if name not in SECTIONS:
             raise unknown_name("section", name, SECTIONS)

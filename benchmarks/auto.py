@@ -21,12 +21,12 @@ from benchmarks.machine import best_cpu_seconds
 from resight.datasets.sightings import Sightings
 from resight.descriptors import descriptor
 from resight.experiments.in_gram_space import measure_split
-from resight.experiments.plans import Plan
 from resight.experiments.tables import markdown_table
 from resight.experiments.trials import Trial, rank_directions
 from resight.learners._base import squared_euclidean
 from resight.learners.kxqda import KXQDA
 from resight.learners.normalizer import BlockNormalizer
+from resight.plans import Plan
 from resight.protocols import Protocol, Split
 from resight.tuning.candidates import AUTO_POOL
 from resight.tuning.gram import GramSpace

@@ -16,6 +16,7 @@ import psutil  # type: ignore[import-untyped]
 from benchmarks._dask import DaskProcesses
 from resight.datasets.sightings import Sightings
 from resight.datasets.synthetic import draw_cameras
+from resight.descriptors.describing import Describes
 from resight.features.describing import CHUNK
 from resight.features.store import FeatureStore
 from resight.workers.executors import Executor, InProcess, LocalProcesses, cluster
@@ -77,7 +78,7 @@ def _measure(descriptor: str, sightings: Sightings, folder: Path) -> str:
     return _table(descriptor, costs, len(sightings))
 
 
-def _cost(sightings: Sightings, descriptor: str, folder: Path, engine: Engine) -> Cost:
+def _cost(sightings: Sightings, descriptor: str | Describes, folder: Path, engine: Engine) -> Cost:
     store = folder / "store"
     before = _now(engine)
     features = FeatureStore(store).ensure(sightings, descriptor, executor=engine.executor)

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from benchmarks.machine import best_cpu_seconds
 from resight.datasets.sightings import Sightings
 from resight.experiments import in_gram_space
-from resight.experiments.plans import Plan
 from resight.experiments.tables import markdown_table
 from resight.experiments.trials import rank_directions
 from resight.kernels import Kernel
@@ -28,6 +27,7 @@ from resight.learners._kernel_pencil import KernelPencil
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners.kxqda import KXQDA
 from resight.learners.normalizer import BlockNormalizer
+from resight.plans import Plan
 from resight.protocols import Protocol, Split
 from resight.tuning.gram import GramSpace
 

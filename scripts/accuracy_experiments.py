@@ -19,10 +19,10 @@ from resight import datasets
 from resight._files import atomic_write
 from resight.datasets.sightings import Sightings
 from resight.experiments.in_gram_space import measure
-from resight.experiments.plans import Plan
 from resight.experiments.results import percent_summary
 from resight.experiments.tables import markdown_table
 from resight.features.store import FeatureStore
+from resight.plans import Plan
 from resight.protocols import for_dataset
 from resight.reproduce.paper import paper_tables
 from resight.tuning.candidates import CV, CV_FOLDS

@@ -25,9 +25,9 @@ from resight._files import digest_of, write_json
 from resight.datasets.sightings import Sightings, seen_by_two
 from resight.evaluation.statistics import compare_paired
 from resight.experiments.in_gram_space import measure_split
-from resight.experiments.plans import Plan
 from resight.experiments.tables import markdown_table
 from resight.features.store import FeatureStore
+from resight.plans import Plan
 from resight.protocols import Protocol, Split, for_dataset
 from resight.tuning.candidates import CV, CV_FOLDS
 from resight.tuning.gram import GramSpace, gram_space

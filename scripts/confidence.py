@@ -16,9 +16,9 @@ from typing import Any
 from resight import datasets
 from resight._files import atomic_write, write_json
 from resight.experiments.confidence import confidence
-from resight.experiments.plans import Plan
 from resight.experiments.tables import markdown_table
 from resight.features.store import FeatureStore
+from resight.plans import Plan
 from resight.protocols import for_dataset
 from resight.tuning.gram import gram_space
 

@@ -1,4 +1,7 @@
-"""Write the pages that come from the code itself: docs/cli.md and the drawn pictures.
+"""Write what comes from the code itself.
+
+That is docs/cli.md, the list of learners in docs/learners.md, the names that type checkers see
+(src/resight/__init__.pyi) and the drawn pictures.
 
 Pages of measurements are written by the commands that measure (`resight reproduce --page`,
 `make bench`), because those take long.
@@ -11,11 +14,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import resight
 from resight._files import atomic_write
 from resight.cli import VERBS
+from resight.registry import LEARNERS
 
 ROOT = Path(__file__).resolve().parents[1]
-
+COMMANDS = ROOT / "docs" / "cli.md"
+GUIDE = ROOT / "docs" / "learners.md"
+STUB = ROOT / "src" / "resight" / "__init__.pyi"
+BEGIN, END = "<!-- written by `make docs` -->\n", "<!-- end -->"
 
 _INTRODUCTION = """Written by `make docs` from the commands' own help.
 
@@ -49,6 +57,40 @@ def command_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def type_stub() -> str:
+    """Return the public names of `resight` as a type checker reads them: imported at once."""
+    homes = sorted((module, there, name) for name, (module, there) in resight._homes().items())
+    imports = [f"from {module} import {there} as {name}" for module, there, name in homes]
+    names = "\n".join(f'    "{name}",' for name in sorted(resight.__all__))
+    head = ["# Written by `make docs` from the tables in __init__.py and registry.py."]
+    return "\n".join([*head, *imports, "", "__version__: str", f"__all__ = [\n{names}\n]", ""])
+
+
+def guide() -> str:
+    """Return docs/learners.md with its list of learners written anew from the registry."""
+    before, _, rest = GUIDE.read_text("utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    rows = ["| class | `--learner` | what it does |", "|---|---|---|"]
+    for spec in LEARNERS.values():
+        summary = getattr(resight, spec.class_name).__doc__.splitlines()[0]
+        note = "" if spec.normalize or spec.name == "auto" else " Descriptors are not normalised."
+        rows.append(f"| `{spec.class_name}` | `{spec.name}` | {summary}{note} |")
+    return before + BEGIN + "\n".join(rows) + "\n" + END + after
+
+
+def role_table() -> str:
+    """Return the table of every route and who may use it, from the application itself."""
+    from resight.gallery.users import ROLES
+    from resight.web.app import routes_and_roles
+
+    rows = [["route", "not logged in", *ROLES], ["---"] * (len(ROLES) + 2)]
+    for method, path, least in routes_and_roles():
+        first = ("", *ROLES).index(least)
+        cells = ["yes" if first <= place else "" for place in range(len(ROLES) + 1)]
+        rows.append([f"`{method} {path}`", *cells])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
 def help_text(words: list[str]) -> str:
     """Return the help of a command, for a terminal of 100 columns."""
     surroundings = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
@@ -72,8 +114,9 @@ def _subcommands(verb: str) -> list[str]:
 
 def main() -> None:
     """Write everything."""
-    with atomic_write(ROOT / "docs" / "cli.md", "w") as stream:
-        stream.write(command_page())
+    for path, text in ((COMMANDS, command_page()), (GUIDE, guide()), (STUB, type_stub())):
+        with atomic_write(path, "w") as stream:
+            stream.write(text)
     for script in ("draw_descriptors.py", "draw_explanation.py"):
         subprocess.run([sys.executable, str(ROOT / "scripts" / script)], check=True)
 

@@ -47,8 +47,9 @@ class DaskProcesses:
         self.address = f"tcp://127.0.0.1:{self.port}"
         self.processes: list[subprocess.Popen[bytes]] = []
 
-    def scheduler(self) -> subprocess.Popen[bytes]:
-        process = self._start("scheduler", "--host", "127.0.0.1", "--port", str(self.port))
+    def scheduler(self, *words: str) -> subprocess.Popen[bytes]:
+        place = ("--host", "127.0.0.1", "--port", str(self.port))
+        process = self._start("scheduler", *place, *words)
         self.wait_until(self._listens)
         return process
 

@@ -35,9 +35,13 @@ def test_links_lead_somewhere(page):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-def test_the_command_page_is_current():
-    page = runpy.run_path(str(ROOT / "scripts" / "docs.py"))["command_page"]()
-    assert page == (ROOT / "docs" / "cli.md").read_text(), "run `make docs`"
+@pytest.mark.parametrize(
+    ("file", "written_by"),
+    [("COMMANDS", "command_page"), ("GUIDE", "guide"), ("STUB", "type_stub")],
+)
+def test_what_is_written_from_the_code_is_current(file, written_by):
+    docs = runpy.run_path(str(ROOT / "scripts" / "docs.py"))
+    assert docs[written_by]() == docs[file].read_text("utf-8"), "run `make docs`"
 
 
 def test_every_verb_in_the_readme_exists():

@@ -9,13 +9,23 @@ import sys
 
 import numpy as np
 import pytest
+import safetensors.numpy
 
 import resight
 from resight import KXQDA, XQDA
+from resight._files import digest_of
 from resight.errors import InputError, StoreError
 from resight.kernels import Kernel
 from resight.models import files
-from resight.saving import MANIFEST, SCHEMA, SavableMixin, _manifest_digest, decode, encode
+from resight.saving import (
+    MANIFEST,
+    SCHEMA,
+    SavableMixin,
+    _manifest_bytes,
+    _manifest_digest,
+    decode,
+    encode,
+)
 
 
 def sightings():
@@ -138,7 +148,7 @@ def test_a_cut_file_is_refused(folder, keep):
 def test_missing_files_are_refused(folder):
     (tensors,) = folder.glob("*.safetensors")
     tensors.rename(folder / "elsewhere")
-    with pytest.raises(StoreError, match="cannot be read"):
+    with pytest.raises(StoreError, match="does not exist"):
         resight.load(folder)
     (folder / MANIFEST).unlink()
     with pytest.raises(StoreError, match=r"not a model folder.*manifest.json"):
@@ -169,6 +179,58 @@ def test_loading_runs_no_code_of_the_file(folder):
     text = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
     (folder / MANIFEST).write_text(text)
     with pytest.raises(StoreError, match="'Popen', unknown to this version of resight"):
+        resight.load(folder)
+
+
+def forge(folder, change):
+    """Change a model's state or arrays and give it right digests."""
+    manifest = json.loads((folder / MANIFEST).read_text())
+    [file] = folder.glob("tensors-*")
+    tensors = safetensors.numpy.load(file.read_bytes())
+    change(manifest["state"]["state"], tensors)
+    data = safetensors.numpy.save(tensors)
+    file.unlink()
+    manifest["tensors_digest"] = digest_of(data)
+    manifest["digest"] = _manifest_digest(manifest)
+    (folder / f"tensors-{digest_of(data)}.safetensors").write_bytes(data)
+    (folder / MANIFEST).write_bytes(_manifest_bytes(manifest))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda state, tensors: tensors[".coef_"].fill(np.nan), "coef_ contains NaN"),
+        (lambda state, tensors: tensors.pop(".coef_"), r"\.coef_"),
+        (lambda state, tensors: tensors.update({".coef_": tensors[".coef_"][:3]}), "matmul"),
+        (lambda state, tensors: state.pop("X_fit_"), "X_fit_"),
+        (lambda state, tensors: state.update(coef_="text"), "fit together"),
+        (lambda state, tensors: state.update(n_features_in_=10**12), "n_features_in_"),
+        (lambda state, tensors: state.update(reg={"float": "nan"}), "NaN"),
+        (lambda state, tensors: state.update(reg={"float": 7}), "fit together"),
+        (lambda state, tensors: state["persons_"].update(dtype="<U100000000"), "<U100000000"),
+        (lambda state, tensors: state["persons_"].update(dtype="V100000000"), "V100000000"),
+        (lambda state, tensors: state["persons_"].update(labels=7), "labels must be a list"),
+    ],
+)
+def test_forged_models_are_refused_in_one_sentence(folder, change, words):
+    forge(folder, change)
+    with pytest.raises(StoreError, match=rf"model .*{words}.*fit again"):
+        resight.load(folder)
+
+
+def test_forging_nothing_gives_the_model(folder, learner):
+    forge(folder, lambda state, tensors: None)
+    np.testing.assert_array_equal(resight.load(folder).coef_, learner.coef_)
+
+
+@pytest.mark.parametrize("data", [b"", b"junk" * 99, b"\xff" * 8 + b"{}", b"\2\0\0\0\0\0\0\0[["])
+def test_forged_tensor_files_are_refused(folder, data):
+    manifest = json.loads((folder / MANIFEST).read_text())
+    manifest["tensors_digest"] = digest_of(data)
+    manifest["digest"] = _manifest_digest(manifest)
+    (folder / f"tensors-{digest_of(data)}.safetensors").write_bytes(data)
+    (folder / MANIFEST).write_bytes(_manifest_bytes(manifest))
+    with pytest.raises(StoreError, match="fit again"):
         resight.load(folder)
 
 

@@ -17,12 +17,14 @@ from benchmarks.reliability import FULL, REDUCED
 from resight.errors import unknown_name
 
 SECTIONS = ("faults", "kills", "soak", "memory")
+ORDER = (*SECTIONS, "fuzz")  # on the page; the last is measured by benchmarks.fuzz
 PAGE = DOCS / "reliability.md"
 TITLE = """# Reliability
 
 What was tried to lose, damage or leave behind something, and what came of it. Nothing on this page
-is typed in: `python -m benchmarks reliability` writes it (about 25 minutes on two cores), and
-`make test` runs a reduced form of the faults.
+is typed in: `python -m benchmarks reliability` writes it (about 25 minutes on two cores) except for
+the bad input, which `python -m benchmarks fuzz` tries (10 minutes); `make test` runs a reduced form
+of the faults and of the bad input.
 
 What is promised: what was acknowledged is there after any interruption; an interrupted operation is
 either not there or whole, and the same command finishes it; nothing that was erased is found again.
@@ -52,7 +54,7 @@ def main(words: list[str]) -> int:
         failed += len(outcome.failures)
         if scale == FULL:
             section = f"{outcome.section}\n\n{made_by(f'.reliability {name}')}\n"
-            put_section(PAGE, TITLE, SECTIONS, name, section)
+            put_section(PAGE, TITLE, ORDER, name, section)
     return 1 if failed else 0
 
 

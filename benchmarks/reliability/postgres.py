@@ -13,7 +13,7 @@ from types import TracebackType
 
 import psutil
 
-_PATIENCE = 20  # times that a server that was killed is asked to start
+_PATIENCE = 120  # seconds and more that a killed server may take to recover on a busy machine
 
 
 class Server:

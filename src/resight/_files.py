@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
+
+_PIECE = 4 * 2**20  # bytes of a large file in memory at once
 
 
 @contextmanager
@@ -99,10 +103,28 @@ def digest_of(*parts: bytes | str) -> str:
     return state.hexdigest()
 
 
-def digest_of_file(path: Path | str) -> str:
-    """Fingerprint of a file's contents, equal to ``digest_of(path.read_bytes())``."""
-    with open(path, "rb", buffering=0) as stream:  # threads that buffer wait for each other more
-        return digest_of(stream.readall())
+def digest_of_file(path: Path | str, most: int | None = None) -> str:
+    """Fingerprint of a file's contents, equal to ``digest_of(path.read_bytes())``.
+
+    What is no regular file, or larger than `most` bytes, is an OSError: pipes and devices never
+    begin or never end.
+    """
+    with open(path, "rb", buffering=0, opener=_at_once) as stream:  # buffers would lock each other
+        found = os.fstat(stream.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        if most is not None and found.st_size > most:
+            raise OSError(errno.EFBIG, f"larger than {most // 2**20:,} MB", str(path))
+        if found.st_size <= _PIECE:
+            return digest_of(stream.readall())
+        state = hashlib.blake2b(found.st_size.to_bytes(8, "little"), digest_size=16)
+        while piece := stream.read(_PIECE):
+            state.update(piece)
+        return state.hexdigest()
+
+
+def _at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # nobody may write to a pipe
 
 
 def _umask() -> int:

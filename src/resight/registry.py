@@ -7,13 +7,13 @@ it names classes of both.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from resight.errors import InputError, unknown_name
+from resight.validation import parse_json
 
 if TYPE_CHECKING:
     from resight.learners._base import MetricLearner
@@ -108,7 +108,7 @@ def parse_params(words: list[str]) -> dict[str, Any]:
         if not equals:
             raise InputError(f"{word!r} is not a parameter; write name=value, such as reg=1e-3")
         try:
-            params[name] = json.loads(value)
+            params[name] = parse_json(value)
         except ValueError:
             params[name] = value
     return params

@@ -9,6 +9,8 @@ the tensor file carries its digest, so that replacing the manifest switches to a
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Callable, Mapping
 from inspect import signature
 from pathlib import Path
@@ -20,10 +22,13 @@ from resight._files import atomic_folder, atomic_write, digest_of
 from resight._progress import log
 from resight._version import __version__
 from resight.errors import InputError, StoreError
+from resight.validation import parse_json, read_bytes
 
 SCHEMA = "resight.model/2"
 RAW_SCHEMA = "resight.model/1"  # of resight 0.1: all attributes as they were, state of version 0
 MANIFEST = "manifest.json"
+MAX_TENSORS = 2**36  # bytes; more than a machine that fits models has
+_MAX_LABELS = 2**30  # characters of an array of labels, all as wide as the longest
 
 Self = TypeVar("Self", bound="SavableMixin")
 
@@ -103,16 +108,18 @@ def read(folder: Path) -> tuple[Any, dict[str, np.ndarray]]:
     manifest = _read_manifest(folder)
     file = folder / _tensors_name(manifest)
     try:
-        data = file.read_bytes()
-    except OSError as error:
-        raise StoreError(
-            f"model {folder}: {file.name} cannot be read ({error.strerror})"
-        ) from error
+        data = read_bytes(file, MAX_TENSORS)
+    except InputError as error:
+        raise StoreError(f"model {folder}: {error}") from error
     if digest_of(data) != manifest["tensors_digest"]:
         raise StoreError(f"model {folder}: {file.name} is damaged (its digest differs); fit again")
     from safetensors.numpy import load as tensors_from_bytes
 
-    return manifest["state"], tensors_from_bytes(data)
+    tensors = tensors_from_bytes(data)  # lengths are compared with the file before allocating
+    for name, tensor in tensors.items():
+        if tensor.dtype.kind == "f" and not np.isfinite(tensor).all():
+            raise ValueError(f"{name.lstrip('.')} contains NaN or infinite values")
+    return manifest["state"], tensors
 
 
 def _tensors_name(manifest: dict[str, Any]) -> str:
@@ -122,10 +129,10 @@ def _tensors_name(manifest: dict[str, Any]) -> str:
 def _read_manifest(folder: Path) -> dict[str, Any]:
     if not (folder / MANIFEST).is_file():
         raise StoreError(f"{folder} is not a model folder: there is no {MANIFEST} in it")
-    text = (folder / MANIFEST).read_bytes()
     try:
-        manifest = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        text = read_bytes(folder / MANIFEST)
+        manifest = parse_json(text)
+    except ValueError as error:
         raise StoreError(f"model {folder}: {MANIFEST} is damaged; fit again") from error
     schema = manifest.get("schema") if isinstance(manifest, dict) else None
     if schema not in (SCHEMA, RAW_SCHEMA):
@@ -201,11 +208,14 @@ def decode(
     if not isinstance(value, dict):
         return value
     if "float" in value:
-        return float.fromhex(value["float"])
+        number = float.fromhex(value["float"])
+        if math.isnan(number):
+            raise ValueError("a parameter is NaN")
+        return number
     if "tensor" in value:
         return tensors[value["tensor"]]
     if "labels" in value:
-        return np.array(value["labels"], dtype=value["dtype"])
+        return _decode_labels(value["labels"], value["dtype"])
     if "list" in value:
         return [decode(item, tensors, restore) for item in value["list"]]
     if "tuple" in value:
@@ -213,3 +223,16 @@ def decode(
     if "dict" in value:
         return each(value["dict"])
     return restore(value["class"], value.get("version", 0), each(value["state"]))
+
+
+def _decode_labels(items: list[Any], dtype: str) -> np.ndarray:
+    """Make an array of labels as wide as the longest of them, whatever the file asks for."""
+    if not isinstance(items, list) or not all(isinstance(item, (str, int)) for item in items):
+        raise ValueError("labels must be a list of text and whole numbers")
+    if dtype == "object":
+        return np.array(items, dtype=object)
+    longest = max((len(str(item)) for item in items), default=1)
+    width = int(dtype[2:]) if re.fullmatch(r"[<>]U[0-9]{1,9}", dtype) else 0
+    if width < longest or max(1, len(items)) * width > _MAX_LABELS:
+        raise ValueError(f"{len(items)} labels cannot have the type {dtype!r}")
+    return np.array(items, dtype=dtype)

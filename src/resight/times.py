@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import datetime, timezone
 
 from resight.errors import InputError
+from resight.validation import EARLIEST, LATEST, check_seconds
 
 EPOCH = 1e8  # smaller times count from the start of a recording, not from 1970
 
@@ -19,6 +20,8 @@ def show(seconds: float | None) -> str:
     """
     if seconds is None or math.isnan(seconds):
         return ""
+    if not EARLIEST <= seconds <= LATEST:  # older versions let such times in
+        return f"{seconds:g} s"
     if abs(seconds) >= EPOCH:
         moment = datetime.fromtimestamp(seconds, timezone.utc)
         return moment.strftime("%Y-%m-%d %H:%M:%S")
@@ -37,12 +40,10 @@ def parse(text: str) -> float:
     text = text.strip()
     for read in (float, _clock, _date):
         with suppress(ValueError, OverflowError):
-            seconds = read(text)
-            if math.isfinite(seconds):
-                return seconds
+            return check_seconds(read(text))
     raise InputError(
         f"{text!r} is not a valid time; use seconds (90), hours:minutes:seconds "
-        "(0:01:30) or a date (2024-05-31T14:00)"
+        "(0:01:30) or a date (2024-05-31T14:00), from the year 1900 to 9999"
     )
 
 

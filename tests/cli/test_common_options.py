@@ -105,7 +105,10 @@ def test_the_command_line_wins_over_the_file(run: Any, tmp_path: Path) -> None:
         ("number = 0", 2, "Invalid value for '--number'"),
         ("number = 'three'", 2, "Invalid value for '--number'"),
         ("config = 'other.toml'", 1, "unknown setting"),
-        (b"\xff\xfe", 1, "is not valid TOML"),
+        (b"\xff\xfe", 1, "is not UTF-8 text"),
+        ("number = " + "[" * 9000, 1, "is not valid TOML"),
+        ("a = 1" + " " * 20_000, 1, "the limit is"),
+        ('how = "\\u202E"', 1, "direction mark"),
     ],
 )
 def test_bad_files_are_refused(
@@ -115,7 +118,7 @@ def test_bad_files_are_refused(
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
     found, _, err = run("--config", file)
     assert (found, says in " ".join(err.split())) == (code, True), err
-    assert "no configuration file" in run("--config", tmp_path / "none.toml")[2]
+    assert "does not exist" in run("--config", tmp_path / "none.toml")[2]
 
 
 def parameters() -> list[tuple[str, Any]]:

@@ -15,7 +15,7 @@ def own(tmp_path_factory):
     folder = tmp_path_factory.mktemp("diagnostics")
     draw_cameras(folder / "own", 44, seed=2)
     words = ["evaluate", str(folder / "own"), "--descriptor", "whos-star", "--jobs", "1"]
-    return folder, [*words, "--store", str(folder / "store")]
+    return folder, [*words, "--learner", "kxqda", "--store", str(folder / "store")]
 
 
 def test_curve_and_confidence_are_printed_kept_and_drawn(own, capsys):
@@ -74,5 +74,6 @@ def test_sizes_that_are_no_numbers(own, capsys):
 def test_too_few_people_for_a_calibration(tmp_path, capsys):
     draw_cameras(tmp_path / "own", 20, seed=1)
     words = ["evaluate", str(tmp_path / "own"), "--descriptor", "whos-star", "--jobs", "1"]
+    words += ["--learner", "kxqda"]
     assert main([*words, "--store", str(tmp_path / "store"), "--calibrate"]) == 1
     assert "there are 10; label 10 more" in capsys.readouterr().err

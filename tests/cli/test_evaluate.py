@@ -67,8 +67,10 @@ def test_own_vectors_and_a_configuration_file(tmp_path, capsys):
         (["evaluate", "grid", "--learner", "kxqdaa"], "did you mean 'kxqda'"),
         (["evaluate", "nowhere"], "nowhere"),
         (["evaluate", "grid", "--param", "kxqda.reg"], "name=value"),
-        (["evaluate", "grid", "--param", "kxqda.reg=abc"], "must be a float"),
+        (["evaluate", "grid", "--learner", "kxqda", "--param", "reg=abc"], "must be a float"),
         (["evaluate", "--features", "x.csv", "--mirror"], "apply to computing descriptors"),
+        (["fit", "--out", "m"], "give a dataset name"),
+        (["fit", "--features", "x.csv", "--descriptor", "gog", "--out", "m"], "leave them out"),
         (
             ["evaluate", "--features", "x.csv", "--cluster", "tcp://h:1"],
             "apply to computing descriptors",
@@ -87,6 +89,7 @@ def test_fit_saves_a_model_that_embeds_images(cameras, capsys):
 
     model = cameras / "model"
     words = ["fit", str(cameras / "own"), "--descriptor", "whos-star", "--out", str(model)]
+    words += ["--learner", "xqda"]
     assert main([*words, "--store", str(cameras / "store"), "--jobs", "1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["people"] == 24
     loaded = resight.load(model)

@@ -25,6 +25,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def words(place: Path, data: str, out: str) -> list[str]:
     given = ["fit", str(place / data), "--out", str(place / out), "--descriptor", "whos-star"]
+    given += ["--learner", "kxqda"]
     return [*given, "--store", str(place / "store"), "--jobs", "1"]
 
 

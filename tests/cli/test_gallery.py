@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import getpass
 import json
 import shutil
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ import pytest
 from resight import KXQDA
 from resight.cli import main
 from resight.datasets.synthetic import draw_cameras
+from resight.gallery.engines.ledger import LogRow
+from resight.gallery.log_proof import verify
 from resight.models.model import Model
 from resight.workers import executors
 
@@ -198,3 +202,60 @@ def test_backup_restore_and_an_unfinished_erasing(
     assert (code, "erased '0001'" in out, "nothing is left" in out) == (0, True, True)
     assert "no interrupted erasing found" in run("gallery", "forget", place, "--resume")[1]
     assert run("gallery", "check", place)[0] == 0
+
+
+def test_users_come_and_go(
+    made: Path, tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "g"
+    run("gallery", "create", place, "--model", made / "model")
+    assert "no users yet" in run("gallery", "users", place)[1]
+    (tmp_path / "password").write_text("correct horse battery\n")
+    given = ("--password-file", tmp_path / "password")
+    assert run("gallery", "users", place, "--add", "ann", "--role", "teacher", *given)[0] == 0
+    monkeypatch.setenv("RESIGHT_PASSWORD", "short")
+    code, _, err = run("gallery", "users", place, "--add", "bob")
+    assert (code, "at least 12 characters" in err, "short" in err) == (1, True, False)
+    monkeypatch.setenv("RESIGHT_PASSWORD", "another long one")
+    assert run("gallery", "users", place, "--add", "bob")[0] == 0
+    code, _, err = run("gallery", "users", place, "--add", "eve", "--role", "king")
+    assert (code, "viewer" in err) == (1, True)
+    assert len(run("gallery", "users", place, "--token", "ann")[1].strip()) == 43
+    code, _, err = run("gallery", "users", place, "--token", "an")
+    assert (code, "ann" in err) == (1, True)
+    assert run("gallery", "users", place, "--remove", "bob")[0] == 0
+    listed = json.loads(run("gallery", "users", place, "--json")[1])["users"]
+    assert listed == [{"name": "ann", "role": "teacher"}]
+
+
+def test_the_log_of_the_command_line(made: Path, tmp_path: Path, run: Any) -> None:
+    place, image = tmp_path / "g", made / "cameras/camera-1/0001/0001.png"
+    run("gallery", "create", place, "--model", made / "model")
+    run("gallery", "add", place, made / "cameras")
+    run("gallery", "require", place, "--purpose")
+    code, out, err = run("search", place, image, "-k", "3")
+    assert (code, out, "asks for a purpose" in err) == (1, "", True)
+    assert run("search", place, image, "-k", "3", "--purpose", "case 7")[0] == 0
+    head = json.loads(run("gallery", "log", place, "--json")[1])["head"]
+    run("gallery", "forget", place, "0003")
+    run("gallery", "retain", place, "30000")
+    document = json.loads(run("gallery", "log", place, "--json")[1])
+    whats = [entry["what"] for entry in document["entries"]]
+    assert whats == ["add", "require", "search", "read log", "forget", "retain", "read log"]
+    search = document["entries"][2]
+    assert (search["who"], search["via"]) == (getpass.getuser(), "command line")
+    assert (search["purpose"], len(search["shown"])) == ("case 7", 3)
+    assert search["query"] == [f"sha256:{sha256(image.read_bytes()).hexdigest()}"]
+    code, out, _ = run("gallery", "log", place, "--verify", head)
+    assert (code, "the chain is whole and leads through this head" in out) == (0, True)
+    code, _, err = run("gallery", "log", place, "--verify", head[:-1] + "x")
+    assert (code, "no head of a log" in err) == (1, True)
+    code, _, err = run("gallery", "log", place, "--verify", "3:" + "0" * 64)
+    assert (code, "entry 3 is not the one of the exported head" in err) == (1, True)
+    assert run("gallery", "log", place, "--export", tmp_path / "log.jsonl")[0] == 0
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert verify([LogRow(**line) for line in lines], head).problems == []
+    code, out, _ = run("gallery", "log", place, "--retain", "30")
+    assert (code, "kept for 30 days; emptied 0" in out) == (0, True)
+    assert "case 7" in run("gallery", "log", place)[1]
+    assert "second person" in run("gallery", "require", place, "--second-person")[1]

@@ -117,8 +117,27 @@ def test_queries_that_cannot_be_used(
     for name, words in (
         ("wall.png", "it shows no person"),
         ("text.png", "not an image"),
-        ("missing.png", "cannot read"),
+        ("missing.png", "does not exist"),
     ):
         assert main(["search", str(place / "gallery"), str(tmp_path / name)]) == 1
         assert words in capsys.readouterr().err
     assert main(["search", str(place / "gallery"), image(place), "-k", "0"]) == 2
+
+
+def test_several_images_of_one_person_and_tracks(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [str(place / f"cameras/camera-{n}/0005/0001.png") for n in (1, 2)]
+    words = ["search", str(place / "gallery"), *files, "--together", "--by-track"]
+    assert main([*words, "--top", "2"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith(f"{files[0]} and 1 more")
+    assert told.count("0005") == 3  # the name, and both sightings of the person
+    assert main([*words, "--json"]) == 0
+    [query] = json.loads(capsys.readouterr().out)["queries"]
+    assert (query["image"], query["images"]) == (files[0], files)
+    assert {hit["track"] for hit in query["hits"]} == {""}
+    assert main([*words, "--html", str(tmp_path / "found.html")]) == 0
+    assert "and 1 more" in (tmp_path / "found.html").read_text()
+    assert main([*words, "--rerank", "k-reciprocal"]) == 1
+    assert "not tracks" in capsys.readouterr().err

@@ -62,7 +62,7 @@ _WORD = st.text(st.characters(codec="utf-8", exclude_categories=("Z", "C")), min
             _WORD,
             st.one_of(st.just(""), _WORD),
             _WORD,
-            st.one_of(st.just(float("nan")), st.floats(-1e12, 1e12)),
+            st.one_of(st.just(float("nan")), st.floats(-2e9, 2e11)),
             st.sampled_from(ROLES),
             st.tuples(*[st.integers(1, 999)] * 4),
         ),
@@ -97,9 +97,19 @@ def test_writing_and_reading_gives_the_same(
         ("path,person,camera\na,b,c\na,d,c\n", "line 3: 'a' is already in line 2"),
         ("path,person,camera,role\na,b,c,qery\n", "line 2: unknown role 'qery'; did you mean"),
         ("path,person,camera,time\na,b,c,noon\n", "line 2: 'noon' is not a valid time"),
-        ("path,person,camera,time\na,b,c,inf\n", "line 2: 'inf' is not a valid time"),
+        *[
+            (f"path,person,camera,time\na,b,c,{time}\n", f"line 2: '{time}' is not a valid time")
+            for time in ("inf", "1e300", "9" * 20, "1700000000000", "-1e10", "nan")
+        ],
+        ("path,person,camera,x,y,w,h\na,b,c,1,2,3," + "9" * 30 + "\n", "line 2: box x=1 y=2 w=3"),
+        ("path,person,camera,x,y,w,h\na,b,c,1,2,3,1e400\n", "line 2: boxes contain NaN or inf"),
+        ("path,person,camera\na,\u202eb,c\n", "line 2: person .* direction mark"),
+        ("path,person,camera\na,b,c\x07\n", "line 2: camera .* control character"),
+        ('path,person,camera\n"a\nb",b,c\n', "line 3: path .* control character"),
+        ("path,person,camera\na\0,b,c\n", "line 2"),
+        ("path,person,camera\na," + "b" * 256 + ",c\n", "line 2: person .* 256 characters"),
         ("path,person,camera,x,y,w,h\na,b,c,1,2,3,q\n", "line 2: box 1, 2, 3, q"),
-        ("path,person,camera,x,y,w,h\na,b,c,1,2,0,5\n", "line 2: box of 0 x 5 pixels"),
+        ("path,person,camera,x,y,w,h\na,b,c,1,2,0,5\n", "line 2: box x=1 y=2 w=0 h=5: width and h"),
         ('path,person,camera\n"a,b,c\n', "line 2"),
     ],
 )

@@ -10,7 +10,7 @@ from resight.errors import InputError
 from resight.evaluation.calibration import Calibration
 from resight.experiments.confidence import _first, _half, confidence
 from resight.experiments.in_gram_space import measure
-from resight.experiments.plans import Plan
+from resight.plans import Plan
 from resight.protocols import half_half
 from resight.tuning.gram import GramSpace
 

@@ -8,8 +8,8 @@ import pytest
 from resight.datasets.synthetic import draw_cameras
 from resight.errors import InputError
 from resight.experiments.evaluate import evaluate
-from resight.experiments.plans import Plan
 from resight.features.store import FeatureStore
+from resight.plans import Plan
 
 
 @pytest.fixture(scope="module")
@@ -29,12 +29,12 @@ def test_auto_chooses_among_mirror_images_too(drawn):
     given = {"descriptor": "whos-star", "protocol": "roles", "store": store}
     found = evaluate(sightings, learner=plans, **given).document
     trial = found["runs"][1]["trials"][0]
-    assert {"kernel", "mirror", "members"} == {row["stage"] for row in trial["candidates"]}
+    assert {"plain", "mirror", "learned"} == {row["stage"] for row in trial["candidates"]}
     assert trial["chosen"]["variant"] in ("plain", "mirror")
     assert found["runs"][1]["params"] == {"n_repeats": 1}
     only = evaluate(sightings, learner=plans[1:], mirror=True, **given).document
     stages = {row["stage"] for row in only["runs"][0]["trials"][0]["candidates"]}
-    assert stages == {"kernel", "members"}
+    assert stages == {"plain", "learned"}
 
 
 def test_a_tested_camera_without_labelled_people_is_refused(drawn):

@@ -13,10 +13,10 @@ from resight.datasets.synthetic import draw_cameras
 from resight.errors import InputError
 from resight.experiments.explaining import FILE, _chosen, explain_matches, save_explanations
 from resight.experiments.measuring import Evaluation, FeatureSet
-from resight.experiments.plans import Plan
 from resight.experiments.results import Result, Run, document, ranking_rows
 from resight.experiments.runner import FinishedSplits
 from resight.features.store import FeatureStore
+from resight.plans import Plan
 from resight.protocols import half_half
 from resight.report import write
 from resight.report.matches import read_matches

@@ -8,10 +8,10 @@ import pytest
 from resight.datasets.sightings import Sightings
 from resight.evaluation import cmc
 from resight.experiments.in_gram_space import measure, measure_split
-from resight.experiments.plans import Plan
 from resight.experiments.results import Result, Run, document, ranking_rows
 from resight.experiments.tables import results_table
 from resight.experiments.trials import Trial
+from resight.plans import Plan
 from resight.protocols import Protocol, Split, half_half
 from resight.tuning.candidates import CV
 from resight.tuning.gram import GramSpace

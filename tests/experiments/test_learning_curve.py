@@ -7,7 +7,7 @@ from resight.datasets.sightings import Sightings
 from resight.errors import InputError
 from resight.experiments.in_gram_space import measure
 from resight.experiments.learning_curve import checked_sizes, curve_table, learning_curve
-from resight.experiments.plans import Plan
+from resight.plans import Plan
 from resight.protocols import half_half
 from resight.tuning.candidates import CV
 from resight.tuning.gram import GramSpace

@@ -10,10 +10,11 @@ from resight.errors import InputError
 from resight.experiments import out_of_core
 from resight.experiments.in_gram_space import measure
 from resight.experiments.out_of_core import exceeds_gram_space
-from resight.experiments.plans import Plan
 from resight.experiments.trials import ranked
 from resight.features.rows import FeatureRows
 from resight.learners.kxqda import KXQDA
+from resight.models import choosing
+from resight.plans import Plan
 from resight.protocols import Protocol, Split, half_half
 from resight.tuning.candidates import CV
 from resight.tuning.gram import GramSpace
@@ -108,7 +109,7 @@ def test_landmarks_choose_their_regulariser(data):
 
 
 def test_a_large_exact_model_chooses_on_some_people_and_says_so(data, monkeypatch):
-    monkeypatch.setattr(out_of_core, "_CHOICE_ROWS", 40)
+    monkeypatch.setattr(choosing, "_CHOICE_ROWS", 40)
     trial = measured(data, [Plan("kxqda", "cv", {}, CV[:3])])[0][0]
     assert len(trial.choice) == 3
     assert "chosen on 10 of the training people" in trial.warnings[0]

@@ -90,7 +90,14 @@ def test_a_display_draws_a_result_or_a_folder(result, tmp_path):
 
 def test_a_refused_curve_hands_over_what_was_measured(vectors, tmp_path):
     with pytest.raises(DiagnosticsError, match="only 10 training people") as caught:
-        evaluate(features=vectors, curve=[5, 400], store=tmp_path, out=tmp_path / "out", jobs=1)
+        evaluate(
+            features=vectors,
+            learner="kxqda",
+            curve=[5, 400],
+            store=tmp_path,
+            out=tmp_path / "out",
+            jobs=1,
+        )
     assert Result.load(tmp_path / "out").document == caught.value.result.document
 
 

@@ -83,8 +83,8 @@ def without_times(value):
     [
         (["--learner", "kxqda,euclidean", "--rerank", "cross-view"], 3, 10),
         (["--learner", "kxqda", "--param", "kxqda.landmarks=20"], 4, 10),
-        (["--curve", "--people", "5,22"], 13, 20),
-        (["--calibrate"], 12, 20),
+        (["--learner", "kxqda", "--curve", "--people", "5,22"], 13, 20),
+        (["--learner", "kxqda", "--calibrate"], 12, 20),
     ],
     ids=["evaluate", "out of core", "curve", "calibrate"],
 )
@@ -120,8 +120,9 @@ def test_ctrl_c_keeps_what_it_says(vectors, tmp_path, measured):
 
 
 def test_another_setting_does_not_take_over_splits(vectors, tmp_path, measured):
-    stopped(signal.SIGKILL, 4, evaluated(vectors, tmp_path))
-    assert main(evaluated(vectors, tmp_path, "--param", "kxqda.reg=1e-3")) == 0
+    words = evaluated(vectors, tmp_path, "--learner", "kxqda")
+    stopped(signal.SIGKILL, 4, words)
+    assert main([*words, "--param", "reg=1e-3"]) == 0
     assert len(measured) == 10
     assert len(list((tmp_path / "store" / "splits").glob("*/*.json"))) == 4  # for the other one
 

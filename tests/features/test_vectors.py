@@ -112,7 +112,7 @@ def refused(file: Path, match: str) -> None:
 
 def test_files_that_are_none(tmp_path: Path) -> None:
     refused(tmp_path / "v.pkl", r"allowed: \.csv, \.mat, \.npy, \.npz")
-    refused(tmp_path / "v.npy", "no file .*check the path")
+    refused(tmp_path / "v.npy", "does not exist; check the path")
     for suffix in (".npy", ".npz", ".mat"):
         (tmp_path / f"v{suffix}").write_bytes(b"nothing of that kind, but long enough to be read")
         refused(tmp_path / f"v{suffix}", "cannot be read")

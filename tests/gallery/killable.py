@@ -14,6 +14,7 @@ from resight.datasets.sightings import Sightings
 from resight.errors import InputError
 from resight.gallery import Gallery
 from resight.gallery.forgetting import forget
+from resight.gallery.log import operator
 from resight.workers.executors import local
 
 
@@ -93,7 +94,7 @@ def search(uri: str, people: Sightings, number: int, stop: Any, said: Connection
             like = str(ids[done % len(ids)])
             with suppress(InputError):  # it was erased a moment ago
                 gallery.search_like(like, 5)
-                gallery.log({"query": [like]}, [like], [])
+                gallery.record(operator(), "search", query=[like])
             done += 1
     except Exception as error:
         said.send((repr(error), []))

@@ -20,6 +20,8 @@ from resight.errors import InputError, StoreError
 from resight.gallery import Gallery
 from resight.gallery.checking import check
 from resight.gallery.forgetting import forget, needles
+from resight.gallery.log import Actor, Entry, append, latest
+from resight.gallery.log_proof import verify
 
 ROUNDS = 20
 
@@ -112,15 +114,20 @@ def test_the_log_does_not_name_what_was_erased_meanwhile(gallery: Gallery) -> No
     view = gallery.view
     like = str(view.table.ids[view.persons == "0003"][0])
     other = Gallery.open(gallery.uri)
-    gallery.log({"query": [like]}, [like], ["0003"])
+    me = Actor("me")
+    gallery.record(me, "search", query=[like], persons=["0003"])
+    stale = gallery.view
     forget(other, "0003")
-    gallery.log({"query": [like], "conditions": {"person": ["0004"]}}, [like], ["0004"])
-    gallery.log({"query": ["0003"]}, [], ["0003"])
-    gallery.log({"query": ["0004"]}, [], ["0004"])
-    texts = [text for _, text in gallery.engine.read("access")]
-    assert len(texts) == 3
-    assert "0004" in texts[-1]
+    for query, person in (([like], "0004"), ([], "0003"), ([], "0004")):
+        anchor = str(stale.table.ids[stale.persons == person][0])
+        subjects = {"query": query, "persons": {person: anchor}}
+        append(gallery.engine, [Entry(me, "search", {}, subjects, 0.0)])
+    rows = list(gallery.engine.log_rows())
+    assert [row.subjects is None for row in rows] == [True, True, True, True, False]
+    assert "0004" in (rows[-1].subjects or "")
+    texts = [f"{row.act} {row.subjects}" for row in rows]
     assert not any(like in text or "0003" in text for text in texts)
+    assert verify(rows).problems == []
     other.close()
 
 
@@ -162,15 +169,15 @@ def test_the_log_does_not_grow_the_memory(gallery: Gallery, people: Sightings) -
     def searches(n: int) -> float:
         for _ in range(n):
             gallery.search_like(str(gallery.view.table.ids[0]), 5)
-            engine.append("access", "k", '{"what": "search", "query": ["0123456789"]}')
-            engine.read("access", last=200)
+            gallery.record(Actor("me"), "search", query=[str(gallery.view.table.ids[0])])
+            latest(engine, 200)
         fields = Path("/proc/self/statm").read_text().split()
         return int(fields[1]) * 4096
 
     before = searches(150)
     assert searches(450) < 1.05 * before
-    assert len(engine.read("access")) == 600
-    assert len(engine.read("access", last=200)) == 200
+    assert engine.log_head()[0] == 600
+    assert len(latest(engine, 200)) == 200
 
 
 def test_a_sighting_removed_while_the_gallery_is_read(

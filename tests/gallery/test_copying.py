@@ -20,6 +20,8 @@ from resight.errors import InputError, StoreError
 from resight.gallery import Gallery
 from resight.gallery.checking import check
 from resight.gallery.copying import backup, convert, restore
+from resight.gallery.engines.ledger import User
+from resight.gallery.log import Actor
 
 V01 = Path(__file__).parents[1] / "data" / "v0.1"
 
@@ -38,6 +40,8 @@ def whole(gallery: Gallery) -> dict[str, Any]:
         "features": engine.fetch(ids, "feature"),
         "labels": engine.read("labels"),
         "access": engine.read("access"),
+        "log": list(engine.log_rows()),
+        "users": engine.users(),
         "history": [
             (g.number, g.fingerprint, g.width, g.origin) for g in gallery.view.manifest.history
         ],
@@ -55,9 +59,10 @@ def test_a_backup_restores_into_either_engine(
     request: pytest.FixtureRequest,
 ) -> None:
     unknown = gallery.view.table.ids[gallery.view.persons == ""].tolist()
-    gallery.teach("same", unknown[0], unknown[1], who="Zoë")
+    gallery.teach("same", unknown[0], unknown[1], by=Actor("Zoë"))
     gallery.rebuild(model(seed=1, width=5))
     gallery.engine.append("access", "k", json.dumps({"query": [unknown[0]]}))
+    gallery.engine.put_user(User("ann", "teacher", "a hash"))
     file = tmp_path / "gallery.backup"
     assert backup(gallery.uri, file) == 36
     assert sorted(path.name for path in tmp_path.glob("*backup*")) == ["gallery.backup"]

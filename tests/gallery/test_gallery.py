@@ -126,6 +126,11 @@ def test_search_like_a_stored_sighting_leaves_it_out(gallery: Gallery) -> None:
     hits = gallery.search_like(sighting, k=100)
     assert len(hits) == 35
     assert sighting not in {hit.id for hit in hits}
+    own = Filter(persons=(str(gallery.view.persons[0]),))
+    for memory in (0, 10**9):  # also where the engine searches
+        hits = Gallery.open(gallery.uri, memory_limit=memory).search_like(sighting, 100, own)
+        assert len(hits) == 2
+        assert sighting not in {hit.id for hit in hits}
     with pytest.raises(InputError, match="no sighting 'nobody'"):
         gallery.search_like("nobody")
 
@@ -296,6 +301,9 @@ def test_an_empty_gallery_finds_nothing(
     ("conditions", "words"),
     [
         ({"k": 0}, "at least 1"),
+        ({"k": 1.5}, "whole number"),
+        ({"persons": "0001"}, "give a list"),
+        ({"after": float("nan")}, "1900 and 9999"),
         ({"cameras": ["camera-9"]}, "did you mean 'camera-"),
         ({"after": 2.0, "before": 1.0}, "later than"),
         ({"cameras": ["camera-1"], "exclude_cameras": ["camera-1"]}, "both selected"),
@@ -306,6 +314,27 @@ def test_bad_questions(
 ) -> None:
     with pytest.raises(InputError, match=words):
         gallery.search(people.files()[0], **conditions)
+
+
+def test_bad_calls_are_refused_and_change_nothing(gallery: Gallery, people: Sightings) -> None:
+    a, b = gallery.view.table.ids[:2].tolist()
+    calls: dict[str, Callable[[], Any]] = {
+        "unknown kind of answer 'love'": lambda: gallery.teach("love", a, b),  # type: ignore[arg-type]
+        "control character": lambda: gallery.teach("name", a, person="\x07"),
+        "direction mark": lambda: gallery.teach("name", a, person="\u202ebob"),
+        "batch_size=-1": lambda: gallery.add(people, batch_size=-1),
+        "give sightings": lambda: gallery.add("people"),  # type: ignore[arg-type]
+        "retention=inf": lambda: gallery.retain(float("inf")),
+        "give a list": lambda: gallery.remove(a),
+        "fitted model": lambda: gallery.rebuild("model"),  # type: ignore[arg-type]
+        "must be a NumPy array": lambda: gallery.search(7),  # type: ignore[arg-type]
+    }
+    before = gallery.info()
+    for words, call in calls.items():
+        with pytest.raises(InputError, match=words):
+            call()
+    assert gallery.info() == before
+    assert gallery.view.labels.active == []
 
 
 def test_two_threads_adding_at_once(uri: str, people: Sightings, model: Callable[..., Any]) -> None:

@@ -12,13 +12,20 @@ import pytest
 from resight import KXQDA, XQDA, AutoKXQDA
 from resight.datasets.sightings import Sightings
 from resight.datasets.synthetic import draw_cameras
-from resight.descriptors import descriptor
 from resight.errors import InputError
 from resight.gallery import Gallery
 from resight.gallery.proposing import propose
-from resight.gallery.teaching import adopt, fit_like, labelled, rank1_hits, refit
-from resight.learners import _landmarks
+from resight.gallery.teaching import (
+    Candidate,
+    adopt,
+    fit_like,
+    fit_recipe,
+    labelled,
+    rank1_hits,
+    refit,
+)
 from resight.models.model import Model
+from resight.recipe import budget_for
 
 
 @pytest.fixture(scope="module")
@@ -92,59 +99,48 @@ def test_teaching_many_people_helps_people_who_were_not_taught(
         cameras=view.table.cameras[[view.rows[key] for key in others]],
     )
     unseen = set(asked.persons.tolist())
-    old = np.mean(rank1_hits(view.model, asked, unseen))
+    old = rank1(view.model, asked, unseen)
     adopt(gallery, candidate)
     assert gallery.view.manifest.current.origin == "refit"
-    assert np.mean(rank1_hits(gallery.model, asked, unseen)) > old
+    assert rank1(gallery.model, asked, unseen) > old
+    first, second = gallery.info()["models"]
+    assert (first["origin"], first["state"]) == ("create", "used before")
+    assert (second["origin"], second["state"]) == ("refit", "in use")
+    assert (second["before"], second["after"]) == (candidate.before, candidate.after)
     gallery.undo_rebuild()
+    assert [one["state"] for one in gallery.info()["models"]] == ["in use", "used before"]
 
 
-def test_a_setting_that_was_chosen_is_kept_and_teaching_helps(
+def rank1(model: Any, examples: Any, people: set[str]) -> float:
+    return float(np.mean(np.concatenate(list(rank1_hits(model, examples, people).values()))))
+
+
+def test_the_recipe_makes_the_new_model_whatever_the_old_one_is(
     drawn: tuple[Sightings, np.ndarray], tmp_path: Path
 ) -> None:
-    auto = AutoKXQDA(blocks=[descriptor("whos-star").blocks], n_repeats=1)
-    gallery, truth = settled(tmp_path / "gallery", drawn[0], learned(drawn, auto, normalize=False))
-    for a, b in pairs_of(truth)[:20]:
+    raw = learned(drawn, XQDA(), normalize=False)
+    gallery, truth = settled(tmp_path / "gallery", drawn[0], raw)
+    for a, b in pairs_of(truth)[:4]:
         gallery.teach("same", a, b)
     candidate = refit(gallery)
-    assert isinstance(candidate.model.learner, AutoKXQDA)
-    assert candidate.model.learner.setting_ == auto.setting_
-    assert candidate.model.normalizer is None  # it normalises inside
-    assert candidate.uncalibrated is None
-    assert candidate.after > candidate.before
-    adopt(gallery, candidate)
-    gallery.close()
-    again = Gallery.open(tmp_path / "gallery")
-    assert refit(again).before == candidate.after  # an adopted one is fitted again alike
-    again.close()
-
-
-def test_a_model_of_landmarks_is_refitted_exactly_while_labels_are_few(
-    drawn: tuple[Sightings, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    through = KXQDA(width=2.0, reg=1e-3, reg_form="relative", landmarks=70)
-    model = learned(drawn, through, normalize=True, last="0040")
-    gallery, truth = settled(tmp_path / "gallery", drawn[0], model)
-    for a, b in pairs_of(truth)[:20]:
-        gallery.teach("same", a, b)
-    learner = refit(gallery).model.learner  # from 60 sightings
-    assert learner.solver_ != "landmarks"
-    assert learner.get_params() == through.get_params() | {"landmarks": None}
-
     examples = labelled(gallery)
+    made, why = fit_recipe(raw, examples, budget_for(14) / 5)
+    assert isinstance(candidate.model.learner, AutoKXQDA)
+    assert candidate.model.learner.setting_ == made.learner.setting_
+    assert (candidate.why, candidate.queries) == (why, 8)
+    (told,) = [one for one in gallery.info()["models"] if one["origin"] == "refit"]
+    assert (told["state"], told["why"]) == ("not used", why)
+    again = fit_like(candidate.model, examples)
+    assert again.learner.setting_ == made.learner.setting_
     gallery.close()
-    few = learned(drawn, KXQDA(landmarks=20), normalize=True)
-    monkeypatch.setattr(_landmarks, "EXACT_LIMIT", 59)
-    assert fit_like(few, examples).learner.solver_ == "landmarks"
 
 
-def test_a_learner_that_had_raw_descriptors_gives_way_to_one_that_has_not(
-    drawn: tuple[Sightings, np.ndarray], town: tuple[Gallery, dict[str, str]]
-) -> None:
-    raw = learned(drawn, XQDA(), normalize=False)
-    model = fit_like(raw, labelled(town[0]))
-    assert isinstance(model.learner, KXQDA)
-    assert model.normalizer is not None
+@pytest.mark.parametrize(("after", "p_value"), [(90.0, 0.01), (90.0, 0.3), (80.0, 1.0)])
+def test_what_is_gained_is_said_honestly(after: float, p_value: float) -> None:
+    told = Candidate(None, [], 80.0, after, 12, 6, p_value)
+    assert told.better == (after > 80.0)
+    assert ("nothing to gain yet" in told.words) == (not told.better)
+    assert ("may be chance" in told.words) == (told.better and p_value > 0.05)
 
 
 def test_rank1_is_the_definition(town: tuple[Gallery, dict[str, str]]) -> None:
@@ -153,12 +149,12 @@ def test_rank1_is_the_definition(town: tuple[Gallery, dict[str, str]]) -> None:
     people = set(examples.persons.tolist()[:7])
     hits = rank1_hits(gallery.model, examples, people)
     D = gallery.model.distances(examples.features, examples.features)
-    expected = []
+    expected: dict[str, list[bool]] = {}
     for i, person in enumerate(examples.persons):
         others = [j for j in range(len(D)) if examples.cameras[j] != examples.cameras[i]]
         if person in people and any(examples.persons[j] == person for j in others):
             best = min(others, key=lambda j: D[i, j])
-            expected.append(bool(examples.persons[best] == person))
+            expected.setdefault(person, []).append(bool(examples.persons[best] == person))
     assert hits == expected
 
 

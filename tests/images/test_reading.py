@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import struct
+import threading
+import time
 import zlib
 from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
 
 from resight.errors import InputError
 from resight.images import read
@@ -121,7 +124,7 @@ def test_sixteen_bits_are_refused(tmp_path: Path) -> None:
 
 def test_animations_are_refused(tmp_path: Path, pixels: np.ndarray) -> None:
     frames = [Image.fromarray(pixels), Image.fromarray(255 - pixels)]
-    for name in ("a.gif", "a.png", "a.tif"):
+    for name in ("a.webp", "a.png", "a.tif"):
         frames[0].save(tmp_path / name, save_all=True, append_images=frames[1:])
         with pytest.raises(InputError, match="several pages"):
             read(tmp_path / name)
@@ -172,3 +175,51 @@ def test_bytes_are_called_by_the_name_given() -> None:
             read(content, "door.png")
     with pytest.raises(InputError, match="not as int"):
         read(3)  # type: ignore[arg-type]
+
+
+def test_formats_are_named_one_by_one(tmp_path: Path, pixels: np.ndarray) -> None:
+    """Pillow knows dozens, some of which it hands to other programs, whatever the name says."""
+    for kind in ("PNG", "JPEG", "BMP", "WEBP", "TIFF"):
+        assert read(_saved(pixels, kind)).shape == pixels.shape
+    eps = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 64 128\n%%EndComments\nshowpage\n"
+    for content in (eps, *(_saved(pixels, kind) for kind in ("GIF", "PPM", "TGA", "ICO"))):
+        with pytest.raises(InputError, match="use PNG, JPEG, BMP, WebP or TIFF"):
+            read(content, "a.png")
+
+
+def _saved(pixels: np.ndarray, kind: str) -> bytes:
+    stream = BytesIO()
+    Image.fromarray(pixels).save(stream, kind)
+    return stream.getvalue()
+
+
+def test_pipes_and_devices_are_refused_before_they_are_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.png")
+    (tmp_path / "zero.png").symlink_to("/dev/zero")
+    for name in ("pipe.png", "zero.png"):
+        with pytest.raises(InputError, match="not a regular file"):
+            read(tmp_path / name)
+
+
+def test_two_large_pictures_are_decoded_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight at once took nine gigabytes."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    content = _saved(np.zeros((2000, 1100, 3), np.uint8), "PNG")
+    small = _saved(np.zeros((20, 11, 3), np.uint8), "PNG")
+    now, most, lock, plain = 0, 0, threading.Lock(), ImageOps.exif_transpose
+
+    def counted(picture: Image.Image) -> Image.Image:
+        nonlocal now, most
+        if picture.width > 11:
+            with lock:
+                now, most = now + 1, max(most, now + 1)
+            time.sleep(0.02)
+            with lock:
+                now -= 1
+        return plain(picture)
+
+    monkeypatch.setattr(ImageOps, "exif_transpose", counted)
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(read, [content, small] * 8))
+    assert most == 2

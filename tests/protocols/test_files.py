@@ -94,7 +94,7 @@ def test_refusals_name_the_place(own, write, document, message):
 
 
 def test_a_missing_file_and_one_camera(own, write, tmp_path):
-    with pytest.raises(InputError, match="cannot read the splits file"):
+    with pytest.raises(InputError, match="does not exist"):
         from_file(tmp_path / "none.json", own(4))
     with pytest.raises(InputError, match="one camera only"):
         from_file(write([PEOPLE]), own(4, "A"))

@@ -11,8 +11,8 @@ from resight.cli import main
 from resight.datasets.synthetic import draw_cameras
 from resight.errors import InputError, StoreError
 from resight.experiments.in_gram_space import measure
-from resight.experiments.plans import Plan
 from resight.experiments.results import Result, Run, document, ranking_rows
+from resight.plans import Plan
 from resight.protocols import half_half
 from resight.report import write
 from resight.report.cameras import camera_table

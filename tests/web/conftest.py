@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from resight.gallery import Gallery
 from resight.models.model import Model
 from resight.web.app import make_app
 from resight.web.security import Guard
+from resight.web.serving import Settings, server_config
 
 START = 1.7e9
 
@@ -89,16 +91,21 @@ class Browser(httpx.Client):
 
 
 @contextmanager
-def browser(app: FastAPI) -> Iterator[Browser]:
+def browser(
+    app: FastAPI, settings: Settings | None = None, verify: ssl.SSLContext | bool = True
+) -> Iterator[Browser]:
     """Serve `app` on a free port of this machine and open a browser on it."""
+    settings = settings or Settings()
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
+    server = uvicorn.Server(server_config(app, settings))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     while not server.started:
         time.sleep(0.005)
-    with Browser(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=60) as made:
+    scheme = "https" if settings.certfile else "http"
+    address = f"{scheme}://127.0.0.1:{listener.getsockname()[1]}"
+    with Browser(base_url=address, timeout=60, verify=verify) as made:
         made.app = app
         yield made
     server.should_exit = True
@@ -115,7 +122,7 @@ def serve() -> Callable[..., AbstractContextManager[Browser]]:
 @pytest.fixture
 def client(gallery: Gallery) -> Iterator[Browser]:
     """A browser on the gallery, on this machine."""
-    with browser(make_app(gallery, Guard({}, loopback=True))) as made:
+    with browser(make_app(gallery, Guard(gallery, login=False))) as made:
         yield made
 
 

@@ -7,6 +7,7 @@ import pytest
 from resight import KXQDA
 from resight.datasets.synthetic import draw_cameras
 from resight.gallery import Gallery
+from resight.gallery.log import operator
 from resight.models.calibrating import add_calibration
 from resight.models.model import Model
 from resight.web.app import make_app
@@ -31,7 +32,7 @@ def calibrated(tmp_path_factory):
 
 def test_the_page_and_its_twin_tell_how_sure_they_are(calibrated, serve):
     key = str(calibrated.view.table.ids[0])
-    with serve(make_app(calibrated, Guard({}, loopback=True))) as client:
+    with serve(make_app(calibrated, Guard(calibrated, login=False))) as client:
         answer = client.get("/search.json", params={"like": key}).json()
         assert all(0 <= hit["probability"] <= 1 for hit in answer["hits"])
         assert answer["presence"]["compared"] == 51
@@ -51,10 +52,10 @@ def test_a_refit_with_too_few_people_says_that_probabilities_are_missing(gallery
     for a, b in demo.unlabelled_pairs(gallery)[:3]:
         gallery.teach("same", a, b)
     job = RefitJob(gallery)
-    job.start()
+    job.start(operator())
     job.wait()
     if job.state().status == "worse":
-        job.adopt_anyway()
+        job.adopt_anyway(operator())
         job.wait()
     state = job.state()
     assert state.status == "done"

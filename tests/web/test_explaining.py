@@ -70,8 +70,8 @@ def test_what_is_gone_or_missing_is_said(client: Any, gallery: Gallery) -> None:
 def test_looks_are_logged(client: Any, gallery: Gallery) -> None:
     a, b = (str(key) for key in gallery.view.table.ids[:2])
     client.get(f"/why?like={a}&hit={b}")
-    first = client.get("/access.json").json()["entries"][0]
-    assert (first["what"], first["query"]) == ("why", f"{a} and {b}")
+    first = client.get("/log.json").json()["entries"][0]
+    assert (first["what"], first["query"], first["shown"]) == ("why", [a], [b])
 
 
 def test_a_person_of_whom_somebody_asked_why_can_be_forgotten(
@@ -88,5 +88,6 @@ def test_a_person_of_whom_somebody_asked_why_can_be_forgotten(
     assert client.get(f"/search?like={other}&person=0004").status_code == 200
     assert client.get("/person?name=0003").status_code == 200
     assert forget(gallery, "0003").searches == 3
-    [entry] = client.get("/access.json").json()["entries"]
-    assert entry["conditions"] == '{"person": ["0004"]}'
+    forgotten, person, kept, *_ = client.get("/log.json").json()["entries"]
+    assert forgotten["what"] == "forget"
+    assert (list(kept["persons"]), "persons" in person) == (["0004"], False)

@@ -108,20 +108,32 @@ def test_images(client: Any, gallery: Gallery) -> None:
     assert client.get("/image/nobody").status_code == 422
 
 
-def test_access_log_says_who_searched_what(client: Any, gallery: Gallery) -> None:
+def test_the_log_says_who_saw_what(client: Any, gallery: Gallery) -> None:
     like = str(gallery.view.table.ids[0])
-    client.get(f"/search?like={like}&camera=camera-2")
+    client.get(f"/image/{like}")
+    found = client.get(f"/search.json?like={like}&camera=camera-2").json()["hits"]
+    client.get(f"/image/{found[0]['id']}")  # shown by the search: no entry of its own
     client.get("/person?name=0003")
-    [person, search] = client.get("/access.json").json()["entries"]
-    assert (search["what"], search["query"], search["who"]) == ("search", like, "127.0.0.1")
-    assert search["conditions"] == '{"camera": ["camera-2"]}'
-    assert (person["what"], person["query"]) == ("person", "0003")
-    assert like in client.get("/access").text
+    client.get("/")
+    client.get("/taught")
+    client.get("/log")
+    entries = client.get("/log.json").json()["entries"]
+    whats = ["read log", "answers", "browse", "person", "search", "picture"]
+    assert [entry["what"] for entry in entries] == whats
+    browse, person, search, picture = entries[2:]
+    assert (search["query"], search["who"], search["via"]) == ([like], "anybody", "no login")
+    assert search["address"] == "127.0.0.1"
+    assert search["filters"] == {"camera": ["camera-2"]}
+    assert search["shown"] == [hit["id"] for hit in found]
+    assert list(person["persons"]) == ["0003"]
+    assert picture["shown"] == [like]
+    assert len(browse["shown"]) == 48 + 6
+    assert like in client.get("/log").text
 
 
 def test_every_page_has_a_documented_twin(client: Any) -> None:
     document = client.get("/openapi.json").json()
-    for page in ("/index", "/search", "/person", "/taught", "/refit", "/access"):
+    for page in ("/index", "/search", "/person", "/taught", "/refit", "/log"):
         operation: dict[str, Any] = document["paths"][f"{page}.json"]["get"]
         assert operation["description"]
         assert "$ref" in operation["responses"]["200"]["content"]["application/json"]["schema"]
@@ -134,7 +146,7 @@ def test_an_empty_gallery_says_how_to_fill_it(tmp_path: Any, gallery: Gallery, s
     from resight.web.security import Guard
 
     empty = Gallery.create(tmp_path / "empty", gallery.model)
-    with serve(make_app(empty, Guard({}, True))) as client:
+    with serve(make_app(empty, Guard(empty, login=False))) as client:
         page = client.get("/").text
     assert "This gallery is empty" in page
     assert "resight gallery add" in page

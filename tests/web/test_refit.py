@@ -6,6 +6,7 @@ import pytest
 
 from resight.gallery import Gallery
 from resight.gallery.checking import check
+from resight.gallery.log import latest
 from resight.gallery.manifest import trained_on
 
 JSON = {"Accept": "application/json"}
@@ -34,6 +35,9 @@ def test_refit_measures_replaces_and_goes_back(
         state = client.get("/refit.json").json()
     assert state["status"] == "done"
     assert state["can_undo"]
+    assert [one["state"] for one in state["models"]] == ["used before", "in use"]
+    assert state["models"][1]["after"] == state["after"]
+    assert "2 models so far" in client.get("/refit", headers={"HX-Request": "true"}).text
     assert 0 <= state["before"] <= 100
     assert 0 <= state["after"] <= 100
     after = client.get(f"/search.json?like={like}").json()
@@ -45,6 +49,8 @@ def test_refit_measures_replaces_and_goes_back(
     assert part.headers["hx-trigger"] == "refitted"
     assert client.get(f"/search.json?like={like}").json() == before
     assert check(gallery.uri).clean
+    logged = {entry["what"] for entry in latest(gallery.engine, 99)}
+    assert {"same", "retrain", "model adopted", "undo model"} <= logged
 
 
 def test_a_second_refit_compares_with_the_first(
@@ -74,14 +80,14 @@ def test_a_refit_without_enough_labels_changes_nothing(
 def test_a_broken_refit_says_so_and_changes_nothing(
     client: Any, gallery: Gallery, demo: Any, csrf: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from resight import KXQDA
+    from resight import AutoKXQDA
 
     teach_some(client, gallery, demo, csrf)
 
     def broken(*args: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(KXQDA, "fit", broken)
+    monkeypatch.setattr(AutoKXQDA, "fit", broken)
     client.post("/refit", data={"csrf": csrf})
     client.app.state.site.job.wait()
     state = client.get("/refit.json").json()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -170,6 +171,58 @@ def test_a_scheduler_without_workers(dask: Any) -> None:
     dask.scheduler()
     with pytest.raises(ClusterError, match=r"has had no worker for 5 s.*dask worker tcp://"):
         resight.cluster(dask.address, timeout=5)
+
+
+@pytest.mark.cluster
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make certificates")
+def test_a_cluster_with_certificates(
+    dask: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Work is done over tls://; whoever has no certificate of the same authority is not let in."""
+    import dask as library
+
+    def openssl(*words: str) -> None:
+        subprocess.run(["openssl", *words], cwd=tmp_path, check=True, capture_output=True)
+
+    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    for name in ("ca", "stranger"):
+        openssl("req", "-x509", *curve, "-days", "2", "-subj", f"/CN={name}",
+                "-keyout", f"{name}.key", "-out", f"{name}.pem")  # fmt: skip
+    openssl("req", *curve, "-subj", "/CN=ours", "-keyout", "our.key", "-out", "our.csr")
+    openssl("x509", "-req", "-in", "our.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-days", "2",
+            "-out", "our.pem")  # fmt: skip
+
+    def settings(name: str) -> dict[str, str]:
+        files = {"cert": str(tmp_path / f"{name}.pem"), "key": str(tmp_path / f"{name}.key")}
+        who = ("scheduler", "worker", "client")
+        pairs = {f"{one}.{kind}": file for one in who for kind, file in files.items()}
+        return {"ca-file": str(tmp_path / "ca.pem"), **pairs}
+
+    for key, value in settings("our").items():
+        name = key.upper().replace(".", "__").replace("-", "_")
+        monkeypatch.setenv(f"DASK_DISTRIBUTED__COMM__TLS__{name}", value)
+    monkeypatch.setenv("DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION", "True")
+    dask.address = dask.address.replace("tcp", "tls")
+    dask.scheduler("--protocol", "tls")
+    dask.worker()
+
+    def configured(name: str) -> Any:
+        prefix = "distributed.comm.tls"
+        return library.config.set({f"{prefix}.{k}": v for k, v in settings(name).items()})
+
+    with configured("our"), resight.cluster(dask.address, timeout=60) as executor:
+        assert outcomes(executor, abs, 3)[2].value == 2
+    with configured("stranger"), pytest.raises(ClusterError, match="no Dask scheduler answers"):
+        resight.cluster(dask.address, timeout=2)
+    with pytest.raises(ClusterError, match="no Dask scheduler answers"):
+        resight.cluster(dask.address.replace("tls", "tcp"), timeout=2)
+
+
+def test_an_open_scheduler_is_called_one(caplog: pytest.LogCaptureFixture) -> None:
+    pytest.importorskip("distributed")
+    with pytest.raises(ClusterError):
+        resight.cluster("tcp://192.0.2.1:1", timeout=0.1)
+    assert "whoever reaches it can run any code" in caplog.text
 
 
 @pytest.mark.cluster

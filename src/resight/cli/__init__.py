@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from importlib import import_module
@@ -14,6 +15,7 @@ VERBS = {
     "data": "list the known datasets; describe and check folders of images",
     "crop": "crop people from video or frames into one folder per camera",
     "extract": "compute descriptors of many images into a feature store",
+    "network": "describe a network of your own (ONNX)",
     "fit": "train a model on labelled sightings and save it",
     "evaluate": "evaluate learners on a dataset or on your own folders",
     "reproduce": "reproduce the paper's tables from raw images",
@@ -31,6 +33,7 @@ EXTRAS = {
     "convert": ("lancedb", "pyarrow"),
     "postgres": ("psycopg", "pgvector"),
     "cluster": ("distributed",),
+    "network": ("onnxruntime",),
 }
 
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
@@ -39,6 +42,9 @@ _COMPLETION = ("--install-completion", "--show-completion")
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one verb; return 0 on success, 1 on failure, 2 on wrong usage."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name that this terminal cannot show
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = _main(sys.argv[1:] if arguments is None else arguments)
         sys.stdout.flush()
@@ -59,6 +65,9 @@ def _main(words: list[str]) -> int:
     if words[0] in ("-V", "--version"):
         print(f"resight {__version__}")
         return 0
+    if any("\0" in word for word in words):  # no file system has such names
+        print("error: an argument contains a NUL character; leave it out", file=sys.stderr)
+        return 2
     verb, rest = words[0], words[1:]
     if verb not in VERBS:
         print(f"error: {unknown_name('verb', verb, VERBS)}", file=sys.stderr)
@@ -69,6 +78,7 @@ def _main(words: list[str]) -> int:
 def _run(verb: str, rest: list[str]) -> int:
     import logging
     import time
+    import warnings
 
     start = time.perf_counter()
     from resight.cli._common import command
@@ -78,7 +88,10 @@ def _run(verb: str, rest: list[str]) -> int:
     log.addHandler(handler)
     log.setLevel(logging.INFO)  # --verbose and --quiet change it
     try:
-        command(app)(args=rest, prog_name=f"resight {verb}")
+        with warnings.catch_warnings():
+            # What the package warns of in Python is a message here, without file and line.
+            warnings.showwarning = lambda message, *_, **__: log.warning("warning: %s", message)
+            command(app)(args=rest, prog_name=f"resight {verb}")
     except SystemExit as stop:
         return _exit_code(stop)
     except BrokenPipeError:

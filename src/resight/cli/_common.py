@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from resight._progress import log
+from resight.recipe import LARGE, LARGE_LEARNER, LEARNER
 
 if TYPE_CHECKING:
+    from resight.datasets.sightings import Sightings
     from resight.descriptors.describing import Failure
+    from resight.features.store import Features
     from resight.workers.executors import Executor
 
 CONFIGURABLE = ("crop", "extract", "fit", "evaluate", "reproduce", "add", "search", "serve")
@@ -34,17 +37,34 @@ def flag(name: str, help: str, *names: str, **rest: Any) -> Any:
 _DATA = "Dataset name, folder of images, or CSV table of sightings"
 _ROOT = "Folder of a dataset given by name, or base of the relative paths in a CSV table"
 _PLACE = "Folder, or postgresql://user@host/db#name"
-_CLUSTER = "Run on a Dask cluster: address of its scheduler, tcp://HOST:PORT"
+_CLUSTER = (
+    "Run on a Dask cluster: address of its scheduler, tls://HOST:PORT or tcp://; whoever reaches "
+    "that can run any code on its machines and on this one"
+)
 
 Data = Annotated[str, typer.Argument(help=_DATA)]
 DataOrNone = Annotated[str | None, typer.Argument(help=_DATA, show_default="none, with --features")]
 GalleryPlace = Annotated[str, typer.Argument(metavar="GALLERY", help=_PLACE)]
 Root = Annotated[Path | None, option("DIR", _ROOT, "folder of the CSV table")]
 Descriptor = Annotated[str, option("NAME[+NAME...]", "Descriptors, concatenated with '+'")]
+_LEARNER = "kxqda is the paper's fixed setting, kxqda:cv and auto choose theirs"
+_RECIPE = f"{LEARNER}; above {LARGE:,} labelled sightings {LARGE_LEARNER}"
+Learner = Annotated[str | None, option("NAME", f"Learner: {_LEARNER}", _RECIPE)]
+Learners = Annotated[str | None, option("NAME[,NAME...]", f"Learners: {_LEARNER}", _RECIPE)]
+Params = Annotated[
+    list[str] | None,
+    option(
+        "[LEARNER.]NAME=VALUE", "Learner parameter, as kxqda.reg=1e-3 (repeatable)", "its defaults"
+    ),
+]
+OwnVectors = Annotated[
+    Path | None, option("FILE", "Your own vectors (.npy, .csv, .mat)", "compute descriptors")
+]
 Mirror = Annotated[bool, flag("--mirror", "Average each image's features with its mirror image")]
 Store = Annotated[Path, option("DIR", "Feature store")]
 Jobs = Annotated[int | None, option("N", "Number of local processes", "one per core", min=1)]
 Cluster = Annotated[str | None, option("ADDRESS", _CLUSTER, "this machine")]
+Purpose = Annotated[str, option("TEXT", "What this is for; kept in the gallery's log", "none")]
 Json = Annotated[bool, flag("--json", "Print one JSON document on standard output")]
 
 
@@ -99,6 +119,44 @@ def executor(jobs: int | None, cluster: str | None, send_files: bool = False) ->
     if cluster is None:
         return executors.local(jobs)
     return executors.cluster(cluster, send_files=send_files)
+
+
+def inputs(
+    data: str | None,
+    root: Path | None,
+    features: Path | None,
+    describing: bool,
+    needs: Sequence[str] = ("person", "camera"),
+) -> tuple[Sightings, Features | None]:
+    """Read own vectors, or the sightings to describe; `describing` options fit the latter.
+
+    `needs` are the labels that vectors must have.
+    """
+    from resight import datasets
+    from resight.errors import InputError
+    from resight.features.vectors import load_vectors
+
+    if features is None and data is not None:
+        return datasets.load(data, root=root), None
+    if features is None:
+        raise InputError("give a dataset name, a folder or a CSV table, or --features FILE")
+    if describing:
+        raise InputError(
+            "--descriptor, --mirror, --store and --cluster apply to computing descriptors; leave "
+            "them out with --features"
+        )
+    vectors, sightings = load_vectors(features, data, needs)
+    return sightings, vectors
+
+
+def given(ctx: typer.Context, *names: str) -> list[str]:
+    """Return those options that the user gave, on the command line or in a configuration file."""
+    sources = {name: ctx.get_parameter_source(name) for name in names}
+    return [
+        name
+        for name, source in sources.items()
+        if source is not None and source.name in ("COMMANDLINE", "DEFAULT_MAP")
+    ]
 
 
 def count(number: int, noun: str) -> str:

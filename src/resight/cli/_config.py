@@ -9,25 +9,35 @@ from pathlib import Path
 from typing import Any
 
 from resight.errors import InputError, unknown_name
+from resight.validation import MAX_PATH, check_name, read_text
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-# Keys that version 0.1 used in files for `resight evaluate`.
-_OLD_KEYS = dict(dataset="data", descriptors="descriptor", learners="learner", params="param")
+_LARGEST = 2**14  # bytes; keys of many parts take a time that grows with their square
+# Keys that version 0.1 used in files.
+_OLD_KEYS = {
+    "dataset": "data",
+    "descriptors": "descriptor",
+    "find": "detector",
+    "learners": "learner",
+    "params": "param",
+}
 
 
 def read_config(file: Path, params: Sequence[Any]) -> dict[str, Any]:
     """Read settings for a command with these parameters; unknown keys are refused."""
+    text = read_text(file, _LARGEST)
     try:
-        settings = tomllib.loads(file.read_text("utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"no configuration file {file}") from None
-    except ValueError as error:  # not TOML, or not text at all
+        settings = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{file} is not valid TOML: {error}") from error
-    known = {p.name: p for p in params if p.expose_value and not getattr(p, "hidden", False)}
+    # Options that Python reserves the name of, as --class, end in "_" there.
+    known = {
+        p.name.rstrip("_"): p for p in params if p.expose_value and not getattr(p, "hidden", False)
+    }
     chosen = {}
     for key, value in settings.items():
         name = key.replace("-", "_")
@@ -35,7 +45,7 @@ def read_config(file: Path, params: Sequence[Any]) -> dict[str, Any]:
         if name not in known:
             raise unknown_name(f"setting in {file}", key, known)
         several = getattr(known[name], "multiple", False) or known[name].nargs == -1
-        chosen[name] = _as_given(value, several)
+        chosen[known[name].name] = _as_given(value, several)
     return chosen
 
 
@@ -45,6 +55,9 @@ def _as_given(value: Any, multiple: bool) -> Any:
     >>> _as_given({"kxqda": {"reg": 0.001}}, True), _as_given(["gog", "lomo"], False)
     (['kxqda.reg=0.001'], 'gog,lomo')
     """
+    for text in value if isinstance(value, list) else [value]:
+        if isinstance(text, str):
+            check_name(text, "setting", MAX_PATH)
     if isinstance(value, dict):
         return list(_assignments(value))
     if isinstance(value, list) and not multiple:

@@ -7,20 +7,22 @@ from typing import Annotated
 
 import typer
 
-from resight.cli._common import Json, count, option, print_json, say, verb
+from resight.cli._common import Json, count, flag, option, print_json, say, verb
 
 app = verb("Crop people from video or frames into one folder per camera.")
 
 _LIMITS = {
     "people": (
         "OpenCV's people detector misses people who are sitting, cut off or small, and mistakes "
-        "some posts and trees for people: check the crops, or give --boxes from a better detector"
+        "some posts and trees for people: check the crops, or give a network with --detector"
     ),
     "motion": (
         "background subtraction finds whatever moves in front of a fixed camera and merges people "
-        "who walk together: check the crops, or give --boxes from a better detector"
+        "who walk together: check the crops, or give a network with --detector"
     ),
 }
+_DETECTOR = ("--detector", "--find")
+_NOBODY = "Try a smaller --min-height or --confidence, or another --class or --detector"
 
 
 @app.command()
@@ -31,7 +33,18 @@ def crop(
     boxes: Annotated[
         Path | None, option("FILE", "MOT file, or CSV with frame,x,y,w,h[,id]", "detect people")
     ] = None,
-    find: Annotated[str, option("METHOD", "Detector without --boxes: people, motion")] = "people",
+    detector: Annotated[
+        str, option("FILE", "ONNX network (YOLOX, YOLOv8, ...), people or motion", True, *_DETECTOR)
+    ] = "people",
+    class_: Annotated[
+        str, option("NAME", "With a network: what to find, a name or a number", True, "--class")
+    ] = "person",
+    confidence: Annotated[
+        float, option("SCORE", "With a network: score that begins a track", min=0, max=1)
+    ] = 0.5,
+    per_track: Annotated[int, option("N", "Keep the N best crops of each track", min=1)] = 5,
+    all_: Annotated[bool, flag("--all", "Keep all crops")] = False,
+    overwrite: Annotated[bool, flag("--overwrite", "Replace earlier crops of this source")] = False,
     every: Annotated[int, option("N", "Use every Nth frame", min=1)] = 1,
     fps: Annotated[float | None, option("RATE", "Frames per second", "as in the video")] = None,
     start: Annotated[str, option("TIME", "Time of the first frame: seconds or ISO date")] = "0",
@@ -49,22 +62,27 @@ def crop(
             out,
             camera,
             boxes=boxes,
-            find=find,
+            find=detector,
+            wanted=class_,
+            confidence=confidence,
+            per_track=None if all_ else per_track,
             every=every,
             fps=fps,
             start=parse(start),
             min_height=min_height,
+            overwrite=overwrite,
             on_frame=advance,
         )
-    if boxes is None:
-        say(f"note: {_LIMITS[find]}")
+    if boxes is None and detector in _LIMITS:
+        say(f"note: {_LIMITS[detector]}")
     if json:
-        counts = {"crops": done.crops, "frames": done.frames, "left_out": done.left_out}
+        counts = {name: getattr(done, name) for name in ("crops", "tracks", "frames", "left_out")}
         print_json({"schema": "resight.crop/1", **counts, "table": str(done.table)})
     elif not done.crops:
-        print(f"found nobody in {count(done.frames, 'frame')}; nothing was written")
+        print(f"found nobody in {count(done.frames, 'frame')}; nothing was written. {_NOBODY}")
     else:
         print(
-            f"wrote {count(done.crops, 'crop')} from {count(done.frames, 'frame')}; skipped "
-            f"{done.left_out} boxes too small or outside. Next: resight gallery add GALLERY {out}"
+            f"wrote {count(done.crops, 'crop')} of {count(done.tracks, 'track')} from "
+            f"{count(done.frames, 'frame')}; skipped {done.left_out} boxes too small or outside. "
+            f"Next: resight gallery add GALLERY {out}"
         )

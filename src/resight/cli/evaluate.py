@@ -12,41 +12,32 @@ import typer
 
 from resight.cli import _common as common
 from resight.cli._common import flag, option, print_json, say, verb
+from resight.recipe import DESCRIPTOR, LEARNER, MIRROR, learner_for
+
+STORE = Path("features")
 
 if TYPE_CHECKING:
-    from resight.datasets.sightings import Sightings
     from resight.experiments.results import Result
-    from resight.features.store import Features
 
 app = verb("Evaluate learners on a dataset or on your own folders.")
 
 
 @app.command()
 def evaluate(
+    ctx: typer.Context,
     data: common.DataOrNone = None,
     root: common.Root = None,
     descriptor: Annotated[
         str, option("NAME[+NAME...]", "Descriptors, concatenated with '+'; ',' separates runs")
-    ] = "gog",
-    learner: Annotated[
-        str, option("NAME[,NAME...]", "Learners; kxqda:cv chooses settings by cross-validation")
-    ] = "kxqda",
-    param: Annotated[
-        list[str] | None,
-        option(
-            "LEARNER.NAME=VALUE",
-            "Learner parameter, as kxqda.reg=1e-3 (repeatable)",
-            "its defaults",
-        ),
-    ] = None,
+    ] = DESCRIPTOR,
+    learner: common.Learners = None,
+    param: common.Params = None,
     protocol: Annotated[str | None, option("NAME", "Protocol", "the dataset's first")] = None,
     splits: Annotated[
         Path | None, option("FILE", "Your own splits (JSON)", "those of the protocol")
     ] = None,
-    features: Annotated[
-        Path | None, option("FILE", "Your own vectors (.npy, .csv, .mat)", "compute descriptors")
-    ] = None,
-    mirror: common.Mirror = False,
+    features: common.OwnVectors = None,
+    mirror: common.Mirror = MIRROR,
     rerank: Annotated[
         str | None, option("METHOD[,METHOD]", "Add re-ranking: k-reciprocal, cross-view", "none")
     ] = None,
@@ -57,7 +48,7 @@ def evaluate(
     people: Annotated[
         str | None, option("N[,N...]", "Numbers of people for --curve", "all, 1/2, 1/4, ...")
     ] = None,
-    store: common.Store = Path("features"),
+    store: common.Store = STORE,
     out: Annotated[
         Path | None, option("DIR", "Output folder for result, rankings, report", "print only")
     ] = None,
@@ -75,11 +66,18 @@ def evaluate(
     """
     from resight.experiments.evaluate import DiagnosticsError
     from resight.experiments.evaluate import evaluate as measure
-    from resight.experiments.plans import plans_of
+    from resight.models.training import training_rows
+    from resight.plans import params_by_learner, plans_of
     from resight.workers import executors
 
-    plans, sizes = plans_of(learner, _params(param or []), rerank or ()), _sizes(people)
-    sightings, vectors = _inputs(data, root, features, mirror or cluster is not None)
+    sizes, rerankers = _sizes(people), () if rerank is None else rerank
+    # Wrong names are refused before anything is read.
+    given = params_by_learner(param or [], learner or LEARNER)
+    if learner is not None:
+        plans_of(learner, given, rerankers)
+    describing = bool(common.given(ctx, "descriptor", "mirror", "cluster"))
+    sightings, vectors = common.inputs(data, root, features, describing)
+    learner = learner or learner_for(len(training_rows(sightings)))
     refusal = None
     try:
         with nullcontext() if cluster is None else executors.cluster(cluster) as workers:
@@ -87,7 +85,9 @@ def evaluate(
                 sightings,
                 descriptor=descriptor,
                 features=vectors,
-                learner=plans,
+                learner=learner,
+                params=params_by_learner(param or [], learner),
+                rerank=rerankers,
                 protocol=protocol,
                 splits=splits,
                 mirror=mirror,
@@ -102,6 +102,9 @@ def evaluate(
     except DiagnosticsError as error:  # results so far are printed and saved first
         result, refusal = error.result, error
     _print(result, sightings.name, json)
+    if not json:
+        places = [*([] if data is None else [data]), *(["--root", str(root)] if root else [])]
+        print(f"\n{_way_on(result, places, store)}")
     if out is not None:
         from resight.report import write
 
@@ -113,28 +116,6 @@ def evaluate(
     common.report_failures(result.failures)
 
 
-def _inputs(
-    data: str | None, root: Path | None, file: Path | None, describing: bool
-) -> tuple[Sightings, Features | None]:
-    """Read own vectors, or the sightings to describe; `describing` options fit the latter."""
-    from resight import datasets
-    from resight.errors import InputError
-    from resight.features.vectors import load_vectors
-
-    if file is None and data is not None:
-        return datasets.load(data, root=root), None
-    if file is None:
-        raise InputError(
-            "give a dataset name, a folder or a CSV table to evaluate, or --features FILE"
-        )
-    if describing:
-        raise InputError(
-            "--cluster and --mirror apply to computing descriptors; leave them out with --features"
-        )
-    vectors, sightings = load_vectors(file, labels=data)
-    return sightings, vectors
-
-
 def _sizes(words: str | None) -> list[int] | None:
     if words is None:
         return None
@@ -144,18 +125,16 @@ def _sizes(words: str | None) -> list[int] | None:
         raise typer.BadParameter(f"--people {words}: give numbers, such as 25,50,100") from None
 
 
-def _params(words: list[str]) -> dict[str, dict[str, Any]]:
-    from resight.registry import parse_params
+def _way_on(result: Result, places: list[str], store: Path) -> str:
+    """Say which row won, and how to fit it."""
+    from resight.experiments.conclusion import fit_command
 
-    params: dict[str, dict[str, Any]] = {}
-    for name, value in parse_params(words).items():
-        learner, dot, key = name.partition(".")
-        if not dot:
-            raise typer.BadParameter(
-                f"--param {name}: expected learner.name=value, such as kxqda.reg=1e-3"
-            )
-        params.setdefault(learner, {})[key] = value
-    return params
+    document: dict[str, Any] = result.document
+    winner = result.winner
+    if store != STORE:
+        places = [*places, "--store", str(store)]
+    command = fit_command(document["runs"][winner["run"]], *places)
+    return f"{winner['sentence']} To fit it on everybody:\n  {command}"
 
 
 def _print(result: Result, name: str, as_json: bool) -> None:

@@ -18,7 +18,7 @@ app = verb("Explain which strips, colours and textures make two sightings look a
 @app.command()
 def explain(
     model: Annotated[str, typer.Argument(help="Model folder or gallery")],
-    image_a: Annotated[Path, typer.Argument(help="Crop of a person")],
+    image_a: Annotated[Path, typer.Argument(help="Crop of a person or thing")],
     image_b: Annotated[Path, typer.Argument(help="Another crop")],
     html: Annotated[Path | None, option("FILE", "Write an HTML page", "print a table")] = None,
     json: Json = False,

@@ -10,6 +10,7 @@ import typer
 
 from resight.cli import _common as common
 from resight.cli._common import count, flag, print_json, say, verb
+from resight.recipe import DESCRIPTOR
 
 if TYPE_CHECKING:
     from resight.datasets.sightings import Sightings
@@ -25,7 +26,7 @@ def extract(
     data: common.Data,
     store: common.Store = Path("features"),
     root: common.Root = None,
-    descriptor: common.Descriptor = "gog+lomo-dagger",
+    descriptor: common.Descriptor = DESCRIPTOR,
     mirror: common.Mirror = False,
     jobs: common.Jobs = None,
     cluster: common.Cluster = None,

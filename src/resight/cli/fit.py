@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from resight.cli import _common as common
-from resight.cli._common import count, option, print_json, say, verb
+from resight.cli._common import count, flag, option, print_json, say, verb
+from resight.recipe import DESCRIPTOR, LEARNER, MIRROR, learner_for
 
-_SET_BY_MODEL = ("descriptor", "learner", "param", "landmarks", "mirror")
+if TYPE_CHECKING:
+    from resight.plans import Plan
+
+_SET_BY_MODEL = ("descriptor", "learner", "param", "landmarks", "features", "mirror", "result")
+_SET_BY_RESULT = ("param", "landmarks", "mirror")
 
 app = verb("Train a model on labelled sightings and save it.")
 
@@ -18,15 +23,21 @@ app = verb("Train a model on labelled sightings and save it.")
 @app.command()
 def fit(
     ctx: typer.Context,
-    data: common.Data,
     out: Annotated[Path, option("DIR", "Output folder of the model")],
+    data: common.DataOrNone = None,
     root: common.Root = None,
-    descriptor: common.Descriptor = "gog+lomo-dagger",
-    learner: Annotated[str, option("NAME", "Learner")] = "kxqda",
-    param: Annotated[
-        list[str] | None,
-        option("NAME=VALUE", "Learner parameter, as reg=1e-3 (repeatable)", "its defaults"),
+    result: Annotated[
+        Path | None,
+        option(
+            "RESULT",
+            "Fit the best row of an evaluation's --out; --learner and --descriptor name another",
+            "no evaluation",
+            "--from",
+        ),
     ] = None,
+    descriptor: common.Descriptor = DESCRIPTOR,
+    learner: common.Learner = None,
+    param: common.Params = None,
     landmarks: Annotated[
         int | None,
         option("N", "Train kxqda on N landmark features; chooses reg unless given", "exact", min=1),
@@ -37,7 +48,12 @@ def fit(
     calibrate: Annotated[
         bool, typer.Option(help="Calibrate distances to probabilities on held-out people")
     ] = True,
-    mirror: common.Mirror = False,
+    features: common.OwnVectors = None,
+    embed_network: Annotated[
+        bool,
+        flag("--embed-network", "Put networks into the model, rather than their names and digests"),
+    ] = False,
+    mirror: common.Mirror = MIRROR,
     store: common.Store = Path("features"),
     jobs: common.Jobs = None,
     cluster: common.Cluster = None,
@@ -48,35 +64,52 @@ def fit(
     With at least 20 people seen by two cameras the model is also calibrated: searches then show
     probabilities and say who is probably not in the gallery.
     """
-    from resight import datasets
     from resight.features.store import FeatureStore
     from resight.models.adding_people import add_people
     from resight.models.fitting import fit_model
     from resight.models.model import Model
-    from resight.registry import parse_params
+    from resight.models.training import training_rows
 
     workers = common.executor(jobs, cluster)
-    if add is not None:
-        _refuse_given(ctx)
-    sightings = datasets.load(data, root=root)
+    for name in common.given(ctx, *_SET_BY_MODEL) if add is not None else ():
+        word = "from" if name == "result" else name
+        raise typer.BadParameter(f"--{word} is fixed by the model given with --add")
+    # Wrong names are refused before anything is read.
+    plan = None if learner is None else _plan(learner, param or [], landmarks)
+    describing = bool(common.given(ctx, "descriptor", "mirror", "cluster"))
+    if result is not None:
+        for name in common.given(ctx, *_SET_BY_RESULT):
+            raise typer.BadParameter(f"--{name} is fixed by the result given with --from")
+        named = descriptor if common.given(ctx, "descriptor") else None
+        plan, descriptor, mirror, features = _measured(result, learner, named, features)
+        describing = cluster is not None
+    sightings, vectors = common.inputs(data, root, features, describing)
+    if embed_network:
+        _check_embedding(descriptor)
     with workers:
         if add is not None:
             fitted = add_people(Model.load(add), sightings, FeatureStore(store), workers)
         else:
+            recipe = learner_for(len(training_rows(sightings)))
+            plan = plan or _plan(recipe, param or [], landmarks)
             fitted = fit_model(
                 sightings,
                 FeatureStore(store),
                 descriptor,
-                learner,
-                parse_params(param or []) | ({} if landmarks is None else {"landmarks": landmarks}),
+                plan,
+                features=vectors,
                 mirror=mirror,
                 executor=workers,
                 calibrate=calibrate,
             )
+    for network in fitted.model.networks if embed_network else ():
+        network.embed = True
     fitted.model.save(out)
+    name = "kxqda" if plan is None else plan.word
     facts = {
         "schema": "resight.fit/1",
         "model": str(out),
+        "learner": name,
         "people": fitted.n_people,
         "sightings": fitted.n_sightings,
         "fingerprint": fitted.model.fingerprint,
@@ -84,21 +117,56 @@ def fit(
         "uncalibrated": fitted.uncalibrated,
         "failures": [failure._asdict() for failure in fitted.failures],
     }
-    if fitted.choice is not None:
-        facts |= {"chosen": fitted.choice.best.params(), "candidates": fitted.choice.table()}
+    if fitted.decision is not None:
+        chosen, candidates, *_ = fitted.decision
+        facts |= {"chosen": chosen, "candidates": candidates, "why": fitted.decision.sentence}
     if fitted.uncalibrated is not None:
         say(f"not calibrated, so searches show no probabilities: {fitted.uncalibrated}")
     if json:
         print_json(facts)
     else:
         sightings_of = f"{count(fitted.n_sightings, 'sighting')} of {fitted.n_people:,} people"
-        print(f"saved {out}: {learner} trained on {sightings_of}")
+        print(f"saved {out}: {name} trained on {sightings_of}")
     common.report_failures(fitted.failures)
 
 
-def _refuse_given(ctx: typer.Context) -> None:
-    """Refuse options that are already fixed by a model to which people are added."""
-    for name in _SET_BY_MODEL:
-        source = ctx.get_parameter_source(name)
-        if source is not None and source.name in ("COMMANDLINE", "DEFAULT_MAP"):
-            raise typer.BadParameter(f"--{name} is fixed by the model given with --add")
+def _check_embedding(descriptors: str) -> None:
+    """Refuse a model that may not carry its networks before it is fitted."""
+    from resight.descriptors.network import SUFFIX, Network
+
+    files = [word.strip() for word in descriptors.split("+") if word.strip().endswith(SUFFIX)]
+    if not files:
+        raise typer.BadParameter("--embed-network: none of the descriptors is a network (.onnx)")
+    for file in files:
+        Network(file).check_embedding()
+
+
+def _plan(word: str, assignments: list[str], landmarks: int | None) -> Plan:
+    """Read --learner, --param and --landmarks."""
+    from resight.plans import params_by_learner, plans_of
+
+    if landmarks is not None:
+        given = {one.partition("=")[0].rpartition(".")[2] for one in assignments}
+        assignments = [*assignments, f"landmarks={landmarks}"]
+        if word in ("kxqda", LEARNER):
+            word = "kxqda" if "reg" in given else "kxqda:cv"
+    plan, *others = plans_of(word, params_by_learner(assignments, word))
+    if others:
+        raise typer.BadParameter(f"--learner {word}: fit trains one; evaluate compares several")
+    return plan
+
+
+def _measured(
+    result: Path, learner: str | None, descriptor: str | None, features: Path | None
+) -> tuple[Plan, str, bool, Path | None]:
+    """Return what an evaluation measured: plan, descriptors, mirror and file of own vectors."""
+    from resight._files import digest_of_file
+    from resight.experiments.conclusion import fit_of
+    from resight.plans import plan_of
+
+    fit = fit_of(result, learner, descriptor)
+    file = features or (Path(fit["features"]) if fit["features"] else None)
+    if file is not None and file.is_file() and digest_of_file(file) != fit["digest"]:
+        say(f"{file} has changed since it was evaluated; the model is fitted on what it holds now")
+    plan = plan_of(fit["learner"], fit["params"])
+    return plan, fit["descriptor"] or DESCRIPTOR, fit["mirror"], file

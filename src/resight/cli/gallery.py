@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from resight.cli import _common as common
-from resight.cli._common import Data, Json, count, flag, option, print_json, verb
+from resight.cli import _doors as doors
+from resight.cli._common import Json, count, flag, option, print_json, verb
 
 if TYPE_CHECKING:
     from resight.datasets.sightings import Sightings
+    from resight.features.store import Features
     from resight.gallery import Added
     from resight.gallery.forgetting import Forgotten
 
 app = verb("Create, fill, check and clean a gallery of sightings.")
+app.command()(doors.users)
+app.command()(doors.log)
+app.command()(doors.require)
 
 _Model = Annotated[Path, option("DIR", "Model folder, as written by `resight fit`")]
 _FORGET = "resight.gallery-forget/1"
@@ -58,12 +63,14 @@ def create(
 
 @app.command()
 def add(
+    ctx: typer.Context,
     place: common.GalleryPlace,
-    data: Data,
+    data: common.DataOrNone = None,
     root: common.Root = None,
     camera: Annotated[
         str | None, option("NAME", "Camera of all these images", "from folders or table")
     ] = None,
+    features: common.OwnVectors = None,
     unlabelled: Annotated[bool, flag("--unlabelled", "Ignore person labels")] = False,
     store: Annotated[
         Path | None,
@@ -79,21 +86,37 @@ def add(
     cluster: common.Cluster = None,
     json: Json = False,
 ) -> None:
-    """Add sightings; existing sightings are skipped; run again to resume."""
+    """Add sightings; existing sightings are skipped; run again to resume.
+
+    With --features the gallery's model must have been fitted on such vectors; sightings whose image
+    is not there are shown by a placeholder.
+    """
+    from dataclasses import replace
+
+    import numpy as np
+
     from resight._progress import progress
     from resight.features.store import FeatureStore
     from resight.gallery import Gallery
+    from resight.gallery.log import operator
 
     workers = common.executor(jobs, cluster)
-    sightings = _sightings(data, root, camera, unlabelled)
+    sightings, vectors = _sightings(ctx, data, root, camera, features)
+    if unlabelled:
+        sightings = replace(sightings, persons=np.full(len(sightings), ""))
     if store is None and Path("features").is_dir():
         store = Path("features")
-    vectors = None if store is None else FeatureStore(store)
     gallery = Gallery.open(place)
     with workers, progress("adding", len(sightings)) as advance:
         result = gallery.add(
-            sightings, store=vectors, on_batch=lambda ids: advance(len(ids)), executor=workers
+            sightings,
+            described=None if vectors is None else gallery.own_vectors(vectors.features),
+            store=None if store is None else FeatureStore(store),
+            on_batch=lambda ids: advance(len(ids)),
+            executor=workers,
+            imageless=vectors is not None,
         )
+    gallery.record(operator(), "add", added=len(result.added))
     _print_added(place, result, len(gallery), json)
     common.report_failures(result.failures)
 
@@ -101,7 +124,7 @@ def add(
 def _print_added(place: str, result: Added, total: int, as_json: bool) -> None:
     if as_json:
         counts = {"added": len(result.added), "already": len(result.already), "sightings": total}
-        counts["described"] = result.described
+        counts |= {"described": result.described, "without_image": result.imageless}
         failures = [failure._asdict() for failure in result.failures]
         print_json({"schema": "resight.gallery-add/1", **counts, "failures": failures})
     else:
@@ -119,9 +142,12 @@ def remove(
 ) -> None:
     """Remove sightings by id (to erase a person and verify it, use `forget`)."""
     from resight.gallery import Gallery
+    from resight.gallery.log import operator
 
     gallery = Gallery.open(place)
-    print(f"removed {count(gallery.remove(ids), 'sighting')}; {len(gallery):,} left")
+    removed = gallery.remove(ids)
+    gallery.record(operator(), "remove", removed=removed)
+    print(f"removed {count(removed, 'sighting')}; {len(gallery):,} left")
 
 
 @app.command()
@@ -140,9 +166,20 @@ def info(place: common.GalleryPlace, json: Json = False) -> None:
         elif name in ("times", "model_since"):
             moments = value if isinstance(value, list) else [value]
             value = " to ".join(show(moment) for moment in moments)
+        elif name == "models":
+            value = "; ".join(_told(one) for one in value)
         elif name == "bytes_per_sighting":
             value = ", ".join(f"{part} {size:,.0f}" for part, size in value.items())
         print(f"{name.replace('_', ' '):<15} {'-' if value in (None, '') else value}")
+
+
+def _told(model: dict[str, Any]) -> str:
+    """Say of a model in the history what is known of it."""
+    told = f"{model['model'][:12]} ({model['origin']}, {model['state']}"
+    if "after" in model:
+        told += f", rank 1 {model['after']:.1f}% instead of {model['before']:.1f}%"
+        told += f" by {model['people']} people held out"
+    return f"{told})"
 
 
 @app.command()
@@ -182,11 +219,13 @@ def rebuild(place: common.GalleryPlace, model: _Model) -> None:
     Run again to resume; until it has finished, searches use the old model.
     """
     from resight.gallery import Gallery
+    from resight.gallery.log import operator
     from resight.models.model import Model
 
     gallery = Gallery.open(place)
     with _shares("embedding") as on_step:
         gallery.rebuild(Model.load(model), on_step=on_step)
+    gallery.record(operator(), "rebuild")
     print(f"{place} with {count(len(gallery), 'sighting')} now uses {model}")
 
 
@@ -196,10 +235,13 @@ def backup(
     file: Annotated[Path, typer.Argument(help="Backup file; it must not exist")],
 ) -> None:
     """Back up a gallery to one file: a consistent copy, even while the gallery is in use."""
+    from resight.gallery import Gallery
     from resight.gallery.copying import backup as write
+    from resight.gallery.log import operator
 
     with _shares("copying") as on_step:
         n = write(place, file, on_step)
+    Gallery.open(place).record(operator(), "backup", sightings=n)
     print(f"backed up {count(n, 'sighting')} to {file}. {_OF_BACKUPS}")
 
 
@@ -209,10 +251,13 @@ def restore(
     place: common.GalleryPlace,
 ) -> None:
     """Create a gallery from a backup, in a folder or in PostgreSQL."""
+    from resight.gallery import Gallery
     from resight.gallery.copying import restore as read
+    from resight.gallery.log import operator
 
     with _shares("copying") as on_step:
         n = read(file, place, on_step)
+    Gallery.open(place).record(operator(), "restore", sightings=n)
     print(f"restored {count(n, 'sighting')} to {place}. {_OF_BACKUPS}")
 
 
@@ -298,31 +343,38 @@ def retain(
     """Set how many days sightings are kept and remove older ones now."""
     from resight.gallery import Gallery
     from resight.gallery.forgetting import expire
+    from resight.gallery.log import operator
 
     gallery = Gallery.open(place)
     gallery.retain(days)
+    gallery.record(operator(), "retain", days=days)
     removed = expire(gallery)
     kept = "without limit" if days is None else f"for {days:g} days"
     print(f"sightings are kept {kept}; removed {removed:,}, {len(gallery):,} left")
 
 
-def _sightings(data: str, root: Path | None, camera: str | None, unlabelled: bool) -> Sightings:
+def _sightings(
+    ctx: typer.Context,
+    data: str | None,
+    root: Path | None,
+    camera: str | None,
+    features: Path | None,
+) -> tuple[Sightings, Features | None]:
+    """Read what is added: images, or own vectors with their table."""
     from dataclasses import replace
 
     import numpy as np
 
-    from resight import datasets
-
-    path = Path(data)
-    if camera is not None and path.exists() and not (path.is_file() and path.suffix == ".csv"):
-        return _of_one_camera(path, camera)
-    sightings = datasets.load(data, root=root)
-    changes: dict[str, Any] = {}
+    path = Path(data or "")
+    single = features is None and data is not None and path.exists() and path.suffix != ".csv"
+    if camera is not None and single:
+        return _of_one_camera(path, camera), None
+    describing = bool(common.given(ctx, "store", "cluster"))
+    needs = () if camera else ("camera",)
+    sightings, vectors = common.inputs(data, root, features, describing, needs)
     if camera is not None:
-        changes["cameras"] = np.full(len(sightings), camera)
-    if unlabelled:
-        changes["persons"] = np.full(len(sightings), "")
-    return replace(sightings, **changes)
+        sightings = replace(sightings, cameras=np.full(len(sightings), camera))
+    return sightings, vectors
 
 
 def _of_one_camera(path: Path, camera: str) -> Sightings:

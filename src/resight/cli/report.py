@@ -21,6 +21,7 @@ def report(
 ) -> None:
     """Write one self-contained page: figures, curves, ranked lists (worst first)."""
     from resight import datasets
+    from resight.errors import StoreError
     from resight.report import write
     from resight.report.result_files import read_result
 
@@ -28,7 +29,12 @@ def report(
     sightings = None if data is None else datasets.load(data, root=root)
     rankings = result / "rankings.csv" if sightings is not None else None
     page = out or result / "report.html"
-    write(page, document, sightings, rankings, f"resight report {result}")
+    try:
+        write(page, document, sightings, rankings, f"resight report {result}")
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise StoreError(
+            f"{result / 'result.json'} is damaged ({error!r}); evaluate again"
+        ) from error
     if sightings is None:
         say("the report has no images; give --data to include them")
     print(page)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from resight.cli._common import Jobs, Json, flag, option, print_json, say, verb
+
+if TYPE_CHECKING:
+    from resight.workers.executors import Executor
 
 app = verb("Reproduce the paper's tables from raw images.")
 
@@ -28,31 +31,67 @@ def reproduce(
         list[str] | None,
         option("VERSION", "Run only this version and show stored results of others", "all"),
     ] = None,
+    network: Annotated[
+        Path | None,
+        option("FILE", "Measure this ONNX network on the paper's datasets instead", "the tables"),
+    ] = None,
     jobs: Jobs = None,
     json: Json = False,
 ) -> None:
     """Print each table's measured rows next to the paper's figures.
 
-    Finished runs are kept: run again to resume.
+    With --network: what labelled people bring on top of a network of your own. Finished runs are
+    kept: run again to resume.
     """
-    from resight._files import atomic_write
     from resight.reproduce.measuring import reproduce as measure
     from resight.reproduce.page import page_of
     from resight.reproduce.paper import select_tables
     from resight.workers.executors import local
 
+    if network is not None and (tables or only or slow):
+        raise typer.BadParameter("--network measures tables of its own; name no others with it")
     chosen = select_tables(tables or [])
     n_jobs = jobs or os.cpu_count() or 1
     with local(n_jobs) as workers:
-        document = measure(
-            chosen, data, out, slow=slow, only=only or (), n_jobs=n_jobs, executor=workers, say=say
-        )
-    text = page_of(document)
-    if page is not None:
-        with atomic_write(page, "w") as stream:
-            stream.write(text)
-        say(f"wrote {page}")
+        if network is not None:
+            document, text = _networks(network, data, out, page, n_jobs, workers)
+        else:
+            document = measure(
+                chosen,
+                data,
+                out,
+                slow=slow,
+                only=only or (),
+                n_jobs=n_jobs,
+                executor=workers,
+                say=say,
+            )
+            text = page_of(document)
+    _write(page, text)
     if json:
         print_json(document)
     else:
         print(text)
+
+
+def _networks(
+    file: Path, data: Path, out: Path, page: Path | None, n_jobs: int, workers: Executor
+) -> tuple[dict[str, Any], str]:
+    """Measure a network; the page grows with each dataset."""
+    from resight.descriptors import Network
+    from resight.reproduce.measuring import Bench
+    from resight.reproduce.networks import measure_network, page_of
+
+    document: dict[str, Any] = {}
+    for document in measure_network(Network(file), Bench(data, out, n_jobs, workers, say)):
+        _write(page, page_of(document))
+    return document, page_of(document)
+
+
+def _write(page: Path | None, text: str) -> None:
+    from resight._files import atomic_write
+
+    if page is not None:
+        with atomic_write(page, "w") as stream:
+            stream.write(text)
+        say(f"wrote {page}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from resight.cli._common import GalleryPlace, Json, option, print_json, say, verb
+from resight.cli._common import GalleryPlace, Json, Purpose, flag, option, print_json, say, verb
 
 if TYPE_CHECKING:
     from resight.gallery import Gallery, Hits
@@ -25,7 +25,16 @@ _RERANK = (
 @app.command()
 def search(
     gallery: GalleryPlace,
-    images: Annotated[list[Path], typer.Argument(help="Crops, each of one person")],
+    images: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Crops, each of one person or thing", show_default="none, with --features"
+        ),
+    ] = None,
+    features: Annotated[
+        Path | None,
+        option("FILE", "Your own vectors (.npy, .csv, .mat), each a query", "describe images"),
+    ] = None,
     top: Annotated[int, option("N", "Number of results", True, "-k", "--top", min=1)] = 20,
     camera: Annotated[
         list[str] | None, option("NAME", "Only this camera (repeatable)", "all")
@@ -41,11 +50,23 @@ def search(
         list[str] | None, option("NAME", "Only this person (repeatable)", "all")
     ] = None,
     rerank: Annotated[str | None, option("METHOD", _RERANK, "none")] = None,
+    together: Annotated[
+        bool, flag("--together", "The images show one person: search once, with their mean")
+    ] = False,
+    by_track: Annotated[
+        bool, flag("--by-track", "One result per track, by its mean distance")
+    ] = False,
     json: Json = False,
     html: Annotated[Path | None, option("FILE", "Write an HTML page", "print a table")] = None,
+    purpose: Purpose = "",
 ) -> None:
-    """Rank a gallery's sightings by how similar they are to each image."""
+    """Rank a gallery's sightings by how similar they are to each image or vector."""
+    import time
+    from hashlib import sha256
+
+    from resight.features.vectors import load_vectors
     from resight.gallery import Filter, Gallery
+    from resight.gallery.log import operator
     from resight.gallery.reranking import NOTE, method_named
     from resight.times import parse
 
@@ -56,10 +77,33 @@ def search(
         None if before is None else parse(before),
         tuple(person or ()),
     )
-    opened = Gallery.open(gallery)
+    opened, begin = Gallery.open(gallery), time.time()
     method = None if rerank is None else method_named(rerank)
-    found = opened.search_many(images, top, where, rerank=method)
-    answers = list(zip(images, found, strict=True))
+    if (features is None) == (not images):
+        raise typer.BadParameter("give images or --features FILE, and not both")
+    paths = images or []
+    ways: dict[str, Any] = {"rerank": method, "together": together, "by_track": by_track}
+    if features is None:
+        found = opened.search_many(paths, top, where, **ways)
+        contents = [path.read_bytes() for path in paths]
+    else:
+        vectors, rows = load_vectors(features, needs=())
+        paths = [Path(path) for path in rows.paths.tolist()]
+        described = opened.own_vectors(vectors.features)
+        found = opened.search_described(described, top, where, **ways)
+        contents = [row.tobytes() for row in vectors.features]
+    queries = [paths] if together else [[path] for path in paths]
+    answers = list(zip(queries, found, strict=True))
+    filters = {name: value for name, value in asdict(where).items() if value and name != "persons"}
+    opened.record(
+        operator(purpose=purpose),
+        "search",
+        begin=begin,
+        query=[f"sha256:{sha256(content).hexdigest()}" for content in contents],
+        shown=sorted({hit.id for hits in found for hit in hits}),
+        persons=where.persons,
+        filters=filters,
+    )
     if html is not None:
         _write_page(html, opened, answers, method)
         say(f"wrote {html}")
@@ -68,12 +112,12 @@ def search(
     elif html is None:
         if method is not None:
             print(f"re-ranked by {method}: {NOTE}")
-        for path, hits in answers:
-            _print_table(path, hits, where)
+        for paths, hits in answers:
+            _print_table(_name(paths), hits, where)
 
 
 def _document(
-    gallery: Gallery, answers: list[tuple[Path, Hits]], method: Rerank | None
+    gallery: Gallery, answers: list[tuple[list[Path], Hits]], method: Rerank | None
 ) -> dict[str, Any]:
     from resight.gallery.reranking import CANDIDATES, NOTE
 
@@ -87,25 +131,30 @@ def _document(
         "reranking": marked,
         "queries": [
             {
-                "image": str(path),
+                "image": str(paths[0]),
+                "images": [str(path) for path in paths],
                 "presence": None if hits.presence is None else asdict(hits.presence),
                 "hits": [asdict(hit) for hit in hits],
             }
-            for path, hits in answers
+            for paths, hits in answers
         ],
     }
 
 
-def _print_table(path: Path, hits: Hits, where: Any) -> None:
+def _name(paths: list[Path]) -> str:
+    return str(paths[0]) + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
+
+
+def _print_table(name: str, hits: Hits, where: Any) -> None:
     from resight.times import show
 
     if not hits:
         ways = " or ".join(words for words, _ in where.widened())
-        print(f"{path}: nothing found" + (f"; widen the search: {ways}" if ways else ""))
+        print(f"{name}: nothing found" + (f"; widen the search: {ways}" if ways else ""))
         return
     calibrated = hits[0].probability is not None
     was = f"  {'was':>4}" if hits[0].rank_before is not None else ""
-    print(f"{path}" if hits.presence is None else f"{path}: {hits.presence.words}")
+    print(name if hits.presence is None else f"{name}: {hits.presence.words}")
     print(
         f"{'rank':>4}{was}  {'distance':>9}  {'same':>5}  {'camera':<14} {'time':<19} "
         "person / id / file"
@@ -122,15 +171,16 @@ def _print_table(path: Path, hits: Hits, where: Any) -> None:
 
 
 def _write_page(
-    file: Path, gallery: Gallery, answers: list[tuple[Path, Hits]], method: Rerank | None
+    file: Path, gallery: Gallery, answers: list[tuple[list[Path], Hits]], method: Rerank | None
 ) -> None:
     """Write one self-contained file: images are inside."""
     from resight._files import atomic_write
-    from resight.gallery.crops import read
+    from resight.gallery.crops import NO_IMAGE, read
     from resight.gallery.reranking import NOTE
     from resight.web.rendering import render_results
 
-    queries = [(str(path), read(path), hits) for path, hits in answers]
+    image = read if gallery.model.descriptors else lambda path: NO_IMAGE
+    queries = [(_name(paths), image(paths[0]), hits) for paths, hits in answers]
     mark = "" if method is None else f"Re-ranked by {method}: {NOTE}."
     page = render_results(gallery.uri, queries, gallery.image, mark)
     with atomic_write(file, "w") as stream:

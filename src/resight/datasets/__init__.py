@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from os import PathLike
 from pathlib import Path
 
 from resight._progress import log
@@ -58,6 +59,8 @@ def load(name_or_path: str | Path, root: str | Path | None = None) -> Sightings:
 
 
 def _load(name_or_path: str | Path, root: str | Path | None) -> Sightings:
+    if not isinstance(name_or_path, (str, PathLike)):
+        raise InputError(f"{name_or_path!r}: give the name of a dataset, a folder or a CSV table")
     name, path = str(name_or_path), Path(name_or_path)
     if name in DATASETS and (root is not None or not path.exists()):
         if root is None:

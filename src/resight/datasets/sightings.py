@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError
+from resight.validation import MAX_NAME, MAX_PATH, check_boxes, check_names, check_times
 
 ROLES = ("", "train", "query", "gallery", "distractor", "junk")
 UNKNOWN_PERSON = ""
@@ -48,13 +49,13 @@ class Sightings:
         n = len(self.paths)
         texts = ("paths", "persons", "cameras", "sequences", "roles", "sites")
         for column in texts:
-            values = getattr(self, column)
-            self._freeze(column, np.full(n, "") if values is None else np.asarray(values, str))
-        self._freeze(
-            "times", np.full(n, np.nan) if self.times is None else np.asarray(self.times, float)
-        )
+            values, longest = getattr(self, column), MAX_PATH if column == "paths" else MAX_NAME
+            given = np.full(n, "") if values is None else check_names(values, column, longest)
+            self._freeze(column, given)
+        times = np.full(n, np.nan) if self.times is None else check_times(self.times)
+        self._freeze("times", times)
         if self.boxes is not None:
-            self._freeze("boxes", np.asarray(self.boxes, np.int64).reshape(-1, 4))
+            self._freeze("boxes", check_boxes(self.boxes))
         for column in (*texts, "times", "boxes"):
             values = getattr(self, column)
             if values is not None and len(values) != n:
@@ -62,6 +63,8 @@ class Sightings:
                     f"{n} paths but {len(values)} {column}; every column needs one "
                     "value per sighting"
                 )
+        if (self.cameras == "").any() or (self.paths == "").any():
+            raise InputError("a sighting needs a path and a camera; only persons may be empty")
         unknown = sorted(set(self.roles.tolist()) - set(ROLES))
         if unknown:
             raise InputError(
@@ -91,11 +94,20 @@ class Sightings:
 
     def select(self, rows: Sequence[int] | NDArray[Any]) -> Sightings:
         """Return some rows (indices or a mask), in the order asked for."""
-        chosen = np.asarray(rows)
+        chosen = np.asarray(rows) if len(rows) else np.empty(0, np.intp)
         columns = ("paths", "persons", "cameras", "times", "sequences", "roles", "sites")
         parts: dict[str, Any] = {column: getattr(self, column)[chosen] for column in columns}
         parts["boxes"] = None if self.boxes is None else self.boxes[chosen]
         return replace(self, **parts)
+
+
+def require_sightings(given: Any) -> Sightings:
+    """Refuse what is not a table of sightings, such as the path of one."""
+    if isinstance(given, Sightings):
+        return given
+    raise InputError(
+        "give sightings, as resight.sightings(path) reads them, not a " + type(given).__name__
+    )
 
 
 def seen_by_two(persons: NDArray[Any], cameras: NDArray[Any]) -> NDArray[Any]:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from resight._files import atomic_write
 from resight.datasets.sightings import ROLES, Sightings
 from resight.errors import InputError, unknown_name
 from resight.times import parse
+from resight.validation import MAX_NAME, MAX_PATH, check_boxes, check_name, read_text
 
 REQUIRED = ("path", "person", "camera")
 BOX = ("x", "y", "w", "h")
@@ -36,21 +40,24 @@ def read_table(file: str | Path, root: str | Path | None = None) -> Sightings:
         For missing or unknown columns, and for a bad value with its line number.
     """
     file = Path(file)
-    lines = _read_lines(file)
-    rows = [(number, row) for number, row in lines if any(row.values())]
+    rows = [(number, row) for number, row in _read_lines(file) if any(row.values())]
     if not rows:
         raise InputError(f"{file.name} has no rows; add one line per sighting")
     _refuse_repeated(file, rows)
-    columns = rows[0][1].keys()
+    lines = [_checked(file, number, row) for number, row in rows]
+
+    def column(name: str) -> NDArray[Any]:
+        return np.array([line.get(name, "") for line in lines])
+
     return Sightings(
-        np.array([_required(file, n, row, "path") for n, row in rows]),
-        np.array([row["person"] for _, row in rows]),
-        np.array([_required(file, n, row, "camera") for n, row in rows]),
-        times=np.array([_seconds(file, n, row.get("time", "")) for n, row in rows]),
-        sequences=np.array([row.get("sequence", "") for _, row in rows]),
-        roles=np.array([_role(file, n, row.get("role", "")) for n, row in rows]),
-        sites=np.array([row.get("site", "") for _, row in rows]),
-        boxes=np.array([_box(file, n, row) for n, row in rows]) if "x" in columns else None,
+        column("path"),
+        column("person"),
+        column("camera"),
+        times=column("time"),
+        sequences=column("sequence"),
+        roles=column("role"),
+        sites=column("site"),
+        boxes=column("box") if "box" in lines[0] else None,
         root=file.parent if root is None else Path(root),
         name=file.resolve().parent.name if file.stem == "sightings" else file.stem,
     )
@@ -79,19 +86,15 @@ def write_table(sightings: Sightings, file: str | Path) -> None:
 
 
 def _read_lines(file: Path) -> list[tuple[int, dict[str, str]]]:
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file.name} is not UTF-8 text; save it as CSV in UTF-8") from error
-    lines = text.splitlines()
-    if not lines:
+    text = read_text(file)
+    if not text.strip():
         raise InputError(f"{file.name} is empty; its first line must name the columns")
-    separator = max(",;\t", key=lines[0].count)
-    reader = csv.reader(lines, delimiter=separator, strict=True)
-    header = [name.strip().lower() for name in next(reader)]
-    _check_header(file, header)
+    separator = max(",;\t", key=text.partition("\n")[0].count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     found = []
     try:
+        header = [name.strip().lower() for name in next(reader)]
+        _check_header(file, header)
         for row in reader:
             if row and len(row) != len(header):
                 raise InputError(
@@ -134,33 +137,28 @@ def _refuse_repeated(file: Path, rows: list[tuple[int, dict[str, str]]]) -> None
         seen[key] = number
 
 
-def _required(file: Path, number: int, row: dict[str, str], column: str) -> str:
-    if not row[column]:
-        raise InputError(f"{file.name} line {number}: {column} is empty; only person may be empty")
-    return row[column]
-
-
-def _seconds(file: Path, number: int, text: str) -> float:
+def _checked(file: Path, number: int, row: dict[str, str]) -> dict[str, Any]:
+    """Check one line, and turn its time into seconds and its sides into a box."""
     try:
-        return parse(text) if text else math.nan
+        for column in ("path", "camera"):
+            if not row[column]:
+                raise InputError(f"{column} is empty; only person may be empty")
+        for column in (*REQUIRED, "sequence", "site"):
+            check_name(row.get(column, ""), column, MAX_PATH if column == "path" else MAX_NAME)
+        if row.get("role", "") not in ROLES:
+            raise unknown_name("role", row["role"], ROLES[1:])
+        time = row.get("time", "")
+        box = {"box": _box(row)} if "x" in row else {}
+        return {**row, "time": parse(time) if time else math.nan, **box}
     except InputError as error:
-        raise InputError(f"{file.name} line {number}: {error}, or leave it empty") from None
+        raise InputError(f"{file.name} line {number}: {error}") from None
 
 
-def _role(file: Path, number: int, text: str) -> str:
-    if text not in ROLES:
-        raise InputError(f"{file.name} line {number}: {unknown_name('role', text, ROLES[1:])}")
-    return text
-
-
-def _box(file: Path, number: int, row: dict[str, str]) -> list[int]:
+def _box(row: dict[str, str]) -> list[int]:
     try:
-        box = [round(float(row[side])) for side in BOX]
-    except (ValueError, OverflowError) as error:
+        sides = [float(row[side]) for side in BOX]
+    except ValueError:
         given = ", ".join(row[side] for side in BOX)
-        raise InputError(f"{file.name} line {number}: box {given}; give four numbers") from error
-    if box[2] < 1 or box[3] < 1:
-        raise InputError(
-            f"{file.name} line {number}: box of {box[2]} x {box[3]} pixels; both must be positive"
-        )
+        raise InputError(f"box {given}; give four numbers") from None
+    box: list[int] = check_boxes([sides])[0].tolist()
     return box

@@ -1,7 +1,8 @@
 """Descriptors: image in, vector out, nothing learned.
 
 `lomo`, `gog` and `whos` are functions of one image; `LOMO`, `GOG` and `WHOS` are transformers
-over many images or paths, loaded on first use because scikit-learn is slow to import.
+over many images or paths, as is `Network`, a user's own ONNX file. Transformers are loaded on first
+use because scikit-learn is slow to import.
 """
 
 from __future__ import annotations
@@ -16,21 +17,12 @@ from resight.errors import unknown_name
 
 if TYPE_CHECKING:
     from resight.descriptors._base import Descriptor as Descriptor
+    from resight.descriptors.network import Network as Network
     from resight.descriptors.transformers import GOG as GOG
     from resight.descriptors.transformers import LOMO as LOMO
     from resight.descriptors.transformers import WHOS as WHOS
 
-__all__ = [
-    "DESCRIPTORS",
-    "GOG",
-    "LOMO",
-    "WHOS",
-    "DescriptorSpec",
-    "descriptor",
-    "gog",
-    "lomo",
-    "whos",
-]
+__all__ = ["DESCRIPTORS", "GOG", "LOMO", "WHOS", "Network", "descriptor", "gog", "lomo", "whos"]
 
 _PUBLISHED = "resight.descriptors.transformers"
 
@@ -44,12 +36,12 @@ DESCRIPTORS: dict[str, tuple[str, str, dict[str, Any]]] = {
 """Names on the command line and in configuration files: module, class and its parameters."""
 
 
-def descriptor(name: str, mirror: bool = False) -> Descriptor:
+def descriptor(name: str | Network, mirror: bool = False) -> Descriptor:
     """Make the descriptor of that name.
 
     Parameters
     ----------
-    name : {"lomo", "lomo-dagger", "gog", "whos-star", "whos-dagger"}
+    name : {"lomo", "lomo-dagger", "gog", "whos-star", "whos-dagger"}, file.onnx or Network
     mirror : bool
         Average over each image and its mirror image.
 
@@ -58,8 +50,14 @@ def descriptor(name: str, mirror: bool = False) -> Descriptor:
     >>> descriptor("whos-star").n_features
     2960
     """
+    if not isinstance(name, str):
+        return name.with_mirror(mirror)
+    if name.endswith(".onnx"):
+        from resight.descriptors.network import Network
+
+        return Network(name, mirror=mirror)
     if name not in DESCRIPTORS:
-        raise unknown_name("descriptor", str(name), DESCRIPTORS)
+        raise unknown_name("descriptor", name, [*DESCRIPTORS, "FILE.onnx"])
     module, class_name, params = DESCRIPTORS[name]
     made: Descriptor = getattr(import_module(module), class_name)(mirror=mirror, **params)
     return made
@@ -67,6 +65,7 @@ def descriptor(name: str, mirror: bool = False) -> Descriptor:
 
 def __getattr__(name: str) -> Any:
     homes = {class_name: module for module, class_name, _ in DESCRIPTORS.values()}
+    homes["Network"] = "resight.descriptors.network"
     if name not in homes:
         raise AttributeError(f"module 'resight.descriptors' has no attribute {name!r}")
     return getattr(import_module(homes[name]), name)

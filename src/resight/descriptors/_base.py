@@ -30,6 +30,7 @@ class Descriptor(TransformerMixin, BaseEstimator, ABC):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {"mirror": ["boolean"]}
     mirror: bool
+    batch = 1  # images that are described at once; see `describe_batch`
 
     @property
     @abstractmethod
@@ -70,13 +71,21 @@ class Descriptor(TransformerMixin, BaseEstimator, ABC):
         versions = f"{self.version}.{images.VERSION}"
         return digest_of("resight.descriptor", self.name, parameters, versions)
 
+    def describe_batch(self, batch: Sequence[Image]) -> Floats:
+        """Describe images as they are, (n, n_features); for those that are quicker together."""
+        return np.array([self.describe_once(image) for image in batch])
+
     def describe(self, image: Image) -> Floats:
         """Describe one image, or the mean over it and its mirror image, float64."""
-        vector = self.describe_once(image)
+        return self.describe_many([image])[0]
+
+    def describe_many(self, images: Sequence[Image]) -> Floats:
+        """Describe images, each or the mean over it and its mirror image, (n, n_features)."""
+        vectors = self.describe_batch(images)
         if self.mirror:
-            mirrored = np.ascontiguousarray(image[:, ::-1])
-            vector = (vector + self.describe_once(mirrored)) / 2.0
-        return vector
+            mirrored = [np.ascontiguousarray(image[:, ::-1]) for image in images]
+            vectors = (vectors + self.describe_batch(mirrored)) / 2.0
+        return vectors
 
     def fit(self, X: Any = None, y: Any = None) -> Descriptor:
         """Check the parameters; there is nothing to learn."""

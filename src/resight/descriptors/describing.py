@@ -1,8 +1,9 @@
 """Describing images: the one path from sources to vectors, whoever asks and wherever it runs.
 
-`describe_images` reads, describes and says what failed, one image after the other. Threads of one
-process call it for their share (`resight.descriptors.streaming`), and so do other processes and
-workers of a cluster (`resight.features.describing`).
+`describe_images` reads, describes and says what failed, one image after the other, or as many
+together as the descriptor likes. Threads of one process call it for their share
+(`resight.descriptors.streaming`), and so do other processes and workers of a cluster
+(`resight.features.describing`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,11 @@ Errors = tuple[type[Exception], ...]
 
 
 class Describes(Protocol):
-    """What describing needs of a descriptor."""
+    """What describing needs of a descriptor.
+
+    One that is quicker with several images at once also has `batch`, their number, and
+    `describe_many(images)`, which returns an array (n, n_features).
+    """
 
     @property
     def name(self) -> str:
@@ -67,9 +72,36 @@ class Joined:
         """Of all of them, in this order."""
         return digest_of(*(part.fingerprint for part in self.parts))
 
+    @property
+    def networks(self) -> tuple[Any, ...]:
+        """Those of them that are a user's networks."""
+        return tuple(network for part in self.parts for network in getattr(part, "networks", ()))
+
+    @property
+    def batch(self) -> int:
+        """Images at once: as many as any of them likes."""
+        return max((batch_of(part) for part in self.parts), default=1)
+
     def describe(self, image: Image) -> NDArray[np.float64]:
         """Describe one image by each of them."""
         return np.concatenate([part.describe(image) for part in self.parts])
+
+    def describe_many(self, images: Sequence[Image]) -> NDArray[np.float64]:
+        """Describe images by each of them, (n, n_features)."""
+        return np.concatenate([describe_many(part, images) for part in self.parts], axis=1)
+
+
+def batch_of(descriptor: Describes) -> int:
+    """Return how many images a descriptor likes to describe at once."""
+    return int(getattr(descriptor, "batch", 1))
+
+
+def describe_many(descriptor: Describes, images: Sequence[Image]) -> NDArray[np.float64]:
+    """Describe images, together if the descriptor can, (n, n_features)."""
+    together = getattr(descriptor, "describe_many", None)
+    if together is None:
+        return np.array([descriptor.describe(image) for image in images])
+    return np.asarray(together(images))
 
 
 class Failure(NamedTuple):
@@ -106,7 +138,7 @@ def describe_images(
     read: Read = images.read,
     raises: Errors = (),
 ) -> Extraction:
-    """Read and describe images one after the other; what fails is reported, the rest goes on.
+    """Read and describe images in order; what fails is reported, the rest goes on.
 
     Parameters
     ----------
@@ -121,28 +153,51 @@ def describe_images(
     kept: list[int] = []
     features = np.empty((len(sources), descriptor.n_features), np.float32)
     failures: list[Failure] = []
-    for row, source in enumerate(sources, first):
-        try:
-            features[len(kept)] = _vector(descriptor, read(source))
-            kept.append(row)
-        except raises as error:
+
+    def note(place: int, error: Exception) -> None:
+        source, name = sources[place], _name(sources[place], first + place)
+        if isinstance(error, raises):
             if isinstance(error, ResightError) and isinstance(source, np.ndarray):
-                raise InputError(f"{_name(source, row)}: {error}") from error
-            raise  # errors of files name the file already
+                raise InputError(f"{name}: {error}") from error
+            raise error  # errors of files name the file already
+        failures.append(Failure(first + place, name, _reason(error)))
+
+    def describe(places: list[int], pictures: list[Image]) -> None:
+        try:
+            vectors = _vectors(descriptor, pictures)
         except Exception as error:
-            failures.append(Failure(row, _name(source, row), _reason(error)))
-    return Extraction(features[: len(kept)], failures, np.array(kept, np.intp))
+            if len(places) == 1:
+                note(places[0], error)
+                return
+            for place, picture in zip(places, pictures, strict=True):  # which of them is it?
+                describe([place], [picture])
+            return
+        features[len(kept) : len(kept) + len(places)] = vectors
+        kept.extend(first + place for place in places)
+
+    size = batch_of(descriptor)
+    for start in range(0, len(sources), size):
+        pictures: dict[int, Image] = {}
+        for place in range(start, min(start + size, len(sources))):
+            try:
+                pictures[place] = read(sources[place])
+            except Exception as error:
+                note(place, error)
+        if pictures:
+            describe(list(pictures), list(pictures.values()))
+    return Extraction(features[: len(kept)], sorted(failures), np.array(kept, np.intp))
 
 
-def _vector(descriptor: Describes, image: Image) -> Features:
-    vector = np.asarray(descriptor.describe(image), np.float32)
-    if vector.shape != (descriptor.n_features,):
+def _vectors(descriptor: Describes, images: Sequence[Image]) -> Features:
+    vectors = np.asarray(describe_many(descriptor, images), np.float32)
+    if vectors.shape != (len(images), descriptor.n_features):
         raise InputError(
-            f"{descriptor.name} gave shape {vector.shape} instead of ({descriptor.n_features},)"
+            f"{descriptor.name} gave shape {vectors.shape[1:]} instead of "
+            f"({descriptor.n_features},)"
         )
-    if not np.isfinite(vector).all():
+    if not np.isfinite(vectors).all():
         raise InputError(f"{descriptor.name} gave values that are not finite")
-    return vector
+    return vectors
 
 
 @contextmanager

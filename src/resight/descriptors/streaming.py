@@ -19,6 +19,7 @@ from resight.descriptors.describing import (
     Extraction,
     Failure,
     Features,
+    batch_of,
     describe_images,
     one_thread,
 )
@@ -45,10 +46,12 @@ def stream(
     jobs, given = _count_jobs(n_jobs), _as_sequence(sources)
     raises = (Exception,) if on_error == "raise" else ()
 
-    def work(start: int) -> Extraction:
-        return describe_images(descriptor, given[start : start + BATCH], start, raises=raises)
+    size = max(BATCH, batch_of(descriptor))
 
-    return _in_order(work, iter(range(0, len(given), BATCH)), jobs)
+    def work(start: int) -> Extraction:
+        return describe_images(descriptor, given[start : start + size], start, raises=raises)
+
+    return _in_order(work, iter(range(0, len(given), size)), jobs)
 
 
 def extract(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtr, stdtrit
+from scipy.special import bdtr, stdtr, stdtrit
 
 from resight.errors import InputError
 
@@ -105,6 +105,16 @@ def compare_paired(a: ArrayLike, b: ArrayLike, test_fraction: float) -> Comparis
     p_value = float(2.0 * stdtr(n - 1, -abs(t)))
     half = float(stdtrit(n - 1, 0.975)) * error
     return Comparison(mean, t, p_value, (mean - half, mean + half), n)
+
+
+def sign_test(more: int, less: int) -> float:
+    """Two-sided p-value that chance splits `more` + `less` differences at least so unevenly.
+
+    >>> sign_test(5, 0), sign_test(3, 3)
+    (0.0625, 1.0)
+    """
+    tail = float(bdtr(min(more, less), more + less, 0.5))
+    return min(1.0, 2.0 * tail)
 
 
 def _trials(values: ArrayLike, what: str) -> NDArray[np.float64]:

@@ -14,10 +14,10 @@ from resight.datasets.sightings import UNKNOWN_PERSON, Sightings
 from resight.errors import InputError
 from resight.evaluation.calibration import FALSE_ACCEPTS, Calibration
 from resight.evaluation.reliability import scores
-from resight.experiments.plans import Plan
 from resight.experiments.runner import over_splits
 from resight.models.calibrating import calibrate, iterates
 from resight.models.held_out_distances import gram_distances
+from resight.plans import Plan
 from resight.protocols import Protocol, Split, scored_persons
 from resight.tuning.gram import GramSpace
 

@@ -10,8 +10,8 @@ from resight.errors import InputError
 from resight.experiments.confidence import confidence
 from resight.experiments.learning_curve import curve_table, learning_curve
 from resight.experiments.measuring import Evaluation
-from resight.experiments.out_of_core import GRAM_LIMIT
 from resight.experiments.tables import markdown_table
+from resight.features.rows import GRAM_LIMIT
 from resight.tuning.gram import gram_space
 
 
@@ -31,9 +31,8 @@ def add_diagnostics(
         source = given.source
         if source.gram_bytes > GRAM_LIMIT:
             raise InputError(
-                f"--calibrate and --curve fit many models in Gram space, for which {len(source):,} "
-                f"sightings ({source.gram_bytes / 1e9:.0f} GB of inner products) are too many; "
-                "evaluate a part of the people"
+                f"--calibrate and --curve fit many models in Gram space, for which {source.size} "
+                "are too many; evaluate a part of the people"
             )
         space = gram_space(given.features, given.usable)
         for plan in evaluation.plans:

@@ -11,16 +11,20 @@ import numpy as np
 
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
+from resight.experiments.conclusion import fit_facts, winner_of
 from resight.experiments.diagnostics import add_diagnostics
 from resight.experiments.explaining import explain_matches, save_explanations
 from resight.experiments.measuring import Evaluation, FeatureSet
-from resight.experiments.plans import Plan, listed, plans_of
 from resight.experiments.results import Result, Run, document, ranking_rows
 from resight.experiments.runner import FinishedSplits
 from resight.features.store import Features, FeatureStore
-from resight.features.vectors import load_vectors
+from resight.features.vectors import own_vectors
+from resight.models.training import check_vectors, training_rows
+from resight.plans import Plan, listed, plans_of
 from resight.protocols import for_dataset, from_file
+from resight.recipe import DESCRIPTOR, MIRROR, learner_for
 from resight.registry import AUTO
+from resight.validation import check_count
 from resight.workers.executors import Executor, local
 
 
@@ -35,14 +39,14 @@ class DiagnosticsError(InputError):
 def evaluate(
     sightings: Sightings | None = None,
     *,
-    descriptor: str | Sequence[str] = "gog",
+    descriptor: str | Sequence[str] = DESCRIPTOR,
     features: Features | str | Path | None = None,
-    learner: str | Sequence[str | Plan] = "kxqda",
+    learner: str | Sequence[str | Plan] | None = None,
     params: Mapping[str, Mapping[str, object]] | None = None,
     rerank: str | Sequence[str] = (),
     protocol: str | None = None,
     splits: str | Path | None = None,
-    mirror: bool = False,
+    mirror: bool = MIRROR,
     calibrate: bool = False,
     curve: bool | Sequence[int] = False,
     store: FeatureStore | str | Path = "features",
@@ -62,7 +66,8 @@ def evaluate(
     features : Features or path, optional
         Own vectors instead of descriptors, one row for each sighting.
     learner, params, rerank
-        As `plans_of` takes them: ``learner="kxqda,xqda", params={"kxqda": {"reg": 1e-3}}``.
+        As `plans_of` takes them: ``learner="kxqda,xqda", params={"kxqda": {"reg": 1e-3}}``. The
+        default learner is that of `resight.recipe`, which chooses its setting in each split.
     protocol, splits : optional
         A protocol's name, or a JSON file of own splits; by default the dataset's usual protocol.
     mirror : bool
@@ -83,21 +88,32 @@ def evaluate(
     --------
     >>> evaluate(sightings, learner="kxqda,xqda").to_frame()  # doctest: +SKIP
     """
-    plans = plans_of(learner, params or {}, rerank)
+    vectors = None
+    if features is not None:
+        vectors, sightings = own_vectors(features, sightings)
+    elif sightings is None:
+        raise InputError("nothing to evaluate: give sightings, or features with people and cameras")
+    word = learner_for(len(training_rows(sightings))) if learner is None else learner
+    plans = plans_of(word, params or {}, rerank)
+    check_count(explain, "explain", 0)
     for plan in plans if calibrate or curve else ():
         plan.require_fixed()
     kept_in = store if isinstance(store, FeatureStore) else FeatureStore(store)
     with local(jobs) if executor is None else nullcontext(executor) as workers:
-        if features is not None:
-            usable, inputs = _own_vectors(sightings, features)
+        if vectors is not None:
+            usable, inputs = sightings, [FeatureSet(vectors, None, np.ones(len(sightings), bool))]
         else:
             choosing = not mirror and any(plan.learner == AUTO for plan in plans)
             describe = partial(kept_in.ensure, executor=workers, on_error="collect")
             usable, inputs = _described(sightings, listed(descriptor), describe, mirror, choosing)
+        for given in inputs:
+            check_vectors(given.features, np.flatnonzero(given.usable), usable)
+        chosen = from_file(str(splits), usable) if splits else for_dataset(usable, protocol)
+        people = chosen.summary(usable)["train_people"]
         evaluation = Evaluation(
             usable,
-            from_file(str(splits), usable) if splits else for_dataset(usable, protocol),
-            plans,
+            chosen,
+            [plan.within_budget(people) for plan in plans],
             inputs,
             FinishedSplits(kept_in.folder),
             n_jobs=local(jobs).slots,
@@ -121,7 +137,7 @@ def evaluate(
 
 
 def _described(
-    sightings: Sightings | None,
+    sightings: Sightings,
     descriptors: list[str],
     describe: Callable[..., Features],
     mirror: bool,
@@ -131,8 +147,6 @@ def _described(
 
     Features averaged over mirror images are added if `auto` is `choosing` between both.
     """
-    if sightings is None:
-        raise InputError("nothing to evaluate: give sightings, or features with people and cameras")
     found = [describe(sightings, names, mirror) for names in descriptors]
     usable = np.logical_and.reduce([features.usable for features in found])
     if not usable.any():
@@ -143,19 +157,6 @@ def _described(
     return sightings.select(np.flatnonzero(usable)), sets
 
 
-def _own_vectors(
-    sightings: Sightings | None, features: Features | str | Path
-) -> tuple[Sightings, list[FeatureSet]]:
-    if not isinstance(features, Features):
-        features, labelled = load_vectors(features)
-        sightings = labelled if sightings is None else sightings
-    n_rows = len(features.parts[0])
-    if sightings is None or len(sightings) != n_rows:
-        given = "no" if sightings is None else len(sightings)
-        raise InputError(f"{n_rows} vectors, but {given} sightings; give one for each vector")
-    return sightings, [FeatureSet(features, None, np.ones(n_rows, bool))]
-
-
 def _result(evaluation: Evaluation, runs: list[Run], mirror: bool) -> Result:
     sightings, used = evaluation.sightings, [one.features for one in evaluation.feature_sets]
     facts = {
@@ -164,8 +165,9 @@ def _result(evaluation: Evaluation, runs: list[Run], mirror: bool) -> Result:
         "mirror": mirror,
     }
     failures = {failure.row: failure for one in used for failure in one.failures}
-    return Result(
-        document(sightings, evaluation.protocol, runs, facts),
-        ranking_rows(sightings, runs),
-        tuple(failures.values()),
-    )
+    told = document(sightings, evaluation.protocol, runs, facts)
+    measured = [(plan, one) for one in used for plan in evaluation.plans]
+    for run, (plan, features) in zip(told["runs"], measured, strict=True):
+        run["fit"] = fit_facts(plan, features, mirror)
+    told["winner"] = winner_of(told)
+    return Result(told, ranking_rows(sightings, runs), tuple(failures.values()))

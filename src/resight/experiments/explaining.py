@@ -7,12 +7,14 @@ know nothing of single features.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from resight import images
 from resight._files import write_json
 from resight.datasets.sightings import Sightings
 from resight.experiments.measuring import Evaluation
@@ -48,10 +50,11 @@ def explain_matches(
     if number is None or len(train) > _MOST_TRAINING_ROWS or not n_matches:
         return None
     run, trial = runs[number], runs[number].trials[0]
-    features = evaluation.feature_sets[number // len(evaluation.plans)].source
+    feature_set = evaluation.feature_sets[number // len(evaluation.plans)]
+    features, made_by = feature_set.source, feature_set.features.made_by
     result, query, gallery, *_ = trial.rankings[0]
     learner = run.plan.spec.make(**trial.params)
-    model = Model(run.descriptors, learner, mirror=mirror, normalize=run.plan.normalize)
+    model = Model(made_by, learner, mirror=mirror, normalize=run.plan.normalize)
     persons, cameras = sightings.persons, sightings.cameras
     model.fit(features.read(train), persons[train], cameras[train])
     references = _some(gallery)
@@ -59,8 +62,9 @@ def explain_matches(
     matches = []
     for place in _chosen(result.first_ranks == 1, result.top_distances[:, 0], n_matches):
         pair = np.array([query[place], gallery[result.top[place, 0]]])
-        told = explainer.explain_features(features.read(pair)).to_dict()
-        matches.append(_match(sightings, pair, int(result.first_ranks[place]), told))
+        told = explainer.explain_features(features.read(pair), partial(_images, sightings, pair))
+        first_rank = int(result.first_ranks[place])
+        matches.append(_match(sightings, pair, first_rank, told.to_dict()))
     return {"schema": SCHEMA, "run": run.title, "matches": matches}
 
 
@@ -97,6 +101,14 @@ def _chosen(right: NDArray[np.bool_], distances: NDArray[np.float64], n_matches:
 def _spread(n_taken: int, n: int) -> Rows:
     """Places in the middle of equal parts of a list."""
     return ((np.arange(n_taken) + 0.5) * n / max(1, n_taken)).astype(np.intp)
+
+
+def _images(sightings: Sightings, pair: Rows) -> list[NDArray[np.uint8]]:
+    shown = []
+    for path, row in zip(sightings.select(pair).pictures(), pair, strict=True):
+        image = images.read(path)
+        shown.append(image if sightings.boxes is None else images.cut(image, sightings.boxes[row]))
+    return shown
 
 
 def _match(

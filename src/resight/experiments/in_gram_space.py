@@ -12,11 +12,11 @@ import numpy as np
 
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
-from resight.experiments.plans import Plan
 from resight.experiments.runner import over_splits
 from resight.experiments.trials import Trial, rank_directions
 from resight.learners._base import squared_euclidean
 from resight.learners.euclidean import Euclidean
+from resight.plans import Plan
 from resight.protocols import Protocol, Split
 from resight.registry import AUTO
 from resight.tuning.cross_validation import choose
@@ -105,7 +105,7 @@ def _auto_trial(
     mirrored: GramSpace | None,
 ) -> Trial:
     """Choose everything on the training people of this split, in its own Gram space."""
-    start, params = time.perf_counter(), plan.params
+    start, params = time.perf_counter(), {"budget": plan.budget, **plan.params}
     if mirrored is not None:
         space, params = GramSpace.joined([space, mirrored]), {**params, "mirrored": True}
     persons, cameras = sightings.persons[split.train], sightings.cameras[split.train]

@@ -14,14 +14,15 @@ from numpy.typing import NDArray
 from resight._files import digest_of
 from resight.datasets.sightings import Sightings, seen_by_two
 from resight.errors import InputError
-from resight.experiments.plans import Plan
 from resight.experiments.results import summary_of
 from resight.experiments.runner import over_splits
 from resight.experiments.tables import HEADINGS, markdown_table, summary_cells
 from resight.experiments.trials import Trial, rank_directions
 from resight.models.held_out_distances import gram_distances
+from resight.plans import Plan
 from resight.protocols import Protocol, Split
 from resight.tuning.gram import GramSpace, lookup
+from resight.validation import check_count
 
 Rows = NDArray[np.intp]
 MIN_PEOPLE = 3  # two give one pair of strangers a camera, which tells nothing about their spread
@@ -84,6 +85,7 @@ def checked_sizes(sizes: Sequence[int] | None, people: int) -> list[int]:
         )
     if sizes is None:
         return sorted({max(MIN_PEOPLE, people >> halvings) for halvings in range(5)})
+    sizes = [check_count(size, "people", 0) for size in sizes]
     if not sizes or min(sizes) < MIN_PEOPLE:
         raise InputError(
             f"a learning curve needs sizes of at least {MIN_PEOPLE} people, {list(sizes)} given: "
@@ -109,6 +111,16 @@ def _people(sightings: Sightings, rows: Rows) -> list[str]:
     return people
 
 
+def some_people(sightings: Sightings, rows: Rows, size: int, draw: int = 0) -> Rows:
+    """Return the rows of so many people that two cameras have seen, in a random, fixed order.
+
+    More people of one draw include those of fewer.
+    """
+    people = _people(sightings, rows)
+    order = sorted(people, key=lambda person: digest_of(f"{draw}", person))
+    return rows[np.isin(sightings.persons[rows], order[:size])]
+
+
 def _fewer_people(
     sightings: Sightings,
     protocol: Protocol,
@@ -126,11 +138,10 @@ def _fewer_people(
     people = _people(sightings, split.train)
     found: dict[str, list[dict[str, Any]]] = {f"{size}": [] for size in sizes}
     for draw in range(draws):
-        order = sorted(people, key=lambda person: digest_of(f"{draw}", person))
         for size in sizes:
             if size == len(people) and draw:
                 continue  # everybody: the same in each draw
-            rows = split.train[np.isin(persons[split.train], order[:size])]
+            rows = some_people(sightings, split.train, size, draw)
             distances = fit(rows, split.test)
             rankings = rank_directions(sightings, protocol, split, lookup(distances))
             found[f"{size}"].append(Trial(rankings, plan.params, 0.0).figures())

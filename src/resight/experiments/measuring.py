@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from resight.datasets.sightings import Sightings
 from resight.experiments import in_gram_space, out_of_core
-from resight.experiments.plans import Plan
 from resight.experiments.results import Run, environment
 from resight.experiments.runner import FinishedSplits
 from resight.experiments.trials import Trial
 from resight.features.rows import FeatureRows
 from resight.features.store import Features
+from resight.plans import Plan
 from resight.protocols import Protocol
 from resight.tuning.gram import Rows, gram_space
 from resight.workers.executors import Executor

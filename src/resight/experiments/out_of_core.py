@@ -21,27 +21,22 @@ from numpy.typing import NDArray
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
 from resight.evaluation.reranking import cross_view_reciprocal
-from resight.experiments.plans import Plan
 from resight.experiments.runner import over_splits
 from resight.experiments.trials import Ranked, Trial, ranked
-from resight.features.rows import FeatureRows
+from resight.features.rows import GRAM_LIMIT, FeatureRows
 from resight.kernels import NON_NEGATIVE
 from resight.learners._base import squared_euclidean
 from resight.learners.kxqda import KXQDA
+from resight.models.choosing import choose_candidate, too_many
 from resight.models.landmark_fitting import LandmarkJob, fit_landmark_model
 from resight.models.model import Model
+from resight.plans import Plan
 from resight.protocols import Protocol, Split
 from resight.registry import AUTO
-from resight.tuning.cross_validation import choose, some_people
-from resight.tuning.gram import GramSpace
 from resight.workers.executors import Executor
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
-
-GRAM_LIMIT = 4 * 10**9
-"""Bytes of inner products up to which Gram space is used."""
-_CHOICE_ROWS = 4000  # sightings on which a large exact model chooses its setting, by whole people
 
 
 def exceeds_gram_space(plan: Plan, source: FeatureRows) -> bool:
@@ -84,17 +79,13 @@ def measure(
 
 def check(plan: Plan, source: FeatureRows) -> None:
     """Refuse what cannot be measured from the features."""
-    size = f"{len(source):,} sightings ({source.gram_bytes / 1e9:.0f} GB of inner products)"
     if plan.learner == AUTO:
-        raise InputError(
-            f"the learner auto compares many settings in Gram space, for which {size} are too "
-            "many; use kxqda, or kxqda with landmarks"
-        )
+        raise too_many(source)
     if plan.rerank == "k-reciprocal":
         raise InputError(
-            f"k-reciprocal re-ranking needs all distances within the gallery, for which {size} "
-            "are too many, or landmarks or a chi-square kernel are used; leave it out, or use "
-            "cross-view"
+            "k-reciprocal re-ranking needs all distances within the gallery, for which "
+            f"{source.size} are too many, or landmarks or a chi-square kernel are used; leave it "
+            "out, or use cross-view"
         )
 
 
@@ -135,8 +126,12 @@ class _SplitFit:
             if learner.landmarks is not None:
                 return self._fitted_by_landmarks(training, learner, scratch, executor)
         if self.plan.candidates:
-            self._choose(training)
+            decision = choose_candidate(self.plan, training, self.persons, self.cameras)
+            self.params |= decision.chosen
+            self.table = decision.candidates
             learner.set_params(**self.params)
+            if decision.note is not None:
+                warnings.warn(decision.note, UserWarning, stacklevel=2)
         if "precision" in learner.get_params():
             learner.set_params(precision="float32")  # as in Gram space
         model = Model((), learner, normalize=False)
@@ -165,30 +160,6 @@ class _SplitFit:
             self.params |= {"reg": choice.best.reg, "reg_form": choice.best.reg_form}
             self.table = choice.table()
         return model
-
-    def _choose(self, training: FeatureRows) -> None:
-        """Choose among the plan's candidates in the Gram space of some people only."""
-        rows = some_people(self.persons, _CHOICE_ROWS)
-        some = training.select(rows)
-        space = GramSpace([some.read()], [training.blocks])
-        choice = choose(
-            space,
-            np.arange(len(rows)),
-            self.persons[rows],
-            self.cameras[rows],
-            self.plan.candidates,
-            self.plan.n_folds,
-        )
-        self.params |= choice.best.params()
-        self.table = choice.table()
-        if len(rows) < len(training):
-            people = len(np.unique(self.persons[rows]))
-            warnings.warn(
-                f"the setting was chosen on {people} of the training people ({len(rows):,} of "
-                f"{len(training):,} sightings); all of them train the model",
-                UserWarning,
-                stacklevel=2,
-            )
 
     def _ranked(self, model: Model, query: Rows, gallery: Rows) -> Ranked:
         asked = np.concatenate(

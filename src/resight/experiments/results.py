@@ -20,10 +20,11 @@ from resight.errors import InputError
 from resight.evaluation.camera_pairs import CameraPairs
 from resight.evaluation.result import COLUMNS
 from resight.evaluation.statistics import summarise
-from resight.experiments.plans import Plan
+from resight.experiments.conclusion import winner_of
 from resight.experiments.tables import results_table
 from resight.experiments.trials import RANKS, Trial, warnings_of
 from resight.features.store import Failure
+from resight.plans import Plan
 from resight.protocols import Protocol
 from resight.report.result_files import JSON, SCHEMA, read_rankings, read_result
 
@@ -101,6 +102,11 @@ class Result:
                 others = {name: trial[name] for name in ("map", "minp", "fit_s")}
                 rows.append({**facts, "split": split, **ranks, **others})
         return DataFrame(rows)
+
+    @property
+    def winner(self) -> dict[str, Any]:
+        """The best run, and whether its margin is more than chance; see `winner_of`."""
+        return winner_of(self.document)
 
     def __repr__(self) -> str:
         return results_table(self.document)

@@ -27,8 +27,24 @@ def summary_cells(summary: dict[str, Any]) -> list[str]:
 
 def notes(result: dict[str, Any]) -> list[str]:
     """Return what must be said beside the table of a result document."""
-    found = [_reranking_note(result), _learning_note(result)]
+    found = [_reranking_note(result), *map(_choice_note, result["runs"]), _learning_note(result)]
     return [note for note in found if note is not None]
+
+
+def _choice_note(run: dict[str, Any]) -> str | None:
+    """Say what `auto` chose, in the mean over splits."""
+    chosen = [trial.get("chosen", {}) for trial in run.get("trials", ())]
+    shares: dict[str, float] = {}
+    for setting in chosen:
+        total = sum(part["weight"] for part in setting.get("parts", ()))
+        for part in setting.get("parts", ()):
+            share = part["weight"] / total / len(chosen)
+            shares[part["learner"]] = shares.get(part["learner"], 0.0) + share
+    if not shares or run["rerank"]:
+        return None
+    ordered = sorted(shares.items(), key=lambda one: -one[1])
+    words = ", ".join(f"{100 * share:.0f}% {learner}" for learner, share in ordered)
+    return f"{run['title']} chose on each split's training people: {words} in the mean."
 
 
 def _reranking_note(result: dict[str, Any]) -> str | None:

@@ -15,7 +15,7 @@ from resight.errors import unknown_name
 from resight.evaluation.camera_pairs import CameraPairs, camera_pairs
 from resight.evaluation.reranking import cross_view_reciprocal, k_reciprocal_from_distances
 from resight.evaluation.result import RankingResult
-from resight.experiments.plans import RERANKERS
+from resight.plans import RERANKERS
 from resight.protocols import Protocol, Split, person_scores, scored_persons
 from resight.protocols.scoring import PersonScores
 from resight.tuning.gram import Between

@@ -12,6 +12,9 @@ A distance is divided among *parts* (strip of the image x channel of a descripto
 "leave part out"
     Anything else (chi-square, a user's own kernel): by how much the distance falls when a part
     is the same in both sightings.
+"occlusion"
+    Models with a network: by how much the distance falls when a strip of both images is covered
+    and one descriptor sees it.
 """
 
 from resight.explanation.explainer import Explainer, explain

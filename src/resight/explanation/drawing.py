@@ -14,6 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from numpy.typing import NDArray
 
 from resight.explanation.explanation import PEOPLE, SHARES, percent
+from resight.explanation.occlusion import OCCLUSION
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _LOW, _HIGH = "#2166ac", "#c2510a"  # blue and orange: told apart by colour-blind people as well
@@ -136,6 +137,8 @@ def _legend(told: dict[str, Any]) -> str:
             "Orange strips make up more of the distance than is typical, blue ones less. Numbers: "
             f"percent of the typical share (mean of {pairs} pairs of training sightings)."
         )
+    if told["method"] == OCCLUSION:
+        return "The darker the orange, the more the distance falls when that strip is covered."
     return "The darker the orange, the more of the distance comes from that strip."
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from resight.errors import InputError
 from resight.explanation.attribution import LEFT_OUT, metric_of, opaque
 from resight.explanation.explanation import PEOPLE, SHARES, Explanation
+from resight.explanation.occlusion import OCCLUSION, occlude, occlusion_partition
 from resight.explanation.parts import partition_of
+from resight.images import read
 from resight.kernels import inner_products
 
 Floats = NDArray[np.float64]
@@ -64,17 +67,27 @@ class Explainer:
                 "descriptors (resight fit)"
             )
         self.model = model
-        self.partition = partition_of(model.descriptors)
+        self.partition = (
+            occlusion_partition(model.descriptor)
+            if model.networks
+            else partition_of(model.descriptors)
+        )
         self._references = None if references is None else np.asarray(references)
         self._persons = None if persons is None else np.asarray(persons)
         self._metric = metric_of(model)
 
     def explain(self, image_a: Image, image_b: Image) -> Explanation:
         """Explain the distance of two images or image files."""
-        return self.explain_features(self.model.describe([image_a, image_b]))
+        features = self.model.describe([image_a, image_b])
+        return self.explain_features(features, lambda: [read(image_a), read(image_b)])
 
-    def explain_features(self, features: ArrayLike) -> Explanation:
-        """Explain the distance of two sightings, given as descriptors (2, n_features)."""
+    def explain_features(
+        self, features: ArrayLike, images: Callable[[], Sequence[NDArray[np.uint8]]] | None = None
+    ) -> Explanation:
+        """Explain the distance of two sightings, given as descriptors (2, n_features).
+
+        A model with a network is explained by covering parts of the images, which `images` returns.
+        """
         pair = np.asarray(features)
         if pair.shape != (2, len(self.partition.of_feature)):
             raise InputError(
@@ -82,6 +95,11 @@ class Explainer:
                 f"of {len(self.partition.of_feature)} features"
             )
         distance = float(self.model.distances(pair[:1], pair[1:])[0, 0])
+        if self.model.networks:
+            if images is None:
+                raise InputError("a model with a network is explained from images; give both")
+            contributions = occlude(self.model, pair, images())
+            return Explanation(distance, OCCLUSION, self.partition, contributions)
         contributions = self._divide(pair)
         if self._metric.method != LEFT_OUT and not _adds_up(contributions, distance):
             self._metric = opaque(self.model)  # a learner that works otherwise than thought

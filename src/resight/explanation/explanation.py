@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.explanation.attribution import EXACT, INTEGRATED
+from resight.explanation.occlusion import OCCLUSION
 from resight.explanation.parts import N_BANDS, Partition
 
 Floats = NDArray[np.float64]
@@ -25,6 +26,11 @@ _WORDS = {
     INTEGRATED: (
         "The kernel is not linear: gradients are integrated along the straight path "
         "from identical sightings to these two, so the parts add up to the distance."
+    ),
+    OCCLUSION: (
+        "This is an occlusion: each strip was covered with grey in both images, and each part is "
+        "the drop in distance when one descriptor sees that. Parts interact, so these drops need "
+        "not add up to the distance."
     ),
 }
 _LEFT_OUT_WORDS = (
@@ -77,7 +83,8 @@ class Explanation:
     distance : float
         The learned distance that is explained.
     method : str
-        "exact", "integrated gradients" or "leave part out"; see `resight.explanation`.
+        "exact", "integrated gradients", "leave part out" or "occlusion"; see
+        `resight.explanation`.
     partition : Partition
         What the parts are.
     contributions : array (n_parts,)
@@ -133,6 +140,13 @@ class Explanation:
     @property
     def summary(self) -> str:
         """The whole in one sentence, which also stands for the picture."""
+        if self.method == OCCLUSION:
+            most = max(self.bands, key=lambda band: abs(band.contribution))
+            change = "lowers" if most.contribution >= 0 else "raises"
+            return (
+                f"Covering the strip at {most.label} of the height in both images {change} the "
+                f"distance by {percent(abs(most.share))}, more than any other strip."
+            )
         if self.compared != PEOPLE:
             most = max(self.bands, key=lambda band: band.contribution)
             where = f"the strip at {most.label} of the height"

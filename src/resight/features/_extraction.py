@@ -18,10 +18,11 @@ from resight.features._chunks import FAILED, Rows, write_chunk
 from resight.features._growing_table import GrowingTable
 from resight.features._tables import DescriptorTables
 from resight.features.describing import CHUNK, Crop, Task, describe_by
-from resight.workers.executors import Executor, Outcome
+from resight.workers.executors import Executor, InProcess, Outcome
 
 _ROUNDS = 10  # how often another process may take chunks away under us before we give up
 _SHOWN = 10  # failures spelt out in an error
+_WAITING = 2  # chunks described but not yet written
 
 
 class Job:
@@ -109,33 +110,38 @@ class Job:
                 return None
             if executor.send_files:
                 return Task(chunk, _contents({crop.path for crop in chunk}), None)
-            return Task(chunk, None, target)
+            return Task(chunk, None, None if isinstance(executor, InProcess) else target)
 
         title = f"extracting {self.descriptor.name}"
-        # The table is written by a thread of its own: the disk works while images are described.
+        # A thread of its own writes files: the disk works while the next images are described.
         with progress(title, sum(map(len, todo))) as advance, ThreadPoolExecutor(1) as disk:
-            placing: deque[Future[None]] = deque()
+            writing: deque[Future[None]] = deque()
             for outcome in describe_by(executor, self.descriptor, todo, prepare):
-                self._take(outcome)
-                keys = [crop.key for crop in outcome.item]
-                placing.append(disk.submit(self.tables.place_chunk, keys, table))
-                while placing[0].done() and len(placing) > 1:
-                    placing.popleft().result()
+                self._note_reasons(outcome)
+                writing.append(disk.submit(self._keep, outcome, table))
+                if len(writing) > _WAITING:
+                    writing.popleft().result()
                 advance(len(outcome.item))
-            for one in placing:
+            for one in writing:
                 one.result()
 
-    def _take(self, outcome: Outcome[list[Crop], Extraction]) -> None:
+    def _note_reasons(self, outcome: Outcome[list[Crop], Extraction]) -> None:
         crops, done = outcome.item, outcome.value
         if outcome.error is not None:
             text = f"chunk of {len(crops)} images {outcome.reason}"
             self._reasons.update((crop.key, text) for crop in crops)
-        if done is None:
+        elif done is not None:
+            self._reasons.update((crops[row].key, reason) for row, _, reason in done.failures)
+
+    def _keep(self, outcome: Outcome[list[Crop], Extraction], table: GrowingTable) -> None:
+        """Write the rows of a chunk, unless its worker did, and copy them into the table."""
+        keys, done = [crop.key for crop in outcome.item], outcome.value
+        if done is None or not len(done.features):
+            self.tables.place_chunk(keys, table)
             return
-        self._reasons.update((crops[row].key, reason) for row, _, reason in done.failures)
-        if len(done.features):  # sent back, so it is written here
-            target = self.tables.chunk_path([crop.key for crop in crops])
-            write_chunk(target, [crops[row].key for row in done.kept], done.features)
+        kept = [keys[row] for row in done.kept]
+        write_chunk(self.tables.chunk_path(keys), kept, done.features)
+        table.put(kept, done.features)
 
     def _note_failures(self) -> None:
         paths = self.sightings.paths.tolist()

@@ -12,7 +12,6 @@ same work write the same bytes to the same names, whoever comes last.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -33,6 +32,7 @@ from resight.features._chunks import (
     remove_if_abandoned,
 )
 from resight.features._growing_table import GrowingTable
+from resight.validation import parse_json
 
 SCHEMA = "resight.features/1"
 
@@ -208,7 +208,7 @@ class DescriptorTables:
     def _sidecars(self) -> Iterator[tuple[Path, dict[str, Any]]]:
         for path in sorted(self.folder.glob("*.json")):
             try:
-                document = json.loads(path.read_text("utf-8"))
+                document = parse_json(path.read_text("utf-8"))
             except ValueError as error:
                 raise _damaged(path, str(error)) from error
             if document.get("schema") != SCHEMA:

@@ -10,6 +10,7 @@ import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -30,6 +31,7 @@ from resight.descriptors.describing import (
 from resight.errors import InputError
 from resight.features._chunks import write_chunk
 from resight.images.colour import Image
+from resight.networks.files import can_be_found, packed
 from resight.workers.executors import Executor, InProcess, LocalProcesses, Outcome, run
 
 CHUNK = 64  # images a task: starting it and flushing its file cost little beside describing them
@@ -105,6 +107,9 @@ def describe_by(
     if len(items) == 1 and isinstance(executor, LocalProcesses):
         executor = InProcess()  # starting processes would take longer than the work
     fingerprint = descriptor.fingerprint
+    for network in getattr(descriptor, "networks", ()):
+        file, digest = network.path, network.digest_
+        executor.bring(partial(can_be_found, file, digest), partial(packed, file, digest))
 
     def arguments(item: Item) -> tuple[object, ...] | None:
         task = prepare(item)
@@ -166,6 +171,6 @@ def _digests(paths: Sequence[str]) -> list[tuple[str, str | OSError]]:
 
 def _digest(path: str) -> str | OSError:
     try:
-        return digest_of_file(path)
+        return digest_of_file(path, images.MAX_BYTES)
     except OSError as error:
         return error

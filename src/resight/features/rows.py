@@ -13,6 +13,8 @@ from resight.learners.normalizer import BlockNormalizer
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
 
+GRAM_LIMIT = 4 * 10**9
+"""Bytes of inner products up to which Gram space is used."""
 BLOCK = 2048  # rows read at once: 220 MB of 27,000 float32 features
 
 
@@ -49,6 +51,11 @@ class FeatureRows:
     def gram_bytes(self) -> int:
         """What the inner products of all rows would take, one matrix for each block."""
         return 8 * len(self) ** 2 * len(self.blocks)
+
+    @property
+    def size(self) -> str:
+        """How large they are, in words."""
+        return f"{len(self):,} sightings ({self.gram_bytes / 1e9:.0f} GB of inner products)"
 
     def select(self, rows: Rows) -> FeatureRows:
         """Return some of these rows, without reading them."""

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from resight._files import digest_of
-from resight.datasets.sightings import Sightings
+from resight.datasets.sightings import Sightings, require_sightings
 from resight.descriptors.describing import Describes, Failure
 from resight.errors import InputError
 from resight.features._chunks import Rows
@@ -44,20 +44,34 @@ class Features:
         Vectors that were not in the store when the call began.
     fingerprint : str
         Of descriptors and image contents: equal fingerprints mean equal features.
+    file : str or None
+        Where own vectors were read from.
+    made_by : tuple of Describes
+        The descriptors themselves; empty for a user's own vectors.
     """
 
     parts: tuple[Rows, ...]
     descriptors: tuple[str, ...]
     blocks: tuple[int, ...]
-    failures: tuple[Failure, ...]
-    changed: tuple[str, ...]
-    computed: int
     fingerprint: str
+    failures: tuple[Failure, ...] = ()
+    changed: tuple[str, ...] = ()
+    computed: int = 0
+    file: str | None = None
+    made_by: tuple[Any, ...] = ()
 
     @cached_property
     def features(self) -> Rows:
         """All parts side by side, (n, d): the memory map itself if there is one part only."""
         return self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts, axis=1)
+
+    @property
+    def blocks_of_parts(self) -> list[tuple[int, ...]]:
+        """Widths of the blocks of each part."""
+        ends = np.cumsum(self.blocks)
+        parts = np.searchsorted(np.cumsum([part.shape[1] for part in self.parts]), ends)
+        widths = np.array(self.blocks)
+        return [tuple(widths[parts == i].tolist()) for i in range(len(self.parts))]
 
     @property
     def usable(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -114,7 +128,7 @@ class FeatureStore:
         """
         if on_error not in ("raise", "collect"):
             raise InputError(f"on_error={on_error!r}; allowed: 'raise', 'collect'")
-        if len(sightings) == 0:
+        if len(require_sightings(sightings)) == 0:
             raise InputError("no sightings given; give at least one")
         wanted = _descriptors(descriptor, mirror)
         crops, unreadable = identify(sightings)
@@ -131,6 +145,7 @@ class FeatureStore:
             changed=tuple(sorted(set().union(*(job.changed for job in jobs)))),
             computed=sum(job.computed for job in jobs),
             fingerprint=digest_of(*(part for job in jobs for part in (job.tables.id, *job.keys))),
+            made_by=tuple(wanted),
         )
 
     def lookup(self, descriptor: Describes) -> Callable[[Sequence[str]], Rows]:
@@ -154,6 +169,8 @@ def _parts(descriptor: Describes) -> Sequence[Describes]:
 
 
 def _descriptors(given: str | Describes, mirror: bool) -> Sequence[Describes]:
+    if not isinstance(given, str) and not hasattr(given, "n_features"):
+        raise InputError(f"descriptor {given!r}: give a name such as 'gog', or a descriptor")
     if not isinstance(given, str):
         if mirror:
             raise InputError("mirror=True goes with a descriptor's name; an object decides itself")

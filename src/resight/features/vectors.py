@@ -3,8 +3,9 @@
 ======== ==================================================================================
 file     what it holds
 ======== ==================================================================================
-``.csv`` a line of column names; ``person`` and ``camera``, if wanted ``path``, ``time``
-         (seconds or ISO 8601), ``sequence``, ``role``, ``site``; every other column is a feature
+``.csv`` a line of column names; ``person`` and ``camera``, if wanted ``path``, ``id`` (a name
+         where there is no path), ``time`` (seconds or ISO 8601), ``sequence``, ``role``, ``site``;
+         every other column is a feature
 ``.npy`` an array (n, d); labels lie in a CSV beside it, of the same name or named by `labels`
 ``.npz`` ``features`` (n, d), ``persons`` (n,), ``cameras`` (n,), if wanted ``paths``,
 ``.mat`` ``times``, ``sequences``, ``roles``, ``sites``; features may be called ``descriptors``
@@ -17,10 +18,9 @@ from __future__ import annotations
 
 import csv
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from resight.datasets.sightings import Sightings
 from resight.errors import InputError
 from resight.features.store import Features
 from resight.times import parse
+from resight.validation import MAX_TEXT, check_file
 
 SUFFIXES = (".csv", ".mat", ".npy", ".npz")
 # Columns of a table of sightings: name in a CSV -> name in an array file.
@@ -41,14 +42,20 @@ LABELS = {
     "sequence": "sequences",
     "role": "roles",
     "site": "sites",
+    "id": "names",
 }
+NEEDED = ("person", "camera")
 _SYNONYMS = {"descriptors": "features", "X": "features", "ids": "persons", "cams": "cameras"}
+_LINE = 2**24  # characters of a header
+_MOST = 2**36  # bytes that an archive may unpack to
 _SCAN = 1024  # rows looked at together for values that are not finite
 
 Columns = dict[str, NDArray[Any]]
 
 
-def load_vectors(file: str | Path, labels: str | Path | None = None) -> tuple[Features, Sightings]:
+def load_vectors(
+    file: str | Path, labels: str | Path | None = None, needs: Sequence[str] = NEEDED
+) -> tuple[Features, Sightings]:
     """Read vectors with persons and cameras.
 
     Parameters
@@ -58,6 +65,8 @@ def load_vectors(file: str | Path, labels: str | Path | None = None) -> tuple[Fe
     labels : path, optional
         CSV with ``person`` and ``camera`` of every row, where `file` does not hold them. By
         default the CSV of the same name beside `file`.
+    needs : sequence of str
+        Labels that must be there: a gallery takes unknown people, a query says nothing of itself.
 
     Returns
     -------
@@ -73,46 +82,73 @@ def load_vectors(file: str | Path, labels: str | Path | None = None) -> tuple[Fe
     path = Path(file)
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"{path.name} is not a file of vectors; allowed: {', '.join(SUFFIXES)}")
-    if not path.is_file():
-        raise InputError(f"no file {path}; check the path")
-    vectors, columns = _READERS[path.suffix.lower()](path)
+    check_file(path)
+    vectors, columns = _READERS[path.suffix.lower()](path, needs)
     named_in = path
-    if labels is not None or not {"persons", "cameras"} <= columns.keys():
-        named_in = Path(labels) if labels is not None else path.with_suffix(".csv")
-        columns = _labels_in(named_in, path)
-    vectors = _check_vectors(path, vectors, len(columns["persons"]))
+    if labels is not None or not {LABELS[name] for name in needs or NEEDED} <= columns.keys():
+        beside = Path(labels) if labels is not None else path.with_suffix(".csv")
+        if beside != path and (needs or beside.is_file()):
+            named_in, columns = beside, _labels_in(beside, path, needs)
+    count = len(next(iter(columns.values()), vectors))
+    vectors = _check_vectors(path, vectors, count)
     features = Features(
         parts=(vectors,),
         descriptors=(path.name,),
         blocks=(vectors.shape[1],),
-        failures=(),
-        changed=(),
-        computed=0,
         fingerprint=digest_of_file(path),
+        file=str(path),
     )
-    return features, _sightings(path, columns, named_in.parent)
+    unknown = {name: np.full(count, "") for name in ("persons", "cameras") if name not in columns}
+    return features, _sightings(path, {**columns, **unknown}, named_in.parent, "camera" in needs)
 
 
-def _read_npy(path: Path) -> tuple[NDArray[Any], Columns]:
+def own_vectors(
+    features: Features | str | Path, sightings: Sightings | None = None
+) -> tuple[Features, Sightings]:
+    """Return own vectors, read from a file where one is named, with one sighting for each.
+
+    Parameters
+    ----------
+    features : Features or path
+        A file is read by `load_vectors`.
+    sightings : Sightings, optional
+        Who is shown; by default what the file says.
+    """
+    if not isinstance(features, Features):
+        features, labelled = load_vectors(features)
+        sightings = labelled if sightings is None else sightings
+    n_rows = len(features.parts[0])
+    if sightings is None or len(sightings) != n_rows:
+        given = "no" if sightings is None else len(sightings)
+        raise InputError(f"{n_rows} vectors, but {given} sightings; give one for each vector")
+    return features, sightings
+
+
+def _read_npy(path: Path, needs: Sequence[str]) -> tuple[NDArray[Any], Columns]:
     return _load_numpy(path, mmap_mode="r"), {}
 
 
-def _read_npz(path: Path) -> tuple[NDArray[Any], Columns]:
+def _read_npz(path: Path, needs: Sequence[str]) -> tuple[NDArray[Any], Columns]:
     with _load_numpy(path) as archive:
         try:
+            large = sum(member.file_size for member in archive.zip.infolist())
+            if large > _MOST:
+                raise InputError(f"{large / 2**30:,.0f} GB when unpacked; save it as .npy")
             return _split(path, {name: archive[name] for name in archive.files})
-        except ValueError as error:
+        except InputError:
+            raise
+        except Exception as error:  # as below
             raise _unreadable(path, error) from error
 
 
 def _load_numpy(path: Path, **options: Any) -> Any:
     try:
         return np.load(path, allow_pickle=False, **options)
-    except (ValueError, EOFError, OSError, BadZipFile) as error:
+    except Exception as error:  # broken headers raise a dozen types
         raise _unreadable(path, error) from error
 
 
-def _read_mat(path: Path) -> tuple[NDArray[Any], Columns]:
+def _read_mat(path: Path, needs: Sequence[str]) -> tuple[NDArray[Any], Columns]:
     from scipy.io import loadmat
 
     try:
@@ -129,7 +165,7 @@ def _read_mat(path: Path) -> tuple[NDArray[Any], Columns]:
 def _split(path: Path, found: Mapping[str, NDArray[Any]]) -> tuple[NDArray[Any], Columns]:
     """Part the arrays of a file into features and labels."""
     arrays = {_SYNONYMS.get(name, name): values for name, values in found.items()}
-    if "features" not in arrays:
+    if not isinstance(arrays.get("features"), np.ndarray):
         names = ", ".join(sorted(found)) or "nothing"
         raise InputError(
             f"{path.name} holds {names}, but no features; name them features, descriptors or X"
@@ -147,15 +183,15 @@ def _flat(values: NDArray[Any]) -> NDArray[Any]:
     return flat
 
 
-def _read_csv(path: Path) -> tuple[NDArray[Any], Columns]:
-    header, delimiter = _header(path)
+def _read_csv(path: Path, needs: Sequence[str]) -> tuple[NDArray[Any], Columns]:
+    header, delimiter = _header(path, needs)
     numbers = [index for index, name in enumerate(header) if name not in LABELS]
     if not numbers:
         raise InputError(
             f"{path.name} has no feature columns, only {', '.join(header)}; every column that is "
             f"not one of {', '.join(LABELS)} is taken as a feature"
         )
-    columns = _read_labels(path)
+    columns = _read_labels(path, needs)
     try:
         vectors = np.loadtxt(
             path,
@@ -172,15 +208,18 @@ def _read_csv(path: Path) -> tuple[NDArray[Any], Columns]:
     return vectors, columns
 
 
-def _header(path: Path) -> tuple[list[str], str]:
+def _header(path: Path, needs: Sequence[str]) -> tuple[list[str], str]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
-            first = stream.readline()
+            first = stream.readline(_LINE)
     except UnicodeDecodeError as error:
         raise InputError(f"{path.name} is not UTF-8 text; save it as CSV in UTF-8") from error
     delimiter = max(",;\t", key=first.count)
-    header = [name.strip() for name in next(csv.reader([first], delimiter=delimiter), [])]
-    for name in ("person", "camera"):
+    try:
+        header = [name.strip() for name in next(csv.reader([first], delimiter=delimiter), [])]
+    except csv.Error as error:
+        raise InputError(f"{path.name} line 1: {error}") from error
+    for name in needs:
         if name not in header:
             shown = ", ".join(header[:8]) or "none"
             raise InputError(
@@ -190,8 +229,8 @@ def _header(path: Path) -> tuple[list[str], str]:
     return header, delimiter
 
 
-def _read_labels(path: Path) -> Columns:
-    header, delimiter = _header(path)
+def _read_labels(path: Path, needs: Sequence[str]) -> Columns:
+    header, delimiter = _header(path, needs)
     wanted = [(header.index(name), LABELS[name]) for name in LABELS if name in header]
     rows = []
     with path.open(encoding="utf-8-sig", newline="") as stream:
@@ -211,13 +250,13 @@ def _read_labels(path: Path) -> Columns:
     return {name: table[:, index] for index, (_, name) in enumerate(wanted)}
 
 
-def _labels_in(labels: Path, path: Path) -> Columns:
-    if not labels.is_file():
+def _labels_in(labels: Path, path: Path, needs: Sequence[str]) -> Columns:
+    if not labels.exists():
         raise InputError(
-            f"{path.name} does not say persons and cameras, and there is no file {labels}; write "
-            "a CSV with a line person,camera and then one line for each vector"
+            f"{path.name} does not say {'s and '.join(needs)}s, and there is no file {labels}; "
+            f"write a CSV with a line {','.join(needs)} and then one line for each vector"
         )
-    return _read_labels(labels)
+    return _read_labels(check_file(labels, MAX_TEXT), needs)
 
 
 def _check_vectors(path: Path, vectors: NDArray[Any], count: int) -> NDArray[Any]:
@@ -246,14 +285,15 @@ def _check_vectors(path: Path, vectors: NDArray[Any], count: int) -> NDArray[Any
     return vectors
 
 
-def _sightings(path: Path, columns: Columns, root: Path) -> Sightings:
+def _sightings(path: Path, columns: Columns, root: Path, cameras_matter: bool) -> Sightings:
     count = len(columns["persons"])
     texts: Columns = {
         name: _as_text(values) if name != "times" else _as_seconds(path, values)
         for name, values in columns.items()
     }
-    texts.setdefault("paths", np.array([f"{path.name}#{row}" for row in range(count)]))
-    if (texts["cameras"] == "").any():
+    names = texts.pop("names", np.array([f"{path.name}#{row}" for row in range(count)]))
+    texts.setdefault("paths", names)
+    if cameras_matter and (texts["cameras"] == "").any():
         row = int((texts["cameras"] == "").argmax())
         raise InputError(f"{path.name}: row {row} (the first is 0) has no camera; name one")
     return Sightings(**texts, root=root, name=path.stem)

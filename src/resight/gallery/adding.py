@@ -38,18 +38,22 @@ class Added:
     failures : list of Failure
     described : int
         Images that had to be described: their vectors were not given or in a feature store.
+    imageless : int
+        Sightings that are known by their vector alone.
     """
 
     added: list[str] = field(default_factory=list)
     already: list[str] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     described: int = 0
+    imageless: int = 0
 
 
 class Batch(NamedTuple):
     """New sightings whose images were read.
 
-    `rows` are their rows in the sightings given, `keys` those of their vectors in a feature store.
+    `rows` are their rows in the sightings given, `keys` those of their vectors in a feature store;
+    where there is no image, what the page shows instead is stored.
     """
 
     table: Table
@@ -66,20 +70,30 @@ class Batch(NamedTuple):
 
 
 def read_batch(
-    sightings: Sightings, rows: NDArray[np.intp], known: set[str], result: Added
+    sightings: Sightings,
+    rows: NDArray[np.intp],
+    known: set[str],
+    result: Added,
+    vectors: Floats32 | None = None,
 ) -> Batch | None:
     """Read the images of some rows that are not `known` yet; None if there are none.
 
-    What cannot be read, and what is there already, is entered in `result`.
+    What cannot be read, and what is there already, is entered in `result`. With `vectors`, one for
+    each sighting, those whose file does not exist are known by their vector.
     """
     found: dict[str, tuple[int, str, bytes]] = {}
     for row in rows.tolist():
-        try:
-            key, content = _read(sightings, row)
-        except InputError as error:
-            result.failures.append(Failure(row, str(sightings.paths[row]), str(error)))
-            continue
-        sighting = _identity(content, sightings, row)
+        if vectors is not None and not (sightings.root / str(sightings.paths[row])).is_file():
+            key, content = "", crops.NO_IMAGE
+            sighting = _identity(vectors[row].tobytes(), sightings, row)
+            result.imageless += 1
+        else:
+            try:
+                key, content = _read(sightings, row)
+            except InputError as error:
+                result.failures.append(Failure(row, str(sightings.paths[row]), str(error)))
+                continue
+            sighting = _identity(content, sightings, row)
         if sighting in known or sighting in found:
             result.already.append(sighting)
         else:
@@ -96,8 +110,9 @@ def _read(sightings: Sightings, row: int) -> tuple[str, bytes]:
     """Read an image; return its key in a feature store and what a gallery stores of it."""
     path = sightings.root / str(sightings.paths[row])
     content = crops.read(path)
-    picture = images.read(content, str(path))
     box = box_of(sightings, row)
+    most = crops.MAX_PIXELS if box is None else images.MAX_PIXELS
+    picture = images.read(content, str(path), most)
     return crop_key(digest_of(content), box), crops.keep(content, picture, box)[0]
 
 

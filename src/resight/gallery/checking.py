@@ -13,6 +13,7 @@ from resight.errors import InputError, StoreError
 from resight.gallery.engines.base import Engine, Table
 from resight.gallery.filters import Filter
 from resight.gallery.gallery import Gallery
+from resight.gallery.log_proof import verify
 from resight.gallery.manifest import ERASING, Manifest, load_model
 from resight.gallery.view import features_of, read_journal
 from resight.images import read
@@ -64,6 +65,7 @@ def check(uri: str) -> Report:
         _check_embeddings(engine, manifest, model, table, report)
         _check_labels(engine, table, report)
         report.problems += list(_unfinished_erasing(engine))
+        report.problems += [f"log: {text}" for text in verify(engine.log_rows()).problems]
         if manifest.current.indexed and not report.problems:
             report.recall = measure_recall(Gallery.open(uri))
     except StoreError as error:

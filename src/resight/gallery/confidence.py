@@ -7,6 +7,7 @@ and distances to different cameras have different units.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -63,7 +64,13 @@ class Judgement:
     presence: Presence
 
 
-def judge(view: View, query: Floats32, allowed: Bools | None, like: str = "") -> Judgement | None:
+def judge(
+    view: View,
+    query: Floats32,
+    allowed: Bools | None,
+    like: Sequence[str] = (),
+    by_track: bool = False,
+) -> Judgement | None:
     """Judge all sightings that a search looked at; None where that is not possible.
 
     It needs a calibrated model, embeddings in memory and at least 10 sightings.
@@ -73,8 +80,10 @@ def judge(view: View, query: Floats32, allowed: Bools | None, like: str = "") ->
     query : float32 array (r,)
     allowed : bool array (n,), optional
         What was searched.
-    like : str
-        The stored sighting that the query comes from.
+    like : sequence of str
+        The stored sightings that the query comes from.
+    by_track : bool
+        Whether the sightings of a track are one candidate, as those of a known person are.
     """
     calibration: Calibration | None = getattr(view.model, "calibration", None)
     if calibration is None or view.index is None:
@@ -82,17 +91,19 @@ def judge(view: View, query: Floats32, allowed: Bools | None, like: str = "") ->
     from resight.evaluation.calibration import FALSE_ACCEPTS
 
     others = np.ones(len(view.table), bool)
-    if like:
-        others[view.rows[like]] = False
+    others[[view.rows[sighting] for sighting in like]] = False
     searched = others if allowed is None else allowed
     if others.sum() < _MIN_REFERENCE or not searched.any():
         return None
     z = _relative(view, view.index.distances(query), others)
     log_ratios = calibration.log_ratios(z)
+    units = view.persons
+    if by_track:  # no person's name begins with this character
+        units = np.where(units == "", np.char.add("\0", view.tracks.astype(str)), units)
     probabilities = np.zeros(len(z))
     for camera in np.unique(view.table.cameras[searched]):
         rows = np.flatnonzero(searched & (view.table.cameras == camera))
-        probabilities[rows] = _of_camera(log_ratios[rows], view.persons[rows])
+        probabilities[rows] = _of_camera(log_ratios[rows], units[rows])
     n = int(searched.sum())
     likely = bool(z[searched].min() < calibration.threshold(n, FALSE_ACCEPTS))
     return Judgement(probabilities, Presence(likely, FALSE_ACCEPTS, n))
@@ -121,11 +132,11 @@ def _enough(preferred: Bools, instead: Bools) -> Bools:
     return preferred if preferred.sum() >= _MIN_REFERENCE else instead
 
 
-def _of_camera(log_ratios: Floats, persons: NDArray[np.str_]) -> Floats:
-    """Probabilities of one camera's sightings; those of a known person are added up."""
+def _of_camera(log_ratios: Floats, units: NDArray[np.str_]) -> Floats:
+    """Probabilities of one camera's sightings; those of a known person or track are added up."""
     from resight.evaluation.calibration import posterior
 
     single = posterior(log_ratios[None, :], PRESENT)[0]
-    names, codes = np.unique(persons, return_inverse=True)
+    names, codes = np.unique(units, return_inverse=True)
     summed = np.bincount(codes, weights=single, minlength=len(names))[codes]
-    return np.where(persons == "", single, summed)
+    return np.where(units == "", single, summed)

@@ -18,6 +18,7 @@ from resight.gallery.engines.base import Column, Engine, Floats32, Rows, Table
 from resight.gallery.engines.sqlite import SqliteEngine
 from resight.gallery.forgetting import resume
 from resight.gallery.gallery import Gallery
+from resight.gallery.history import JOURNAL
 from resight.gallery.manifest import Generation, Kept, Manifest
 
 _BATCH = 64
@@ -108,9 +109,13 @@ def _copy(source: Source, target: Engine, on_step: Callable[[float], None]) -> i
             on_step((start + len(part)) / len(table))
         for generation in manifest.history:
             _copy_model(source, target, generation, table)
-        for journal in ("labels", "access"):
+        for journal in ("labels", "access", JOURNAL):
             for key, text in source.read(journal):
                 target.append(journal, key, text)
+        if isinstance(source, Engine):  # sessions and tokens stay behind
+            target.log_append(list(source.log_rows()))
+            for user in source.users():
+                target.put_user(user)
         history = tuple(replace(generation, indexed=0) for generation in manifest.history)
         replace(manifest, history=history).store(target)
     return len(table)

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from resight.errors import InputError, StoreError
+from resight.errors import InputError, StoreError, unknown_name
 from resight.gallery.engines import connect
 from resight.gallery.engines.base import Engine
 from resight.gallery.manifest import NAME, Generation, Manifest, Stored, store_model
 from resight.gallery.rebuilding import embedding_width, n_features
+from resight.validation import MAX_DAYS, check_number
 
 
 def create(uri: str | Path, model: Any, retention_days: float | None, stored: Stored) -> Engine:
     """Make the tables of a gallery; the manifest comes last and makes it one."""
     engine = empty_place(uri)
     check_days(retention_days)
+    if stored not in get_args(Stored):
+        raise unknown_name("way to store descriptors", str(stored), get_args(Stored))
+    if stored == "none" and not getattr(model, "descriptors", True):
+        raise InputError(
+            "this model was fitted on your own vectors: a gallery without them (--no-descriptors) "
+            "could never change its model. Store them"
+        )
     width = n_features(model)
     descriptor = model.descriptor_fingerprint
     dimensions = embedding_width(model, width)
@@ -46,6 +54,6 @@ def empty_place(uri: str | Path) -> Engine:
 
 
 def check_days(days: float | None) -> None:
-    """Refuse a retention that keeps nothing."""
-    if days is not None and not days > 0:
-        raise InputError(f"retention of {days:g} days: give a number above 0, or none to keep all")
+    """Refuse a retention that keeps nothing, or longer than anybody can promise."""
+    if days is not None and check_number(days, "retention", 0, MAX_DAYS) == 0:
+        raise InputError("retention of 0 days: give a number above 0, or none to keep all")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from base64 import b64decode
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,39 +14,43 @@ from PIL import Image
 from resight import images
 from resight.errors import InputError
 from resight.images.boxes import MIN_HEIGHT, MIN_WIDTH
+from resight.validation import read_bytes
 
 Picture = NDArray[np.uint8]
 
 MAX_BYTES = 20 * 2**20
+MAX_PIXELS = 16_000_000  # a crop of one person; the pictures that boxes are cut from may have more
 _KEPT_AS_THEY_ARE = {"JPEG": "image/jpeg", "PNG": "image/png"}
+# What is stored and shown of a sighting that is known by its vector alone: a grey figure.
+NO_IMAGE = b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAACAAAABAAQMAAABBQOftAAAABlBMVEXi4uK+vr5J1tDtAAAAUUlEQVR42rWOoQ3A"
+    "IBQFL68IXBmBUboZqzEKI3yJIIBoEKSqTXri3L08eM+RES4ifEAEj4BNVhHVEK1s7WmriA5xCRjjOfCrIHVE7ojS"
+    "7rsfmcH+EYhZ6e9TAAAAAElFTkSuQmCC"
+)
+_SAMPLED = 1000  # rows and columns that are enough to see it
 _PLAIN = 2.0  # a standard deviation of grey below this is a wall, not a person
 
 
 def read(path: Path) -> bytes:
-    """Read an image file, refusing what is missing or far too large."""
-    try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise InputError(
-                f"{path} has {size / 2**20:.0f} MB; the limit is {MAX_BYTES // 2**20} "
-                "MB. Crop the person first (resight crop)"
-            )
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    """Read an image file, refusing what is missing, no file or far too large."""
+    return read_bytes(path, MAX_BYTES)
 
 
-def check(picture: Picture, name: str = "the image") -> None:
-    """Refuse what cannot show a person; a real person detector would refuse small crops too."""
+def check(picture: Picture, name: str = "the image", standing: bool = True) -> None:
+    """Refuse what cannot show a person; a real person detector would refuse small crops too.
+
+    What does not stand upright, such as vehicles and animals, may be wider than tall.
+    """
     height, width = picture.shape[:2]
     if height < MIN_HEIGHT or width < MIN_WIDTH:
         raise InputError(
             f"{name} is {width} x {height} pixels: too small to show a person; the "
             f"minimum is {MIN_WIDTH} x {MIN_HEIGHT}"
         )
-    if picture.mean(axis=2).std() < _PLAIN:
+    step = max(1, height // _SAMPLED), max(1, width // _SAMPLED)
+    if picture[:: step[0], :: step[1]].mean(axis=2).std() < _PLAIN:
         raise InputError(f"{name} is a single colour: it shows no person")
-    if width > 2 * height:
+    if standing and width > 2 * height:
         raise InputError(
             f"{name} is {width} x {height} pixels, much wider than tall: not a crop of "
             "one standing person. Crop the person first (resight crop)"

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError, unknown_name
+from resight.validation import check_names, check_seconds
 
 Texts = NDArray[np.str_]
 
@@ -19,21 +20,27 @@ class Filter:
 
     Attributes
     ----------
-    cameras, exclude_cameras : tuples of str
+    cameras, exclude_cameras : sequences of str
         Only these cameras; none of those.
     after, before : float, optional
         Seconds, both ends included. A sighting without a time fails any time condition.
-    persons : tuple of str
+    persons : sequence of str
         Only sightings labelled as one of these people.
     """
 
-    cameras: tuple[str, ...] = ()
-    exclude_cameras: tuple[str, ...] = ()
+    cameras: Sequence[str] = ()
+    exclude_cameras: Sequence[str] = ()
     after: float | None = None
     before: float | None = None
-    persons: tuple[str, ...] = ()
+    persons: Sequence[str] = ()
 
     def __post_init__(self) -> None:
+        for column in ("cameras", "exclude_cameras", "persons"):
+            names = check_names(getattr(self, column), column)
+            object.__setattr__(self, column, tuple(names.tolist()))
+        for end in ("after", "before"):
+            if getattr(self, end) is not None:
+                check_seconds(getattr(self, end), end)
         if self.after is not None and self.before is not None and self.after > self.before:
             raise InputError(
                 f"after={self.after:g} is later than before={self.before:g}; swap the two"

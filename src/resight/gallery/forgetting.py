@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -22,6 +20,8 @@ from resight.errors import StoreError, unknown_name
 from resight.gallery.engines.base import Engine
 from resight.gallery.engines.scanning import Scanner, needles_of
 from resight.gallery.gallery import Gallery
+from resight.gallery.log import BEFORE_THE_CHAIN, Actor, operator
+from resight.gallery.log_erasing import concerned, empty, expire_log, names
 from resight.gallery.manifest import ERASING, Manifest, drop_model, trained_on
 from resight.gallery.rebuilding import unfinished
 from resight.gallery.view import read_journal
@@ -57,6 +57,8 @@ class _Job:
     searches: int = 0
     models: int = 0
     name: str = field(default_factory=lambda: ERASING + secrets.token_hex(8))
+    by: dict[str, str] = field(default_factory=lambda: asdict(operator()))
+    logged: bool = False
 
     def dump(self) -> bytes:
         """Write it so that the search for what it names does not find the note itself."""
@@ -67,8 +69,8 @@ class _Job:
         return _Job(**json.loads(base64.b64decode(engine.get(name) or b"")))
 
 
-def forget(gallery: Gallery, person: str) -> Forgotten:
-    """Erase a person: sightings with images and numbers, labels, log entries, taught models.
+def forget(gallery: Gallery, person: str, by: Actor | None = None) -> Forgotten:
+    """Erase a person: sightings with images and numbers, labels, taught models, and in the log.
 
     Raises
     ------
@@ -83,16 +85,18 @@ def forget(gallery: Gallery, person: str) -> Forgotten:
             if person and done.person == person:
                 return done
         raise unknown_name("person", person, {p for p in view.persons.tolist() if p})
-    return _finish(gallery.engine, _intend(gallery.engine, person, ids))
+    return _finish(gallery.engine, _intend(gallery.engine, person, ids, by or operator()))
 
 
-def expire(gallery: Gallery, now: float | None = None) -> int:
+def expire(gallery: Gallery, now: float | None = None, by: Actor | None = None) -> int:
     """Remove sightings older than the gallery's retention; return how many.
 
     A sighting is as old as its time says; where times count from the start of a recording, as old
     as its stay in the gallery.
     """
     resume(gallery)
+    by = by or operator()
+    expire_log(gallery.engine, by, now)
     days = gallery.view.manifest.retention_days
     if days is None:
         return 0
@@ -101,7 +105,7 @@ def expire(gallery: Gallery, now: float | None = None) -> int:
     limit = (time.time() if now is None else now) - 86_400.0 * days
     ids = table.ids[moment < limit].tolist()
     if ids:
-        _finish(gallery.engine, _intend(gallery.engine, "", ids))
+        _finish(gallery.engine, _intend(gallery.engine, "", ids, by))
     return len(ids)
 
 
@@ -118,8 +122,9 @@ def resume(gallery: Gallery) -> list[Forgotten]:
     return done
 
 
-def _intend(engine: Engine, person: str, ids: list[str]) -> _Job:
-    job = _Job(person, ids, [needle.hex() for needle in needles(engine, ids)])
+def _intend(engine: Engine, person: str, ids: list[str], by: Actor) -> _Job:
+    look_for = [needle.hex() for needle in needles(engine, ids)]
+    job = _Job(person, ids, look_for, by=asdict(by))
     engine.put({job.name: job.dump()})
     return job
 
@@ -174,13 +179,20 @@ def _remove(engine: Engine, job: _Job) -> _Job:
         models = _replace_models(engine, ids)
         engine.remove(job.ids)
         labels = _strike_labels(engine, ids, job.person)
-        searches = [key for key, text in engine.read("access") if _names(text, ids, job.person)]
-        engine.strike("access", searches)
+        old = [k for k, text in engine.read(BEFORE_THE_CHAIN) if names(text, ids, job.person)]
+        engine.strike(BEFORE_THE_CHAIN, old)
+        found = concerned(engine, ids, job.person)
+        if job.person:
+            engine.drop_purposes()
+        if any(found) or not job.logged:
+            what = "forget" if job.person else "expire"
+            empty(engine, Actor(**job.by), what, found, sightings=len(ids))
         job = replace(
             job,
             labels=job.labels + labels,
-            searches=job.searches + len(searches),
+            searches=job.searches + len(old) + sum(map(len, found)),
             models=job.models + models,
+            logged=True,
         )
         engine.put({job.name: job.dump()})
     return job
@@ -199,9 +211,10 @@ def _places(
     places = ["sightings"] if ids & set(engine.table().ids.tolist()) else []
     places += [
         f"the journal {journal}"
-        for journal in ("labels", "access")
-        if any(_names(text, ids, job.person) for _, text in engine.read(journal))
+        for journal in ("labels", BEFORE_THE_CHAIN)
+        if any(names(text, ids, job.person) for _, text in engine.read(journal))
     ]
+    places += ["the log"] if any(concerned(engine, ids, job.person)) else []
     rest = set().union(*left.values()) - spellings
     if rest:
         rest -= _shared(engine, rest)
@@ -223,28 +236,10 @@ def _shared(engine: Engine, rest: set[bytes]) -> set[bytes]:
     return shared
 
 
-def _names(text: str, ids: set[str], person: str) -> bool:
-    """Whether an entry of a journal is about any of these sightings or this person."""
-    if not ids.isdisjoint(re.findall(r"\w+", text)):
-        return True
-    return bool(person) and person in {value.strip() for value in _texts(json.loads(text))}
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Yield all texts in a JSON value, also in the JSON that 0.1 wrote inside of texts."""
-    if isinstance(value, str):
-        yield value
-        if value.startswith("{"):
-            yield from _texts(json.loads(value))
-    elif isinstance(value, dict | list):
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from _texts(part)
-
-
 def _strike_labels(engine: Engine, ids: set[str], person: str) -> int:
     entries = read_journal(engine)
     struck = [e.key for e in entries if {e.a, e.b} & ids or (person and e.person.strip() == person)]
-    undone = [e.key for e in entries if e.kind == "undo" and e.a in set(struck)]
+    undone = [e.key for e in entries if e.kind in ("undo", "confirm") and e.a in set(struck)]
     engine.strike("labels", struck + undone)
     return len(struck)
 

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import json
-import secrets
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from resight._progress import log
-from resight.datasets.sightings import Sightings
+from resight.datasets.sightings import Sightings, require_sightings
 from resight.errors import InputError
 from resight.gallery.adding import Added, Described
 from resight.gallery.creating import check_days, create
 from resight.gallery.engines import connect
-from resight.gallery.engines.base import Engine
+from resight.gallery.engines.base import Engine, Floats32
 from resight.gallery.filters import Filter
 from resight.gallery.labels import Entry, Kind
+from resight.gallery.log import Actor, Writer, append, operator
+from resight.gallery.log import Entry as Act
 from resight.gallery.manifest import DESCRIPTORS, Manifest, Origin, Stored
 from resight.gallery.questions import Query, check_described, picture_of
 from resight.gallery.rebuilding import BATCH, pending, rebuild, undo
@@ -29,6 +30,7 @@ from resight.gallery.reranking import Rerank
 from resight.gallery.searching import Hits, search_view
 from resight.gallery.summary import summary
 from resight.gallery.view import View, current_view, features_of
+from resight.validation import check_count, check_name, check_names
 
 if TYPE_CHECKING:
     from resight.features.store import FeatureStore
@@ -55,6 +57,7 @@ class Gallery:
         self.memory_limit = memory_limit
         self._lock = threading.RLock()
         self._view: View | None = None
+        self._writer: Writer | None = None
 
     @classmethod
     def create(
@@ -93,6 +96,8 @@ class Gallery:
     def close(self) -> None:
         """Let go of connections and memory."""
         self._view = None
+        if self._writer is not None:
+            self._writer.close()
         self.engine.close()
 
     @property
@@ -104,6 +109,11 @@ class Gallery:
     def model(self) -> Model:
         """The model in use."""
         return self.view.model
+
+    @property
+    def standing(self) -> bool:
+        """Whether crops are taller than wide: our descriptors are for people, networks for all."""
+        return not getattr(self.model, "networks", ())
 
     @property
     def view(self) -> View:
@@ -121,9 +131,26 @@ class Gallery:
         """Compute descriptors of RGB images with the gallery's model."""
         model = self.model
         vectors = np.asarray(model.describe(list(images)), np.float32)
-        if self.view.manifest.stored == "float16":  # so that a stored image finds itself exactly
-            vectors = vectors.astype(np.float16).astype(np.float32)
-        return Described(vectors, model.descriptor_fingerprint)
+        return Described(self._as_stored(vectors), model.descriptor_fingerprint)
+
+    def own_vectors(self, vectors: ArrayLike) -> Described:
+        """Take a user's own vectors (n, n_features), if the model was fitted on such vectors."""
+        model = self.model
+        if model.descriptors:
+            raise InputError(
+                f"the model of {self.uri} describes images itself ({model.descriptor.name}), so "
+                "vectors of your own cannot be compared with its; give images"
+            )
+        rows = np.asarray(vectors, np.float32)
+        return Described(self._as_stored(rows), model.descriptor_fingerprint)
+
+    def _as_stored(self, vectors: Floats32) -> Floats32:
+        """Round as stored vectors are, so that a stored sighting finds itself exactly."""
+        if self.view.manifest.stored != "float16":
+            return vectors
+        with np.errstate(over="ignore"):  # too large for it: refused where it is stored
+            rounded: Floats32 = vectors.astype(np.float16).astype(np.float32)
+        return np.where(np.isinf(rounded), vectors, rounded)
 
     def add(
         self,
@@ -134,6 +161,7 @@ class Gallery:
         batch_size: int = 32,
         on_batch: Callable[[list[str]], None] | None = None,
         executor: Executor | None = None,
+        imageless: bool = False,
     ) -> Added:
         """Add sightings; each batch is stored as a whole, and what is there already passed over.
 
@@ -149,6 +177,9 @@ class Gallery:
         executor : Executor, optional
             Who describes the images: ``executors.local(jobs)`` or ``resight.cluster(address)``.
             By default this process.
+        imageless : bool
+            Whether sightings whose file does not exist are stored all the same, by the vectors of
+            `described` alone; the page shows a placeholder.
 
         Returns
         -------
@@ -157,15 +188,18 @@ class Gallery:
         from resight.gallery.streaming import Stream
         from resight.workers.executors import InProcess
 
+        check_count(batch_size, "batch_size")
+        require_sightings(sightings)
         if described is not None:
             check_described(self.view.manifest, described, len(sightings))
-        stream = Stream(self.engine, self.view, sightings, described or store)
+        stream = Stream(self.engine, self.view, sightings, described or store, imageless)
         result = stream.run(executor or InProcess(), batch_size, on_batch)
         self._index_if_large()
         return result
 
     def remove(self, ids: Sequence[str]) -> int:
         """Remove sightings with all that belongs to them; return how many."""
+        ids = check_names(ids, "ids").tolist()
         unknown = [sighting for sighting in ids if sighting not in self.view.rows]
         if unknown:
             raise InputError(f"no sighting {unknown[0]!r} in this gallery; nothing was removed")
@@ -181,7 +215,7 @@ class Gallery:
 
     def features(self, ids: Sequence[str]) -> Described:
         """Return the descriptors of sightings, stored or computed from their images."""
-        view = self.view
+        view, ids = self.view, check_names(ids, "ids").tolist()
         found = features_of(self.engine, view.manifest, view.model, list(ids))
         gone = [sighting for sighting in ids if sighting not in found]
         if gone:
@@ -193,7 +227,7 @@ class Gallery:
 
     def search(
         self,
-        query: Query | Described,
+        query: Query | Described | list[Query],
         k: int = 20,
         *,
         cameras: Sequence[str] = (),
@@ -202,23 +236,31 @@ class Gallery:
         before: float | None = None,
         persons: Sequence[str] = (),
         rerank: Rerank | None = None,
+        by_track: bool = False,
     ) -> Hits:
         """Find the sightings most like a query.
 
         Parameters
         ----------
-        query : path of an image, RGB uint8 array, or Described
+        query : path of an image, RGB uint8 array, or Described; or a list of the first two
+            Several images, or Described of several rows, are taken together: they show one person.
+            Their embeddings are averaged, which ranks as the mean of their squared distances does.
         k : int
             How many; all that the conditions leave, if they are fewer.
         cameras, exclude_cameras, after, before, persons
             Conditions (see `Filter`); times in seconds, both ends included.
         rerank : "k-reciprocal", optional
             Re-rank the first 500 by their neighbourhoods: post-processing that uses the gallery.
+        by_track : bool
+            Return each track once, by the mean of the squared distances to its sightings.
         """
-        where = Filter(tuple(cameras), tuple(exclude_cameras), after, before, tuple(persons))
+        where = Filter(cameras, exclude_cameras, after, before, persons)
         if not isinstance(query, Described):
-            query = self.describe([picture_of(query)])
-        return self.search_described(query, k, where, rerank=rerank)[0]
+            several = query if isinstance(query, list) else [query]
+            query = self.describe([picture_of(one, self.standing) for one in several])
+        return self.search_described(
+            query, k, where, rerank=rerank, together=True, by_track=by_track
+        )[0]
 
     def search_many(
         self,
@@ -227,18 +269,41 @@ class Gallery:
         where: Filter | None = None,
         *,
         rerank: Rerank | None = None,
+        together: bool = False,
+        by_track: bool = False,
     ) -> list[Hits]:
-        """Search for several images at once; re-ranking ``"cross-view"`` compares them."""
+        """Search for several images at once; re-ranking ``"cross-view"`` compares them.
+
+        With `together` they are one query (see `search`), and the list has one element.
+        """
         if not queries:
             return []
-        described = self.describe([picture_of(query) for query in queries])
-        return self.search_described(described, k, where, rerank=rerank)
+        described = self.describe([picture_of(query, self.standing) for query in queries])
+        return self.search_described(
+            described, k, where, rerank=rerank, together=together, by_track=by_track
+        )
 
-    def search_like(self, sighting: str, k: int = 20, where: Filter | None = None) -> Hits:
-        """Find the sightings most like a stored one, itself left out."""
-        if sighting not in self.view.rows:
+    def search_like(
+        self,
+        sighting: str,
+        k: int = 20,
+        where: Filter | None = None,
+        *,
+        whole_track: bool = False,
+        by_track: bool = False,
+    ) -> Hits:
+        """Find the sightings most like a stored one (or like its whole track), itself left out."""
+        view = self.view
+        if sighting not in view.rows:
             raise InputError(f"no sighting {sighting!r} in this gallery; it may have been removed")
-        return self.search_described(self.features([sighting]), k, where, like=sighting)[0]
+        like = [sighting]
+        if whole_track:
+            mates = view.tracks == view.tracks[view.rows[sighting]]
+            like += [mate for mate in view.table.ids[mates].tolist() if mate != sighting]
+        described = self.features(like)
+        return self.search_described(
+            described, k, where, like=like, together=True, by_track=by_track
+        )[0]
 
     def search_described(
         self,
@@ -246,18 +311,24 @@ class Gallery:
         k: int,
         where: Filter | None = None,
         *,
-        like: str = "",
+        like: Sequence[str] = (),
         rerank: Rerank | None = None,
+        together: bool = False,
+        by_track: bool = False,
     ) -> list[Hits]:
         """Search for many queries at once, given as descriptors (n_queries, n_features)."""
-        if k < 1:
-            raise InputError(f"k={k}: it must be at least 1")
+        check_count(k, "k")
         view = self.view
         check_described(view.manifest, described)
         where = where or Filter()
         where.check_cameras(view.cameras)
         queries = np.asarray(view.model.embed(described.features), np.float32)
-        return search_view(self.engine, view, queries, k, where, like, rerank)
+        if together:
+            if not len(queries):
+                raise InputError("no image to search for; give one or more of one person")
+            # The mean of |q - g|^2 over the queries q is |mean q - g|^2 plus a constant.
+            queries = queries.mean(axis=0, keepdims=True)
+        return search_view(self.engine, view, queries, k, where, like, rerank, by_track)
 
     # ---- models
 
@@ -285,7 +356,9 @@ class Gallery:
         on_step : callable, optional
             Called with the share that is done.
         """
-        rebuild(self.engine, model, origin, trained_on, on_step, batch_size)
+        rebuild(
+            self.engine, model, origin, trained_on, on_step, check_count(batch_size, "batch_size")
+        )
         self._index_if_large()
 
     def undo_rebuild(self) -> None:
@@ -312,34 +385,69 @@ class Gallery:
 
     # ---- teaching
 
-    def teach(self, kind: Kind, a: str, b: str = "", *, person: str = "", who: str = "") -> Entry:
-        """Record a verdict, a name or an undo; refuse what contradicts the others."""
-        entry = Entry(kind, a, b, person=person, who=who)
+    def teach(
+        self, kind: Kind, a: str, b: str = "", *, person: str = "", by: Actor | None = None
+    ) -> Entry:
+        """Record a verdict, a name or an undo; refuse what contradicts the others.
+
+        Where the gallery asks for a second person, "same" counts once another one said it, too.
+        """
+        by = by or operator("python")
+        given = Entry(kind, a, b, person=person, who=by.who)
         with self._lock:
             _ = self.view  # what takes long is read before others have to wait
             with self.engine.transaction():  # from the check to the entry nobody else answers
-                self.view.labels.check(entry)
+                view = self.view
+                entry = view.labels.second(given) if view.manifest.second_person else given
+                view.labels.check(entry)
                 self.engine.append("labels", entry.key, entry.dump())
+                append(self.engine, [Act(by, entry.kind, *given.concerns(), entry.when)])
         return entry
 
-    def log(self, entry: dict[str, Any], sightings: Sequence[str], persons: Sequence[str]) -> None:
-        """Write an entry of the access log that names these sightings and persons.
+    # ---- the log
 
-        What was erased since it was looked at is not named again.
+    def record(
+        self,
+        by: Actor,
+        what: str,
+        *,
+        begin: float | None = None,
+        query: Sequence[str] = (),
+        shown: Sequence[str] = (),
+        persons: Sequence[str] = (),
+        **facts: Any,
+    ) -> None:
+        """Write an entry of the log; it is durable on return.
+
+        `query` and `shown` are sightings (or digests of files, as ``sha256:...``), `facts`
+        anything else that names nobody. Whom the entry concerns is left out if anybody of them
+        was erased meanwhile.
         """
+        view = self.view
+        check_name(by.purpose, "purpose", 500)
+        if (query or shown) and view.manifest.asks_purpose and not by.purpose:
+            raise InputError(
+                "this gallery asks for a purpose: give --purpose on the command line; on the page, "
+                "log out and state it when you log in; a program sends the header Resight-Purpose"
+            )
+        anchors = {p: str(view.table.ids[view.persons == p][0]) for p in {*persons} & view.named}
+        given = {"query": list(query), "shown": list(shown), "persons": anchors}
+        subjects = {name: value for name, value in given.items() if value}
+        facts = {"gallery": self.engine.place, "model": view.manifest.current.fingerprint} | facts
         with self._lock:
-            _ = self.view if persons else None  # what takes long, before others have to wait
-            with self.engine.transaction():
-                named = set(self.view.persons.tolist()) if persons else set()
-                if not {*sightings} <= self.engine.known(sightings) or not {*persons} <= named:
-                    entry = {**entry, "query": ["(not in the gallery)"], "conditions": {}}
-                self.engine.append("access", secrets.token_hex(8), json.dumps(entry))
+            self._writer = self._writer or Writer(self.engine.uri)
+        self._writer.write(Act(by, what, facts, subjects, time.time() if begin is None else begin))
 
     def retain(self, days: float | None) -> None:
         """Set after how many days sightings are removed; None keeps them."""
         check_days(days)
+        self.require(retention_days=days)
+
+    def require(self, **rules: Any) -> None:
+        """Change rules: `asks_purpose`, `second_person`, `log_days` (see `Manifest`)."""
+        check_days(rules.get("log_days"))
         with self.engine.transaction():
-            replace(Manifest.read(self.engine), retention_days=days).store(self.engine)
+            replace(Manifest.read(self.engine), **rules).store(self.engine)
 
     def info(self) -> dict[str, object]:
         """Describe the gallery in plain data."""

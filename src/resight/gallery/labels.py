@@ -11,16 +11,17 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Literal
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.errors import InputError
+from resight.errors import InputError, unknown_name
+from resight.validation import check_name, parse_json
 
-Kind = Literal["same", "different", "name", "undo"]
-MAX_NAME = 100
+Kind = Literal["same", "different", "name", "undo", "confirm"]
+Verdict = Literal["same", "different", "waiting"]
 
 
 @dataclass(frozen=True)
@@ -29,13 +30,15 @@ class Entry:
 
     Attributes
     ----------
-    kind : "same" | "different" | "name" | "undo"
+    kind : "same" | "different" | "name" | "undo" | "confirm"
     a, b : str
-        Sightings; "name" uses `a`, "undo" names the undone entry in `a`.
+        Sightings; "name" uses `a`, "undo" and "confirm" name the entry they are about in `a`.
     person : str
         The name given by "name".
     who, when : str, float
         Who taught it and at what time.
+    needs_second : bool
+        Whether it counts only once somebody else has confirmed it.
     """
 
     kind: Kind
@@ -45,6 +48,14 @@ class Entry:
     who: str = ""
     when: float = field(default_factory=time.time)
     key: str = field(default_factory=lambda: secrets.token_hex(8))
+    needs_second: bool = False
+
+    def concerns(self) -> tuple[dict[str, str], dict[str, Any]]:
+        """Return what the log says of it: the entry, and whom it concerns."""
+        if self.kind == "undo":
+            return {"answer": self.a}, {}
+        persons = {"persons": {self.person: self.a}} if self.person else {}
+        return {"answer": self.key}, {"query": [self.a, *filter(None, [self.b])], **persons}
 
     def dump(self) -> str:
         """Write as one line of JSON."""
@@ -53,7 +64,7 @@ class Entry:
     @staticmethod
     def load(text: str) -> Entry:
         """Read what `dump` wrote."""
-        return Entry(**json.loads(text))
+        return Entry(**parse_json(text))
 
 
 class Labels:
@@ -74,9 +85,13 @@ class Labels:
         self._parent = {key: key for key in self._given}
         self._join_given()
         undone = {entry.a for entry in journal if entry.kind == "undo"}
-        self.active = [
-            e for e in journal if e.kind != "undo" and e.key not in undone and self._exist(e)
+        confirmed = {e.a for e in journal if e.kind == "confirm" and e.key not in undone}
+        about = ("undo", "confirm")
+        given = [
+            e for e in journal if e.kind not in about and e.key not in undone and self._exist(e)
         ]
+        self.waiting = [e for e in given if e.needs_second and e.key not in confirmed]
+        self.active = [e for e in given if not e.needs_second or e.key in confirmed]
         for entry in self.active:
             if entry.kind == "same":
                 self._join(entry.a, entry.b)
@@ -96,7 +111,7 @@ class Labels:
         given = {self._root(key) for key, person in self._given.items() if person}
         return {self._names[root] for root in self._taught - given}
 
-    def verdict(self, a: str, b: str) -> Literal["same", "different"] | None:
+    def verdict(self, a: str, b: str) -> Verdict | None:
         """Say what is known about two sightings."""
         if self.person(a) and self._root(a) == self._root(b):
             return "same"
@@ -107,7 +122,18 @@ class Labels:
             return "different"
         if self.person(a) and self.person(b):
             return "different"
-        return None
+        return "waiting" if any({e.a, e.b} == {a, b} for e in self.waiting) else None
+
+    def second(self, entry: Entry) -> Entry:
+        """Turn "same" into the confirmation of what somebody else said, or into what waits."""
+        if entry.kind != "same":
+            return entry
+        for first in self.waiting:
+            if {first.a, first.b} == {entry.a, entry.b}:
+                if first.who == entry.who:
+                    raise InputError("you said so already; another person has to confirm it")
+                return Entry("confirm", first.key, who=entry.who)
+        return replace(entry, needs_second=True)
 
     def rejected(self, sighting: str) -> set[str]:
         """Sightings that somebody said are not the person of this one."""
@@ -122,9 +148,15 @@ class Labels:
 
     def check(self, entry: Entry) -> None:
         """Refuse an entry that contradicts what is known, saying what to undo."""
+        if entry.kind not in get_args(Kind):
+            raise unknown_name("kind of answer", str(entry.kind), get_args(Kind))
+        for part in ("a", "b", "person", "who", "key"):
+            check_name(getattr(entry, part), part)
         if entry.kind == "undo":
-            if not any(e.key == entry.a for e in self.active):
+            if not any(e.key == entry.a for e in (*self.active, *self.waiting)):
                 raise InputError("nothing to undo")
+            return
+        if entry.kind == "confirm":  # `second` has found what it is about
             return
         for sighting in (entry.a, entry.b) if entry.kind != "name" else (entry.a,):
             if sighting not in self._given:
@@ -146,8 +178,8 @@ class Labels:
 
     def _check_name(self, entry: Entry) -> None:
         name = entry.person.strip()
-        if not name or len(name) > MAX_NAME:
-            raise InputError(f"a name must have 1 to {MAX_NAME} characters, not {len(name)}")
+        if not name:
+            raise InputError("a name must have at least 1 character; type one")
         holder = next((root for root, used in self._names.items() if used == name), None)
         if holder is not None and holder != self._root(entry.a):
             raise InputError(

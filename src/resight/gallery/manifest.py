@@ -8,11 +8,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from resight._version import __version__
 from resight.errors import StoreError
 from resight.gallery.engines.base import Engine
+from resight.validation import check_count, check_name, parse_json
 
 SCHEMA = "resight.gallery/2"
 _READ = ("resight.gallery/1", SCHEMA)  # 1 is what resight 0.1 wrote
@@ -74,6 +75,10 @@ class Manifest:
         Fingerprint and length of the descriptors of the model in use.
     stored : "float32" | "float16" | "none"
         How descriptors are kept; "none": they are computed from the images when needed.
+    log_days : float or None
+        After so many days entries of the log are emptied.
+    asks_purpose, second_person : bool
+        Whether searches must state a purpose; whether a match needs the answers of two people.
     """
 
     descriptor: str
@@ -82,6 +87,9 @@ class Manifest:
     retention_days: float | None = None
     created: float = field(default_factory=time.time)
     stored: Stored = "float32"
+    log_days: float | None = None
+    asks_purpose: bool = False
+    second_person: bool = False
 
     @property
     def current(self) -> Generation:
@@ -113,12 +121,12 @@ class Manifest:
                 "command again. Create a new one with `resight gallery create`"
             )
         try:
-            document = json.loads(content)
+            document = parse_json(content)
             schema = document.pop("schema")
             if schema in _READ:
                 document.pop("resight")
                 document["history"] = tuple(Generation(**g) for g in document["history"])
-                return Manifest(**document)
+                return _checked(Manifest(**document))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StoreError(
                 f"gallery {engine.uri}: its manifest is damaged; restore it from a backup"
@@ -127,6 +135,18 @@ class Manifest:
             f"gallery {engine.uri} has format {schema!r}, resight {__version__} reads "
             f"{SCHEMA!r}; update resight or create the gallery again"
         )
+
+
+def _checked(manifest: Manifest) -> Manifest:
+    """Refuse parts of the wrong kind."""
+    if not manifest.history or manifest.stored not in get_args(Stored):
+        raise ValueError("no model, or an unknown way to store descriptors")
+    check_name(manifest.descriptor, "descriptor")
+    check_count(manifest.width, "width")
+    for generation in manifest.history:
+        check_count(generation.number, "number")
+        check_count(generation.width, "width")
+    return manifest
 
 
 def store_model(
@@ -165,4 +185,4 @@ def drop_model(engine: Engine, generation: int) -> None:
 def trained_on(engine: Engine, generation: int) -> list[str]:
     """List the sightings of this gallery that a model was fitted on."""
     content = engine.get(f"trained/{generation}")
-    return [] if content is None else [str(sighting) for sighting in json.loads(content)]
+    return [] if content is None else [str(sighting) for sighting in parse_json(content)]

@@ -12,18 +12,20 @@ from resight.errors import InputError
 from resight.gallery import crops
 from resight.gallery.adding import Described
 from resight.gallery.manifest import Manifest
+from resight.validation import check_array
 
 Query = str | Path | NDArray[np.uint8]
 
 
-def picture_of(query: Query) -> NDArray[np.uint8]:
+def picture_of(query: Query, standing: bool) -> NDArray[np.uint8]:
     """Read the image of a query, refusing what cannot show a person."""
     name = "the query"
     if isinstance(query, (str, Path)):
         name = str(query)
-        query = images.read(crops.read(Path(query)), name)
-    crops.check(query, name)
-    return query
+        query = images.read(crops.read(Path(query)), name, crops.MAX_PIXELS)
+    picture = images.as_rgb(query)
+    crops.check(picture, name, standing)
+    return picture
 
 
 def check_described(manifest: Manifest, described: Described, n_rows: int | None = None) -> None:
@@ -33,8 +35,4 @@ def check_described(manifest: Manifest, described: Described, n_rows: int | None
             f"these descriptors were computed by {described.fingerprint}, those of the "
             f"gallery by {manifest.descriptor}; compute them with the gallery's model"
         )
-    shape = (described.features.shape[0] if n_rows is None else n_rows, manifest.width)
-    if described.features.shape != shape:
-        raise InputError(f"descriptors have shape {described.features.shape}, expected {shape}")
-    if not np.isfinite(described.features).all():
-        raise InputError("descriptors contain NaN or infinite values; compute them again")
+    check_array(described.features, "descriptors", (n_rows, manifest.width))

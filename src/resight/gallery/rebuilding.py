@@ -16,6 +16,7 @@ import numpy as np
 
 from resight.errors import InputError, StoreError
 from resight.gallery.engines.base import Engine
+from resight.gallery.history import note
 from resight.gallery.manifest import (
     Generation,
     Manifest,
@@ -25,6 +26,7 @@ from resight.gallery.manifest import (
     trained_on,
 )
 from resight.gallery.view import embed_rows
+from resight.validation import parse_json
 
 _NOTE = "rebuild"  # the document that names the model on its way
 _PASSES = 5  # later ones embed what was added meanwhile; searches fill in the very last
@@ -41,6 +43,7 @@ def rebuild(
 ) -> None:
     """Embed every sighting with another model, then switch; see `Gallery.rebuild`."""
     manifest = Manifest.read(engine)
+    _require_model(model)
     if model.descriptor_fingerprint == manifest.descriptor:
         width = manifest.width
     elif manifest.stored == "none":
@@ -78,8 +81,18 @@ def undo(engine: Engine) -> None:
 
 
 def n_features(model: Any) -> int:
-    """Describe a picture of nothing to learn how long descriptors are."""
+    """Ask how long descriptors are, or describe a picture of nothing."""
+    _require_model(model)
+    if hasattr(model, "n_features"):
+        return int(model.n_features)
     return int(np.asarray(model.describe([np.zeros((128, 64, 3), np.uint8)])).shape[1])
+
+
+def _require_model(given: Any) -> None:
+    if not hasattr(given, "descriptor_fingerprint"):
+        raise InputError(
+            f"give a fitted model, as resight.load(path) reads it, not {type(given).__name__}"
+        )
 
 
 def embedding_width(model: Any, width: int) -> int:
@@ -92,7 +105,7 @@ def pending(engine: Engine) -> Generation | None:
     content = engine.get(_NOTE)
     if content is None:
         return None
-    job = Generation(**json.loads(content))
+    job = Generation(**parse_json(content))
     used = {generation.number for generation in Manifest.read(engine).history}
     return None if job.number in used else job
 
@@ -165,6 +178,7 @@ def _switch(engine: Engine, job: Generation) -> None:
                 )
             base, *later = (*manifest.history, job)
             manifest.with_history((base, *later[-2:])).store(engine)
+            note(engine, job.fingerprint, origin=job.origin, used=True)
         other = pending(engine)  # begun by another process after our switch
         for number in unfinished(engine):
             if other is None or number != other.number:

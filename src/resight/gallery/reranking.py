@@ -48,8 +48,10 @@ def method_named(name: str) -> Rerank:
     raise unknown_name("re-ranking", name, METHODS)
 
 
-def check(method: Rerank, n_queries: int) -> None:
+def check(method: Rerank, n_queries: int, by_track: bool = False) -> None:
     """Refuse an unknown method, and a single query where queries are compared with each other."""
+    if by_track:
+        raise InputError("re-ranking orders sightings, not tracks; leave one of the two out")
     if method_named(method) == "cross-view" and n_queries < 2:
         raise InputError(
             "cross-view re-ranking compares the queries with each other: with one query it "

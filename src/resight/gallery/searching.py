@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from resight.gallery.confidence import Judgement, Presence, judge
 from resight.gallery.engines.base import Engine, Floats32
 from resight.gallery.filters import Filter
 from resight.gallery.index import ExactIndex
+from resight.gallery.labels import Verdict
 from resight.gallery.reranking import CANDIDATES, Found, Rerank, check, rerank
 from resight.gallery.view import View, features_of
 
@@ -30,10 +32,12 @@ class Hit:
         The learned squared distance; smaller = more alike.
     probability : float or None
         That it is the query's person, if the model is calibrated (see `confidence`).
-    verdict : "same" | "different" | None
+    verdict : "same" | "different" | "waiting" | None
         What was taught about it and the query.
     rank_before : int or None
         Its rank by distance, if the results were re-ranked.
+    track : str
+        The name of its track, empty if it has none.
     """
 
     rank: int
@@ -44,8 +48,9 @@ class Hit:
     source: str
     distance: float
     probability: float | None
-    verdict: Literal["same", "different"] | None = None
+    verdict: Verdict | None = None
     rank_before: int | None = None
+    track: str = ""
 
 
 class Hits(list[Hit]):
@@ -66,27 +71,79 @@ def search_view(
     queries: Floats32,
     k: int,
     where: Filter,
-    like: str,
+    like: Sequence[str] = (),
     method: Rerank | None = None,
+    by_track: bool = False,
 ) -> list[Hits]:
-    """Return the k best hits of each query; `like` is the stored sighting that it comes from.
+    """Return the k best hits of each query; `like` are the stored sightings that it comes from.
 
-    With a `method` the first candidates of each query are re-ranked (see `reranking`).
+    With a `method` the first candidates of each query are re-ranked (see `reranking`). With
+    `by_track` a track is one hit: its distance is the mean over its sightings, the nearest of which
+    stands for it.
     """
     if method is not None:
-        check(method, len(queries))
+        check(method, len(queries), by_track)
     allowed = _allowed(view, where, like)
-    depth = min(k if method is None else max(k, CANDIDATES), len(view.table))
-    if depth == 0:
+    if not len(view.table):
         return [Hits() for _ in queries]
-    if view.index is not None:
-        found = [Found(*pair) for pair in view.index.search(queries, depth, allowed)]
+
+    def nearest(some: Floats32, depth: int) -> list[Found]:
+        depth = min(depth, len(view.table))
+        if view.index is not None:
+            return [Found(*pair) for pair in view.index.search(some, depth, allowed)]
+        return [_by_engine(engine, view, query, depth, where, allowed) for query in some]
+
+    if by_track:
+        found = [_tracks(engine, view, query, k, allowed, nearest) for query in queries]
     else:
-        found = [_by_engine(engine, view, query, depth, where, allowed) for query in queries]
+        found = nearest(queries, k if method is None else max(k, CANDIDATES))
     if method is not None:
         found = rerank(method, queries, found, lambda rows: _embeddings(engine, view, rows))
-    judged = [judge(view, query, allowed, like) for query in queries]
+    judged = [judge(view, query, allowed, like, by_track) for query in queries]
     return [_hits(view, one, k, like, its) for one, its in zip(found, judged, strict=True)]
+
+
+def _tracks(
+    engine: Engine,
+    view: View,
+    query: Floats32,
+    k: int,
+    allowed: NDArray[np.bool_] | None,
+    nearest: Callable[[Floats32, int], list[Found]],
+) -> Found:
+    """Return the nearest sighting of each of the k best tracks, with the mean distance of each.
+
+    A track none of whose sightings is among the nearest is farther in the mean than the last of
+    these; the search goes deeper until that is farther than the k-th track.
+    """
+    depth = _MORE * k
+    while True:
+        [near] = nearest(query[None], depth)
+        pooled = _pooled(engine, view, query, allowed, near.rows)
+        all_seen = len(near.rows) < min(depth, len(view.table)) or depth >= len(view.table)
+        if all_seen or (len(pooled.rows) >= k and pooled.distances[k - 1] <= near.distances[-1]):
+            return pooled
+        depth *= _MORE
+
+
+def _pooled(
+    engine: Engine,
+    view: View,
+    query: Floats32,
+    allowed: NDArray[np.bool_] | None,
+    near: NDArray[np.intp],
+) -> Found:
+    """Order the tracks that some rows belong to by the mean over all their allowed sightings."""
+    members = np.isin(view.tracks, view.tracks[near])
+    rows = np.flatnonzero(members if allowed is None else members & allowed)
+    difference = _embeddings(engine, view, rows).astype(np.float64) - query.astype(np.float64)
+    distances = np.einsum("ij,ij->i", difference, difference)
+    order = np.argsort(distances, kind="stable")
+    # The first of a track in the order of distance is its nearest sighting.
+    _, first, codes = np.unique(view.tracks[rows][order], return_index=True, return_inverse=True)
+    means = np.bincount(codes, distances[order]) / np.bincount(codes)
+    best = np.lexsort((rows[order[first]], means))
+    return Found(rows[order[first]][best], means[best])
 
 
 def _embeddings(engine: Engine, view: View, rows: NDArray[np.intp]) -> Floats32:
@@ -98,13 +155,12 @@ def _embeddings(engine: Engine, view: View, rows: NDArray[np.intp]) -> Floats32:
     return np.asarray(view.model.embed(np.array([found[key] for key in ids])), np.float32)
 
 
-def _allowed(view: View, where: Filter, like: str) -> NDArray[np.bool_] | None:
+def _allowed(view: View, where: Filter, like: Sequence[str]) -> NDArray[np.bool_] | None:
     if not where and not like:
         return None
     persons = view.persons if where.persons else view.table.persons
     mask = where.mask(view.table.cameras, view.table.times, persons)
-    if like:
-        mask[view.rows[like]] = False
+    mask[[view.rows[sighting] for sighting in like]] = False
     return mask
 
 
@@ -118,8 +174,8 @@ def _by_engine(
 ) -> Found:
     """Ask the engine for candidates and order them in float64."""
     generation = view.manifest.current
-    if where.persons:  # labels are ours, not the engine's: few rows, embedded on the spot
-        rows = np.flatnonzero(_allowed(view, where, ""))  # type: ignore[arg-type]
+    if where.persons and allowed is not None:
+        rows = np.flatnonzero(allowed)  # labels are ours, not the engine's: embedded on the spot
         vectors = _embeddings(engine, view, rows)
     else:
         exact = not generation.indexed
@@ -136,7 +192,7 @@ def _by_engine(
     return Found(rows[order][local], distances)
 
 
-def _hits(view: View, found: Found, k: int, like: str, judged: Judgement | None) -> Hits:
+def _hits(view: View, found: Found, k: int, like: Sequence[str], judged: Judgement | None) -> Hits:
     rows, distances = found.rows[:k], found.distances[:k]
     probabilities: Any = None
     if judged is not None:
@@ -158,8 +214,9 @@ def _hits(view: View, found: Found, k: int, like: str, judged: Judgement | None)
                 source=str(view.table.sources[row]),
                 distance=distance,
                 probability=None if probabilities is None else float(probabilities[place]),
-                verdict=view.labels.verdict(like, sighting) if like else None,
+                verdict=view.labels.verdict(like[0], sighting) if like else None,
                 rank_before=None if found.before is None else int(found.before[place]),
+                track=str(view.table.sequences[row]),
             )
         )
     return hits

@@ -45,6 +45,8 @@ class Stream:
     sightings : Sightings
     given : Described, FeatureStore or None
         Where vectors are that were computed before: one for each sighting, or some of them.
+    imageless : bool
+        Whether sightings without a file are stored by their vector alone.
     """
 
     def __init__(
@@ -53,12 +55,15 @@ class Stream:
         view: View,
         sightings: Sightings,
         given: Described | FeatureStore | None,
+        imageless: bool = False,
     ) -> None:
         self.result = Added()
         self._engine = engine
         self._model, self._generation = view.model, view.manifest.current.number
         self._width = view.manifest.width
         self._descriptor = view.model.descriptor
+        self._kind = view.model.descriptor_fingerprint
+        self._vectors = given.features if imageless and isinstance(given, Described) else None
         self._sightings = sightings
         self._given = given
         self._lookup: Callable[[Sequence[str]], Floats32] | None = None
@@ -85,7 +90,9 @@ class Stream:
     def _prepare(self, rows: range) -> Task | None:
         """Read a batch just before it is described; None if there is nothing to describe."""
         if rows not in self._begun:
-            found = read_batch(self._sightings, np.asarray(rows, np.intp), self._known, self.result)
+            found = read_batch(
+                self._sightings, np.asarray(rows, np.intp), self._known, self.result, self._vectors
+            )
             if found is None:
                 return None
             self._known.update(found.table.ids.tolist())
@@ -142,7 +149,7 @@ class Stream:
         for attempt in range(_TRIES):
             manifest = Manifest.read(self._engine)
             generation = manifest.current.number
-            if manifest.descriptor != self._descriptor.fingerprint:
+            if manifest.descriptor != self._kind:
                 raise StoreError(
                     f"gallery {self._engine.uri}: its model was replaced by one with other "
                     "descriptors. What was added before is safe; run the same command again"

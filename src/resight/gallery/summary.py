@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from resight.gallery.engines.base import Engine
+from resight.gallery.history import models
 from resight.gallery.manifest import ERASING, Generation
 from resight.gallery.view import View
 
@@ -17,7 +18,7 @@ def summary(engine: Engine, view: View, pending: Generation | None) -> dict[str,
     known = {person for person in view.persons.tolist() if person}
     times = table.times[~np.isnan(table.times)]
     return {
-        "uri": engine.uri,
+        "uri": engine.place,
         "sightings": len(table),
         "persons": len(known),
         "labelled": int((view.persons != "").sum()),
@@ -28,6 +29,7 @@ def summary(engine: Engine, view: View, pending: Generation | None) -> dict[str,
         "model_origin": generation.origin,
         "model_since": generation.when,
         "model_pending": None if pending is None else pending.fingerprint,
+        "models": models(engine, view.manifest),
         "dimensions": generation.width,
         "calibrated": view.model.probability(np.zeros(1)) is not None,
         "search": _search(engine, view),

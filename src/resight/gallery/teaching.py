@@ -1,14 +1,17 @@
 """Learning from what was taught: fit again on the labelled sightings, and say what it brings.
 
-The gain is measured by cross-validation over people who were taught on the page: in each fold the
+The new model is made by the recipe of `evaluate` and `fit`, on the descriptors of the gallery. The
+gain is measured by cross-validation over people who were taught on the page: in each fold the
 new model never sees the people it is asked about. The model in use has not seen them either, or,
 where it has (it came from an earlier refit), it is fitted again without them.
 """
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +19,10 @@ from numpy.typing import NDArray
 
 from resight.datasets.sightings import seen_by_two
 from resight.errors import InputError
+from resight.evaluation.statistics import sign_test
 from resight.gallery.engines.base import Floats32
 from resight.gallery.gallery import Gallery
+from resight.gallery.history import note
 from resight.gallery.labels import Labels
 from resight.gallery.view import View, read_journal
 
@@ -25,6 +30,8 @@ Texts = NDArray[np.str_]
 Progress = Callable[[str, float], None]
 
 MIN_PEOPLE = 2
+SURE = 0.05  # p below which a gain is called more than chance
+FIGURES = ("before", "after", "queries", "people", "p_value", "why")  # noted of a candidate
 _FOLDS = 5
 
 
@@ -61,6 +68,10 @@ class Candidate:
         Rank 1 across cameras on people held out, in percent.
     queries, people : int
         How many sightings of how many people were asked for.
+    p_value : float
+        Of the sign test over these people: how easily chance makes such a difference.
+    why : str or None
+        What was chosen, and why.
     uncalibrated : str or None
         Why the model states no probabilities, if it does not.
     """
@@ -71,12 +82,25 @@ class Candidate:
     after: float
     queries: int
     people: int
+    p_value: float
+    why: str | None = None
     uncalibrated: str | None = None
 
     @property
     def better(self) -> bool:
-        """Whether it finds at least as many as the model in use."""
-        return self.after >= self.before
+        """Whether it finds more than the model in use."""
+        return self.after > self.before
+
+    @property
+    def words(self) -> str:
+        """Say what is gained, if anything is."""
+        told = (
+            f"{self.after:.0f}% of {self.queries} test searches, the current one {self.before:.0f}%"
+        )
+        if not self.better:
+            return f"nothing to gain yet: the new model finds {told}"
+        chance = "" if self.p_value < SURE else f"; with {self.people} people that may be chance"
+        return f"the new model finds {told}{chance}"
 
 
 def why_not(view: View) -> str | None:
@@ -93,12 +117,15 @@ def why_not(view: View) -> str | None:
 def refit(gallery: Gallery, on_step: Progress | None = None) -> Candidate:
     """Fit a model on everything that is labelled and measure its gain; nothing is changed yet.
 
+    What was measured is noted in the gallery's history of models.
+
     Parameters
     ----------
     on_step : callable, optional
         Called with words and the share that is done.
     """
     from resight.models.calibrating import add_calibration
+    from resight.recipe import budget_for
 
     say = on_step or (lambda words, share: None)
     view = gallery.view
@@ -110,28 +137,36 @@ def refit(gallery: Gallery, on_step: Progress | None = None) -> Candidate:
     taught = view.labels.taught() & set(seen_by_two(examples.persons, examples.cameras).tolist())
     earlier = _examples_of_current(gallery, view)
     folds = [sorted(taught)[i::_FOLDS] for i in range(min(_FOLDS, len(taught)))]
-    before: list[bool] = []
-    after: list[bool] = []
+    budget = budget_for(len(set(examples.persons.tolist()))) / (len(folds) + 1)
+    before: dict[str, list[bool]] = {}
+    after: dict[str, list[bool]] = {}
     for number, held_out in enumerate(folds):
         say(f"cross-validation, fold {number + 1} of {len(folds)}", 0.1 + 0.7 * number / len(folds))
         people = set(held_out)
         old = view.model if earlier is None else fit_like(view.model, earlier.without(people))
-        before += rank1_hits(old, examples, people)
-        after += rank1_hits(fit_like(view.model, examples.without(people)), examples, people)
+        new, _ = fit_recipe(view.model, examples.without(people), budget)
+        before |= rank1_hits(old, examples, people)
+        after |= rank1_hits(new, examples, people)
     say("training on everything", 0.8)
-    model = fit_like(view.model, examples)
+    model, why = fit_recipe(view.model, examples, budget)
     say("calibrating", 0.9)
     uncalibrated = add_calibration(model, examples.features, examples.persons, examples.cameras)
-    say("done", 1.0)
-    return Candidate(
+    gains = [sum(after[person]) - sum(before[person]) for person in sorted(before)]
+    candidate = Candidate(
         model,
         examples.ids,
-        _percent(before),
-        _percent(after),
-        len(before),
-        len(taught),
-        uncalibrated,
+        before=_percent(before),
+        after=_percent(after),
+        queries=sum(map(len, before.values())),
+        people=len(taught),
+        p_value=sign_test(sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)),
+        why=why,
+        uncalibrated=uncalibrated,
     )
+    figures = {name: getattr(candidate, name) for name in FIGURES}
+    note(gallery.engine, model.fingerprint, origin="refit", **figures)
+    say("done", 1.0)
+    return candidate
 
 
 def adopt(gallery: Gallery, candidate: Candidate, on_step: Progress | None = None) -> None:
@@ -145,19 +180,21 @@ def adopt(gallery: Gallery, candidate: Candidate, on_step: Progress | None = Non
     )
 
 
-def rank1_hits(model: Any, examples: Examples, people: set[str]) -> list[bool]:
-    """Whether each sighting of `people` finds its person first among the other cameras' sightings.
+def rank1_hits(model: Any, examples: Examples, people: set[str]) -> dict[str, list[bool]]:
+    """Whether sightings of `people` find their person first among the other cameras' sightings.
 
-    A tie counts as a miss. Sightings whose person no other camera has seen are not asked for.
+    One answer for each sighting of each person. A tie counts as a miss. Sightings whose person no
+    other camera has seen are not asked for.
     """
     D = np.asarray(model.distances(examples.features, examples.features), float)  # (n, n)
-    hits = []
+    hits: dict[str, list[bool]] = {}
     for row, (person, camera) in enumerate(zip(examples.persons, examples.cameras, strict=True)):
         other = examples.cameras != camera
         same = other & (examples.persons == person)
         if person in people and same.any():
             wrong = D[row, other & (examples.persons != person)]
-            hits.append(bool(D[row, same].min() < wrong.min(initial=np.inf)))
+            found = bool(D[row, same].min() < wrong.min(initial=np.inf))
+            hits.setdefault(str(person), []).append(found)
     return hits
 
 
@@ -184,27 +221,41 @@ def _examples_of_current(gallery: Gallery, view: View) -> Examples | None:
     return _examples(gallery, view, Labels(view.table.ids, view.table.persons, journal))
 
 
-def fit_like(like: Any, examples: Examples) -> Any:
-    """Fit k-XQDA on the descriptors of another model, with its settings if it is k-XQDA too.
+def fit_recipe(like: Any, examples: Examples, budget: float) -> tuple[Any, str | None]:
+    """Fit the recipe's learner on the descriptors of another model; say what it chose, and why."""
+    from resight._files import digest_of
+    from resight.datasets.sightings import Sightings
+    from resight.features.store import Features
+    from resight.models.fitting import fit_plan
+    from resight.models.training import Training
+    from resight.plans import plan_of
+    from resight.recipe import LEARNER, learner_for
 
-    A setting that was chosen is not chosen again. Landmarks are for more sightings than a gallery
-    usually has labels for, so k-XQDA is exact up to the size up to which `fit` is by default.
-    """
-    from resight.learners._landmarks import EXACT_LIMIT
-    from resight.learners.kxqda import KXQDA
+    names, X = like.descriptors, examples.features
+    widths = [part.blocks for part in like.descriptor.parts] if names else [(X.shape[1],)]
+    parts = tuple(np.split(X, np.cumsum([sum(one) for one in widths])[:-1], axis=1))
+    blocks = tuple(width for one in widths for width in one)
+    vectors = Features(parts, names, blocks, fingerprint=digest_of(*examples.ids))
+    who = Sightings(np.array(examples.ids), examples.persons, examples.cameras)
+    word = learner_for(len(examples.ids))
+    plan = plan_of(word, {"budget": budget} if word == LEARNER else {})
+    with tempfile.TemporaryDirectory() as scratch:
+        model, decision = fit_plan(
+            plan, Training.own(who, vectors), names, mirror=like.mirror, scratch=Path(scratch)
+        )
+    return model, None if decision is None else decision.sentence
+
+
+def fit_like(like: Any, examples: Examples) -> Any:
+    """Fit a model's learner again on other examples; a setting that was chosen is kept."""
     from resight.models.held_out_distances import unfitted
     from resight.models.model import Model
-    from resight.tuning.auto import AutoKXQDA
 
-    kept = isinstance(like.learner, KXQDA | AutoKXQDA)
-    learner = unfitted(like.learner) if kept else KXQDA()
-    if isinstance(learner, KXQDA) and len(examples.ids) <= EXACT_LIMIT:
-        learner.set_params(landmarks=None)
-    # Another learner may have had raw descriptors; k-XQDA is to have them normalised.
-    normalize = like.normalizer is not None if kept else True
-    model = Model(like.descriptors, learner, mirror=like.mirror, normalize=normalize)
+    normalize = like.normalizer is not None
+    model = Model(like.descriptors, unfitted(like.learner), mirror=like.mirror, normalize=normalize)
     return model.fit(examples.features, examples.persons, examples.cameras)
 
 
-def _percent(hits: list[bool]) -> float:
-    return 100.0 * sum(hits) / len(hits)
+def _percent(hits: dict[str, list[bool]]) -> float:
+    every = [hit for of_person in hits.values() for hit in of_person]
+    return 100.0 * sum(every) / len(every)

@@ -43,6 +43,24 @@ class View:
         return self.labels.persons(self.table.ids.tolist())
 
     @cached_property
+    def tracks(self) -> NDArray[np.intp]:
+        """A number for each sighting that those of one track share; without a track it is alone.
+
+        Names of tracks are taken as one camera's and, where people were labelled before, as one
+        person's: datasets also call a recording of many people a sequence.
+        """
+        number = np.zeros(len(self.table), np.intp)
+        for column in (self.table.cameras, self.table.sequences, self.table.persons):
+            values, codes = np.unique(column, return_inverse=True)
+            number = number * len(values) + codes
+        return np.where(self.table.sequences == "", -1 - np.arange(len(number)), number)
+
+    @cached_property
+    def named(self) -> set[str]:
+        """The names of all labelled people."""
+        return set(self.persons.tolist()) - {""}
+
+    @cached_property
     def rows(self) -> dict[str, int]:
         """The row of each sighting."""
         return {sighting: row for row, sighting in enumerate(self.table.ids.tolist())}

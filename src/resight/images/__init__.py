@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from resight.images.boxes import cut
 from resight.images.check import as_rgb
-from resight.images.reading import MAX_PIXELS, read
+from resight.images.reading import MAX_BYTES, MAX_PIXELS, read
 
-__all__ = ["MAX_PIXELS", "VERSION", "as_rgb", "cut", "read"]
+__all__ = ["MAX_BYTES", "MAX_PIXELS", "VERSION", "as_rgb", "cut", "read"]
 
 # Raise it whenever reading, resizing or a colour conversion gives other numbers: every
 # descriptor's fingerprint contains it, so that stored features are computed anew.

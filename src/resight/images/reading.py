@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import os
-from pathlib import Path
+import threading
+from contextlib import nullcontext
 from typing import IO, Any
 
 import numpy as np
@@ -14,23 +15,31 @@ from PIL import ImageOps
 from resight.errors import InputError, ResightError
 from resight.images.check import as_rgb
 from resight.images.colour import Image
+from resight.validation import check_file
 
 # A crop of a person has a few thousand pixels; a photograph of 64 megapixels still passes.
 MAX_PIXELS = 64_000_000
+MAX_BYTES = 2**29  # of a file: so many pixels, not compressed, with transparency and a copy
+# Named one by one: Pillow would hand others to programs such as Ghostscript.
+FORMATS = ("PNG", "JPEG", "BMP", "WEBP", "TIFF")
+_LARGE = 2_000_000  # pixels above which pictures wait for each other: 2 at a time in a process
+_decoding = threading.BoundedSemaphore(2)
 _DEEP = ("I", "F")  # Pillow's modes of more than 8 bits begin with these letters
 
 
 Source = str | os.PathLike[str] | IO[bytes] | bytes | Image
 
 
-def read(source: Source, name: str | None = None) -> Image:
-    """Read one image as RGB.
+def read(source: Source, name: str | None = None, most: int = MAX_PIXELS) -> Image:
+    """Read one image as RGB: PNG, JPEG, BMP, WebP or TIFF.
 
     Parameters
     ----------
     source : path, binary stream, bytes of an image file, or RGB array, which is only checked
     name : str, optional
         What errors call it; by default its path.
+    most : int
+        Pixels that it may declare.
 
     Returns
     -------
@@ -41,30 +50,34 @@ def read(source: Source, name: str | None = None) -> Image:
     Raises
     ------
     InputError
-        If the file does not exist, is a folder, is empty, is no image, is damaged or
-        truncated, is animated, holds 16 or more bits per channel, or declares more than
-        `MAX_PIXELS` pixels; the last is found before anything is decoded.
+        If the file does not exist, is no regular file, is empty, is no image of these formats,
+        is damaged or truncated, is animated, holds 16 or more bits per channel, or declares more
+        than `most` pixels; the last is found before anything is decoded.
     """
     if isinstance(source, np.ndarray):
         return as_rgb(source)
     name = name or _name(source)
-    if isinstance(source, bytes):
-        if not source:
-            raise InputError(f"{name} is empty (0 bytes); copy or export it again")
-        source = io.BytesIO(source)
-    elif isinstance(source, (str, os.PathLike)):
-        _check_file(Path(source), name)
+    if isinstance(source, (str, os.PathLike)):
+        size = check_file(source, MAX_BYTES).stat().st_size
+    else:
+        size = len(source) if isinstance(source, bytes) else 1
+    if size == 0:
+        raise InputError(f"{name} is empty (0 bytes); copy or export it again")
+    source = io.BytesIO(source) if isinstance(source, bytes) else source
     try:
-        with Pillow.open(source) as picture:
-            _check_header(picture, name)
-            upright = ImageOps.exif_transpose(picture)
-            return np.array(_to_rgb(upright))
+        with Pillow.open(source, formats=FORMATS) as picture:
+            _check_header(picture, name, most)
+            with _decoding if picture.width * picture.height > _LARGE else nullcontext():
+                upright = ImageOps.exif_transpose(picture)
+                return np.array(_to_rgb(upright))
     except ResightError:
         raise
     except Pillow.UnidentifiedImageError:
-        raise InputError(f"{name} is not an image in a supported format; use PNG or JPEG") from None
+        raise InputError(
+            f"{name} is not an image in a supported format; use PNG, JPEG, BMP, WebP or TIFF"
+        ) from None
     except (Pillow.DecompressionBombError, Pillow.DecompressionBombWarning):
-        raise InputError(f"{name} is too large: {_limit()}") from None
+        raise InputError(f"{name} is too large: {_limit(most)}") from None
     except MemoryError:
         raise InputError(f"{name} does not fit in memory; scale it down") from None
     except Exception as error:  # decoders raise a dozen types, all meaning a damaged file
@@ -84,22 +97,11 @@ def _name(source: Any) -> str:
     )
 
 
-def _check_file(path: Path, name: str) -> None:
-    if path.is_dir():
-        raise InputError(f"{name} is a folder, not an image; give the files in it")
-    if not path.exists():
-        raise InputError(f"{name} does not exist; check the path")
-    if not path.is_file():
-        raise InputError(f"{name} is not a regular file; give an image file")
-    if path.stat().st_size == 0:
-        raise InputError(f"{name} is empty (0 bytes); copy or export it again")
-
-
-def _check_header(picture: Pillow.Image, name: str) -> None:
+def _check_header(picture: Pillow.Image, name: str, most: int) -> None:
     """Refuse what cannot be measured, from what the header declares, before decoding."""
     width, height = picture.size
-    if width * height > MAX_PIXELS:
-        raise InputError(f"{name} has {width} x {height} pixels: {_limit()}")
+    if width * height > most:
+        raise InputError(f"{name} has {width} x {height} pixels: {_limit(most)}")
     if _is_deep(picture):
         raise InputError(
             f"{name} has more than 8 bits per channel; rescale it to 0..255 and save it with 8 bits"
@@ -126,5 +128,5 @@ def _to_rgb(picture: Pillow.Image) -> Pillow.Image:
     return Pillow.alpha_composite(paper, layer).convert("RGB")
 
 
-def _limit() -> str:
-    return f"more than {MAX_PIXELS:,} are refused; crop or scale it down"
+def _limit(most: int) -> str:
+    return f"more than {most:,} are refused; crop or scale it down"

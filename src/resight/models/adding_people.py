@@ -8,8 +8,9 @@ from resight.datasets.sightings import Sightings
 from resight.errors import InputError
 from resight.features.rows import FeatureRows
 from resight.features.store import FeatureStore
-from resight.models.fitting import Fitted, training_rows
+from resight.models.fitting import Fitted
 from resight.models.model import Model
+from resight.models.training import training_rows
 from resight.workers.executors import Executor
 
 
@@ -29,9 +30,7 @@ def add_people(
     learner = model.extensible()
     training = sightings.select(training_rows(sightings))
     learner.refuse_known(np.unique(training.persons), without_cameras=False)
-    features = store.ensure(
-        training, "+".join(model.descriptors), model.mirror, executor, on_error="collect"
-    )
+    features = store.ensure(training, model.descriptor, executor=executor, on_error="collect")
     kept = np.flatnonzero(features.usable)
     rows = FeatureRows(features.parts, features.blocks, kept).read()
     labelled = training.select(kept)

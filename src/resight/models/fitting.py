@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from resight.datasets.sightings import UNKNOWN_PERSON, Sightings
+from resight._progress import log
+from resight.datasets.sightings import Sightings, require_sightings, seen_by_two
+from resight.descriptors._base import Descriptor
 from resight.errors import InputError
 from resight.features.rows import FeatureRows
-from resight.features.store import Failure, FeatureStore
+from resight.features.store import Failure, Features, FeatureStore
+from resight.features.vectors import own_vectors
 from resight.learners.kxqda import KXQDA
-from resight.models.auto_fitting import choose_learner
+from resight.learners.normalizer import BlockNormalizer
 from resight.models.calibrating import add_calibration
+from resight.models.choosing import Decision, choose_auto, choose_candidate
 from resight.models.landmark_fitting import LandmarkJob, fit_landmark_model
 from resight.models.model import Model
-from resight.registry import learner_spec
+from resight.models.training import Training, training_rows
+from resight.plans import Plan, plan_of
+from resight.recipe import DESCRIPTOR, MIRROR, budget_for, learner_for
+from resight.registry import AUTO
 from resight.tuning.auto import AutoKXQDA
-from resight.tuning.cross_validation import Choice
+from resight.tuning.candidates import AUTO_MIRROR
 from resight.workers.executors import Executor, local
 
 
@@ -34,17 +41,18 @@ class Fitted:
     n_people: int
     n_sightings: int
     failures: tuple[Failure, ...]
-    choice: Choice | None = None  # how the regulariser of a landmark model was chosen
+    decision: Decision | None = None  # what was chosen on the training people
     uncalibrated: str | None = None  # why the model states no probabilities, if it does not
 
 
 def fit(
-    sightings: Sightings,
+    sightings: Sightings | None = None,
     *,
-    descriptor: str = "gog+lomo-dagger",
-    learner: str = "kxqda",
+    descriptor: str = DESCRIPTOR,
+    features: Features | str | Path | None = None,
+    learner: str | None = None,
     params: Mapping[str, object] | None = None,
-    mirror: bool = False,
+    mirror: bool = MIRROR,
     calibrate: bool = True,
     store: FeatureStore | str | Path = "features",
     jobs: int | None = None,
@@ -56,12 +64,17 @@ def fit(
 
     Parameters
     ----------
+    sightings : Sightings, optional
+        Not needed where the file `features` holds people and cameras.
     descriptor : str
         Names joined by ``+``.
+    features : Features or path, optional
+        Own vectors instead of descriptors, one row for each sighting.
     learner, params
-        A learner's name and its parameters.
+        A learner as `evaluate` takes it, such as ``"kxqda:cv"``, and its parameters. By default
+        that of `resight.recipe`, which chooses its setting.
     mirror : bool
-        Average descriptors over mirror images.
+        Average descriptors over mirror images. The learner `auto` chooses, unless this is set.
     calibrate : bool
         Learn from held-out people what distances mean, so that searches state probabilities.
     store : FeatureStore or path
@@ -72,12 +85,26 @@ def fit(
     Examples
     --------
     >>> resight.fit(resight.sightings("my/cameras")).save("model")  # doctest: +SKIP
+    >>> resight.fit(features="vectors.csv").save("model")  # doctest: +SKIP
     """
     kept_in = store if isinstance(store, FeatureStore) else FeatureStore(store)
-    options: dict[str, Any] = {"mirror": mirror, "calibrate": calibrate}
+    vectors = None
+    if features is not None:
+        vectors, sightings = own_vectors(features, sightings)
+    elif sightings is None:
+        raise InputError("nothing to fit: give sightings, or features with people and cameras")
+    word = learner_for(len(training_rows(sightings))) if learner is None else learner
+    plan = plan_of(word, params or {})
     with local(jobs) if executor is None else nullcontext(executor) as workers:
         fitted = fit_model(
-            sightings, kept_in, descriptor, learner, dict(params or {}), executor=workers, **options
+            sightings,
+            kept_in,
+            descriptor,
+            plan,
+            features=vectors,
+            mirror=mirror,
+            executor=workers,
+            calibrate=calibrate,
         )
     if fitted.failures:
         first, n_failed = fitted.failures[0], len(fitted.failures)
@@ -91,72 +118,89 @@ def fit_model(
     sightings: Sightings,
     store: FeatureStore,
     descriptors: str,
-    learner: str,
-    params: dict[str, Any],
+    plan: Plan,
     *,
+    features: Features | None = None,
     mirror: bool = False,
     executor: Executor | None = None,
     calibrate: bool = True,
 ) -> Fitted:
-    """Fit a learner on every labelled sighting that can be described, and calibrate it.
+    """Fit a plan on every labelled sighting that has a vector, and calibrate the model.
 
-    Distractors, junk and unknown people are left out, and so are sightings marked as query or
-    gallery when others are marked as train. With `landmarks` among the parameters of kxqda the
-    training rows are never all in memory; unless `reg` is given too, it is chosen over people.
+    Which sightings count is said by `training_rows`. Own vectors (`features`, one row for each
+    sighting) take the place of `descriptors`. With `landmarks` among the parameters of kxqda the
+    training rows are never all in memory.
     """
-    spec = learner_spec(learner)
-    model_learner = spec.make(**params)
-    training = sightings.select(training_rows(sightings))
-    chosen = None
-    if isinstance(model_learner, AutoKXQDA):
-        chosen = choose_learner(
-            model_learner, training, store, descriptors, mirror=mirror, executor=executor
-        )
-        model_learner, mirror = chosen.learner, chosen.mirror
-    features = store.ensure(training, descriptors, mirror, executor, on_error="collect")
-    kept = np.flatnonzero(features.usable)
-    labelled = training.select(kept)
-    model = Model(
-        features.descriptors, model_learner, mirror=mirror, normalize=spec.normalizes(params)
-    )
-    choice = None
-    if isinstance(model_learner, KXQDA):
-        model_learner.landmarks = model_learner.wanted_landmarks(len(kept))
-    if isinstance(model_learner, KXQDA) and model_learner.landmarks is not None:
-        job = LandmarkJob(
-            FeatureRows(features.parts, features.blocks, kept),
-            labelled.persons,
-            labelled.cameras,
-            model,
-            features.fingerprint,
-            choose="reg" not in params,
-        )
-        choice = fit_landmark_model(job, store.folder, executor)
+    if features is None:
+        mirrors = AUTO_MIRROR if plan.learner == AUTO and not mirror else (mirror,)
+        describe = partial(_described, store, descriptors, executor)
+        training = Training.described(require_sightings(sightings), describe, mirrors)
     else:
-        model.fit(features.features[kept], labelled.persons, labelled.cameras)
-    if chosen is not None:
-        chosen.learner.candidates_ = chosen.candidates
+        training = Training.own(sightings, features)
+    made_by = training.variants[0].made_by if features is None else ()
+    model, decision = fit_plan(
+        plan, training, made_by, mirror=mirror, scratch=store.folder, executor=executor
+    )
+    if decision is not None:
+        log.info("%s %s", plan.word, decision.sentence)
+    used = training.variants[-1 if model.mirror else 0]
     why_not: str | None = "it was not asked for"
-    if calibrate and getattr(model_learner, "landmarks", None) is not None:
+    if calibrate and getattr(model.learner, "landmarks", None) is not None:
         why_not = "it was learned through landmarks, whose folds would not fit in memory"
     elif calibrate:
-        rows = features.features[kept]
-        why_not = add_calibration(model, rows, labelled.persons, labelled.cameras)
-    people = len(np.unique(labelled.persons))
-    return Fitted(model, people, len(labelled), features.failures, choice, why_not)
+        why_not = add_calibration(model, used.features[training.rows], *training.labels)
+    people = len(np.unique(training.sightings.persons))
+    return Fitted(model, people, len(training.rows), used.failures, decision, why_not)
 
 
-def training_rows(sightings: Sightings) -> np.ndarray[Any, np.dtype[np.intp]]:
-    """Rows a model may learn from; refuse a table that has none."""
-    labelled = (sightings.persons != UNKNOWN_PERSON) & ~np.isin(
-        sightings.roles, ("distractor", "junk")
-    )
-    if (sightings.roles == "train").any():
-        labelled &= sightings.roles == "train"
-    rows = np.flatnonzero(labelled)
-    if not len(rows):
-        raise InputError(
-            f"none of the {len(sightings)} sightings has a person, so a model cannot be "
-            "trained; name people by folders <camera>/<person>/* or in a CSV's person column"
+def fit_plan(
+    plan: Plan,
+    training: Training,
+    made_by: Sequence[str | Descriptor],
+    *,
+    mirror: bool = False,
+    scratch: Path = Path(),
+    executor: Executor | None = None,
+) -> tuple[Model, Decision | None]:
+    """Fit a model on training rows; what the plan leaves open is chosen on them first.
+
+    Parameters
+    ----------
+    made_by : sequence of str or Descriptor
+        Descriptors of the vectors; none for own vectors.
+    mirror : bool
+        Whether the vectors are averaged over mirror images.
+    scratch, executor : Path, Executor
+        Where chunks of a landmark model are summed up, and by whom.
+    """
+    learner, decision = plan.spec.make(**plan.params), None
+    if isinstance(learner, AutoKXQDA):
+        people = len(seen_by_two(*training.labels))
+        learner.set_params(budget=plan.params.get("budget", budget_for(people)))
+        learner, mirror, decision = choose_auto(learner, training, mirror)
+    used = training.variants[-1 if mirror else 0]
+    rows = FeatureRows(used.parts, used.blocks, training.rows)
+    if isinstance(learner, KXQDA):
+        learner.landmarks = learner.wanted_landmarks(len(rows))
+        if plan.candidates and learner.landmarks is None:
+            decision = choose_candidate(plan, rows, *training.labels)
+            learner.set_params(**decision.chosen)
+    normalizes = plan.spec.normalizes(learner.get_params())
+    normalizer = BlockNormalizer(used.blocks) if normalizes else False
+    model = Model(made_by, learner, mirror=mirror, normalize=normalizer)
+    if isinstance(learner, KXQDA) and learner.landmarks is not None:
+        job = LandmarkJob(
+            rows, *training.labels, model, used.fingerprint, choose=bool(plan.candidates)
         )
-    return rows
+        choice = fit_landmark_model(job, scratch, executor)
+        return model, None if choice is None else Decision.of_choice(choice)
+    model.fit(used.features[training.rows], *training.labels)
+    if isinstance(learner, AutoKXQDA) and decision is not None:
+        learner.candidates_ = decision.candidates
+    return model, decision
+
+
+def _described(
+    store: FeatureStore, names: str, executor: Executor | None, of: Sightings, mirror: bool
+) -> Features:
+    return store.ensure(of, names, mirror, executor, on_error="collect")

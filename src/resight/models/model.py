@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from resight._files import digest_of
 from resight.descriptors import descriptor
+from resight.descriptors._base import Descriptor
 from resight.descriptors.describing import Joined
+from resight.descriptors.network import Network
 from resight.descriptors.streaming import extract
 from resight.errors import InputError
 from resight.learners._base import MetricLearner
@@ -30,9 +32,9 @@ class Model(SavableMixin):
 
     Parameters
     ----------
-    descriptors : sequence of str
-        Names whose vectors are put side by side, such as ``("gog", "lomo-dagger")``. Empty for
-        a model of a user's own vectors.
+    descriptors : sequence of str or Descriptor
+        Names whose vectors are put side by side, such as ``("gog", "lomo-dagger")``, and networks
+        (`resight.descriptors.Network`). Empty for a model of a user's own vectors.
     learner : MetricLearner
         Fitted by `fit`.
     mirror : bool
@@ -47,14 +49,16 @@ class Model(SavableMixin):
 
     def __init__(
         self,
-        descriptors: Sequence[str],
+        descriptors: Sequence[str | Descriptor],
         learner: MetricLearner,
         *,
         mirror: bool = False,
         normalize: bool | BlockNormalizer = True,
         calibration: Calibration | None = None,
     ) -> None:
-        self.descriptors = tuple(descriptors)
+        self.descriptors: tuple[str | Network, ...] = tuple(
+            one if isinstance(one, (str, Network)) else one.name for one in descriptors
+        )
         self.learner = learner
         self.mirror = mirror
         if normalize is True:
@@ -114,7 +118,7 @@ class Model(SavableMixin):
         if not self.descriptors:
             raise InputError(
                 "this model was fitted on your own vectors, so it cannot describe images; "
-                "give it vectors of the same kind"
+                "give it vectors of the same kind (--features)"
             )
         return extract(self.descriptor, images).features
 
@@ -139,9 +143,23 @@ class Model(SavableMixin):
         return Joined(tuple(descriptor(name, mirror=self.mirror) for name in self.descriptors))
 
     @property
+    def networks(self) -> tuple[Network, ...]:
+        """Those of its descriptors that are networks."""
+        return tuple(one for one in self.descriptors if isinstance(one, Network))
+
+    @property
     def descriptor_fingerprint(self) -> str:
-        """Tells apart features that must not be mixed."""
+        """Tells apart features that must not be mixed; of own vectors only the length is known."""
+        if not self.descriptors:
+            return digest_of("resight.vectors", str(self.n_features))
         return self.descriptor.fingerprint
+
+    @property
+    def n_features(self) -> int:
+        """Length of the vectors that it takes."""
+        if not self.descriptors:
+            return int(getattr(self.learner, "n_features_in_", 0))  # 0 before it is fitted
+        return self.descriptor.n_features
 
     @property
     def fingerprint(self) -> str:
@@ -172,7 +190,7 @@ class Model(SavableMixin):
         return rows if self.normalizer is None else self.normalizer.transform(rows)
 
 
-def blocks_of(descriptors: Sequence[str]) -> tuple[int, ...] | None:
+def blocks_of(descriptors: Sequence[str | Network]) -> tuple[int, ...] | None:
     """Return the blocks of descriptors put side by side; None for a user's own vectors."""
     if not descriptors:
         return None

@@ -14,6 +14,7 @@ from resight.datasets.sightings import Sightings
 from resight.errors import InputError, unknown_name
 from resight.protocols.split import Protocol, Split, shown
 from resight.protocols.views import by_cameras, labelled, require_cameras
+from resight.validation import parse_json, read_text
 
 _BY_PEOPLE = ("train", "test")
 _BY_PATHS = ("train", "query", "gallery")
@@ -62,10 +63,9 @@ def from_file(path: str | Path, sightings: Sightings) -> Protocol:
 
 
 def _settings(path: Path) -> dict[str, Any]:
+    text = read_text(path)
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read the splits file {path}: {error.strerror}") from error
+        document = parse_json(text)
     except ValueError as error:
         raise InputError(f"{path} is not JSON ({error}); see docs/protocols.md") from error
     if isinstance(document, list):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError, ResightError
 from resight.explanation.drawing import Picture, draw, picture
+from resight.validation import parse_json, read_bytes
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ def read_matches(file: Path, sightings: Sightings) -> tuple[str, list[DrawnMatch
     if not file.is_file():
         return "", []
     try:
-        told = json.loads(file.read_bytes())
+        told = parse_json(read_bytes(file))
         drawn = [_drawn(match, sightings) for match in told["matches"]]
         return str(told["run"]), [match for match in drawn if match is not None]
     except (ValueError, KeyError, TypeError) as error:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 
 from resight.errors import InputError, StoreError
+from resight.validation import check_file, parse_json, read_bytes
 
 SCHEMA = "resight.result/1"
 JSON = str | int | float | bool | None | list["JSON"] | dict[str, "JSON"]
@@ -17,13 +17,11 @@ _NEEDED = ("run", "split", "query", "query_camera", "top_paths", "first_rank", "
 def read_result(folder: str | Path) -> dict[str, JSON]:
     """Read `result.json` of a folder, refusing what is no result."""
     file = Path(folder) / "result.json"
+    if not file.exists():
+        raise StoreError(f"there is no result.json in {folder}; run resight evaluate --out")
     try:
-        result = json.loads(file.read_bytes())
+        result = parse_json(read_bytes(file))
         schema = result["schema"]
-    except FileNotFoundError:
-        raise StoreError(
-            f"there is no result.json in {folder}; run resight evaluate --out"
-        ) from None
     except (ValueError, KeyError, TypeError):
         raise StoreError(f"{file} is damaged; evaluate again") from None
     if schema != SCHEMA:
@@ -34,7 +32,7 @@ def read_result(folder: str | Path) -> dict[str, JSON]:
 def read_rankings(path: Path) -> list[dict[str, str]]:
     """Read `rankings.csv`, refusing a file that is none."""
     try:
-        with path.open(newline="", encoding="utf-8") as stream:
+        with check_file(path).open(newline="", encoding="utf-8") as stream:
             rows = list(csv.DictReader(stream))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path} cannot be read: {error}; evaluate again") from error

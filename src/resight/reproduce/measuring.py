@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from resight._files import digest_of, write_json
 from resight.datasets.sightings import Sightings
 from resight.errors import unknown_name
 from resight.experiments.in_gram_space import measure_split
+from resight.experiments.learning_curve import some_people
 from resight.experiments.runner import over_splits
 from resight.features.store import Features, FeatureStore
 from resight.protocols import Split, for_dataset
@@ -49,7 +50,7 @@ def reproduce(
     ``out/splits``: a second or an interrupted and repeated call does only what is missing.
     """
     chosen, versions = list(tables), set(only)
-    bench = _Bench(data, out, n_jobs, executor, say)
+    bench = Bench(data, out, n_jobs, executor, say)
     jobs = dict.fromkeys(job for table in chosen for row in table.rows for job in table.jobs(row))
     for version in versions:
         known = dict.fromkeys(job.plan.version for job in jobs)
@@ -78,7 +79,7 @@ def _order(job: Job) -> tuple[int, int, str, tuple[str, ...]]:
     return job.plan.spec.effort, size, job.protocol, job.descriptors
 
 
-class _Bench:
+class Bench:
     """Holds what consecutive jobs share: sightings, features, Gram matrices."""
 
     def __init__(
@@ -107,13 +108,20 @@ class _Bench:
         file, sightings = self._file(job), self.sightings(job.dataset)
         start = time.perf_counter()
         title = f"{job.protocol}, {'+'.join(job.descriptors)}, {job.plan.learner}"
+        title += "" if job.people is None else f", {job.people} people"
         protocol, space = for_dataset(sightings, job.protocol), self.space(job)
         folder = self.out / "splits" / file.stem
 
         def trial(split: Split) -> dict[str, Any]:
             return measure_split(sightings, protocol, space, split, [job.plan])[0].figures()
 
-        trials = over_splits(trial, protocol.splits, folder, n_jobs=self.n_jobs, title=title)
+        splits = protocol.splits
+        if job.people is not None:
+            splits = tuple(
+                replace(split, train=some_people(sightings, split.train, job.people, draw=number))
+                for number, split in enumerate(splits)
+            )
+        trials = over_splits(trial, splits, folder, n_jobs=self.n_jobs, title=title)
         figures = run_figures(job, trials, time.perf_counter() - start)
         write_json(file, figures)
         rank1 = figures["summary"]["rank1"]
@@ -130,15 +138,18 @@ class _Bench:
         protocol = for_dataset(self.sightings(job.dataset), job.protocol)
         plan = json.dumps(asdict(job.plan), sort_keys=True)
         parts = (self.features(job.dataset, *one).fingerprint for one in _inputs(job))
-        name = digest_of(job.dataset, protocol.fingerprint, plan, *parts)
+        fewer = () if job.people is None else (f"{job.people} people",)
+        name = digest_of(job.dataset, protocol.fingerprint, plan, *fewer, *parts)
         return self.out / "runs" / f"{name}.json"
 
     def sightings(self, dataset: str) -> Sightings:
+        """Load a dataset; the last one is kept."""
         if self._sightings is None or self._sightings[0] != dataset:
             self._sightings = (dataset, datasets.load(dataset, root=self.data))
         return self._sightings[1]
 
     def features(self, dataset: str, descriptor: str, mirror: bool) -> Features:
+        """Features from the store, computed where they are missing."""
         key = (dataset, descriptor, mirror)
         if key not in self._features:
             self._features[key] = self.store.ensure(

@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from resight.errors import unknown_name
-from resight.experiments.plans import Plan
+from resight.plans import Plan
 from resight.registry import AUTO, LEARNERS
 from resight.tuning.candidates import AUTO_POOL, CV, CV_FOLDS
 
@@ -72,6 +72,7 @@ class Job:
     protocol: str
     descriptors: tuple[str, ...]
     plan: Plan
+    people: int | None = None  # labelled people that are learned from; None: all of a split
 
 
 @dataclass(frozen=True)

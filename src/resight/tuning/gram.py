@@ -243,15 +243,9 @@ def gram_space(
 
     `trainable` are the rows that some split learns from, as `GramSpace` takes them.
     """
-    blocks = list(features.blocks)
-    parts, widths = [], []
-    for part in features.parts:
-        own: list[int] = []
-        while sum(own) < part.shape[1]:
-            own.append(blocks.pop(0))
-        parts.append(part if usable is None or usable.all() else part[usable])
-        widths.append(tuple(own))
-    return GramSpace(parts, widths, trainable=trainable)
+    every = usable is None or usable.all()
+    parts = [part if every else part[usable] for part in features.parts]
+    return GramSpace(parts, features.blocks_of_parts, trainable=trainable)
 
 
 def between_test_rows(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 
+from resight._progress import progress
 from resight.datasets.sightings import seen_by_two
 from resight.errors import InputError
 from resight.tuning import candidates as allowed
@@ -119,7 +120,11 @@ class Search:
         self.people = len(seen_by_two(persons, views))
         self.persons = codes_of(persons)
         self.cameras = None if cameras is None else codes_of(cameras)
-        _refuse_lonely_cameras(persons, cameras)
+        if not self.people:
+            raise InputError(
+                f"none of the {self.persons.max() + 1} people is seen by two cameras, so nothing "
+                "can be learned about them; give a person the same name in every camera"
+            )
         self.variants = variants_of(_only(space, rows), mirrored)
         self.n_folds, repeats = folds_for(self.people, n_folds, n_repeats)
         self._folds: dict[str, list[Fold]] = {}
@@ -145,7 +150,8 @@ class Search:
             return self._unlearned(n)
         pool: list[Tried] = []
         try:
-            self._choose(n, pool)
+            with progress("choosing, fits", None) as self._advance:
+                self._choose(n, pool)
         except _OutOfTimeError:
             self.stopped = (
                 f"the budget of {self._budget:g} s was over after {len(self.tried)} metrics; the "
@@ -264,6 +270,7 @@ class Search:
             if self._end is not None and time.monotonic() >= self._end:
                 raise _OutOfTimeError
             held = self.divisions[number][1]
+            self._advance(1)
             try:
                 distances = self._fold(number).part_distances(one.part)
             except (InputError, LinAlgError):  # too small a regulariser for this kernel: it loses
@@ -384,16 +391,3 @@ def _only(space: GramSpace, rows: Rows) -> GramSpace:
     part.short = [short[rows] for short in space.short]
     part.groups = list(space.groups)
     return part
-
-
-def _refuse_lonely_cameras(persons: NDArray[Any], cameras: NDArray[Any] | None) -> None:
-    """Refuse a camera from which nothing can be learned about another."""
-    if cameras is None:
-        return
-    for camera in np.unique(cameras):
-        others = persons[cameras != camera]
-        if not np.isin(persons[cameras == camera], others).any():
-            raise InputError(
-                f"camera {camera} has no labelled person who is also seen by another camera, so "
-                "nothing can be learned about it; label at least one, or leave the camera out"
-            )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, field_validator
+from pydantic import BaseModel
 
 from resight.gallery import Hit, Hits
+from resight.gallery.labels import Verdict
 from resight.gallery.view import View
 
 
@@ -33,7 +33,7 @@ class Found(Sighting):
     rank: int
     distance: float
     probability: float | None
-    verdict: Literal["same", "different"] | None
+    verdict: Verdict | None
 
 
 class Widening(BaseModel):
@@ -99,12 +99,13 @@ class Taught(BaseModel):
     """One answer."""
 
     key: str
-    kind: Literal["same", "different", "name"]
+    kind: Literal["same", "different", "name", "confirm"]
     a: str
     b: str
     person: str
     who: str
     when: float
+    waiting: bool
 
 
 class TrayAnswer(BaseModel):
@@ -121,30 +122,11 @@ class TeachAnswer(BaseModel):
     total: int
 
 
-class Access(BaseModel):
-    """One entry of the access log."""
+class LogAnswer(BaseModel):
+    """The latest entries of the log, newest first, and the head of its chain."""
 
-    when: float
-    who: str
-    what: str
-    query: str = ""
-    conditions: str = ""
-
-    @field_validator("query", mode="before")
-    @classmethod
-    def _joined(cls, value: Any) -> Any:
-        return " and ".join(value) if isinstance(value, list) else value
-
-    @field_validator("conditions", mode="before")
-    @classmethod
-    def _written(cls, value: Any) -> Any:
-        return json.dumps(value) if isinstance(value, dict) else value
-
-
-class AccessAnswer(BaseModel):
-    """The latest entries of the access log, newest first."""
-
-    entries: list[Access]
+    head: str
+    entries: list[dict[str, Any]]
 
 
 def sighting(view: View, row: int) -> Sighting:

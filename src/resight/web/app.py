@@ -2,42 +2,51 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import urlencode
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from fastapi.routing import APIRoute
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from resight._version import __version__
 from resight.errors import InputError, ResightError
 from resight.gallery import Gallery
+from resight.web.limits import LIMITS
 from resight.web.rendering import STATIC, render
-from resight.web.routes import browsing, explaining, people, refit, searching, teaching
-from resight.web.security import HEADERS, SESSION, TOKEN, Guard, RefusedError
+from resight.web.routes import browsing, doors, explaining, people, refit, searching, teaching
+from resight.web.security import HEADERS, Guard, RefusedError
 from resight.web.site import Site
+from resight.web.visiting import PUBLIC, set_cookie
 
 Next = Callable[[Request], Awaitable[Response]]
+_PARTS = (doors, browsing, searching, explaining, teaching, people, refit)
 
 
-def make_app(gallery: Gallery, guard: Guard) -> FastAPI:
+def make_app(gallery: Gallery, guard: Guard | None = None) -> FastAPI:
     """Build the application over an open gallery."""
     app = FastAPI(
         title="resight",
         version=__version__,
         description=(
-            "Search a gallery of sightings and label matches. Every page is also "
-            "available as JSON; changes are sent as forms and need the session's "
-            "`csrf` token (from /info.json) or a Bearer token."
+            "Search a gallery of sightings and label matches. Every page is also available as "
+            "JSON. A program sends a token of `resight gallery users --token` as Bearer; changes "
+            "sent by a browser need the session's `csrf` word (from /info.json)."
         ),
+        openapi_url=None,  # what there is to do is shown to those who may come in
         docs_url=None,  # its viewer would load scripts from elsewhere
         redoc_url=None,
     )
-    app.state.site = Site(gallery, guard)
-    for part in (browsing, searching, explaining, teaching, people, refit):
+    app.state.site = Site(gallery, guard or Guard(gallery))
+    routes_and_roles()  # refuses a route that does not say who may use it
+    for part in _PARTS:
         app.include_router(part.router)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.middleware("http")(_guarded)
@@ -46,41 +55,56 @@ def make_app(gallery: Gallery, guard: Guard) -> FastAPI:
     return app
 
 
+def routes_and_roles() -> list[tuple[str, str, str]]:
+    """List method, path and the least role of every route; empty: whoever can connect."""
+    found = []
+    for route in (route for part in _PARTS for route in part.router.routes):
+        assert isinstance(route, APIRoute)
+        calls = [one.call for one in route.dependant.dependencies]
+        roles = [call.role for call in calls if hasattr(call, "role")]  # type: ignore[union-attr]
+        if not roles and route.path not in PUBLIC:
+            raise TypeError(f"the route {route.path} does not say which role it needs")
+        found += [(method, route.path, *(roles or [""])) for method in sorted(route.methods or ())]
+    return found
+
+
 async def _guarded(request: Request, go_on: Next) -> Response:
-    """Check host, size and token, give the session its cookie, add the headers."""
+    """Check host and size, limit the time, give forms their cookie, add the headers."""
     guard: Guard = request.app.state.site.guard
-    session = request.cookies.get(SESSION) or secrets.token_urlsafe(16)
-    request.state.csrf = guard.csrf(session)
+    request.state.form = request.cookies.get(guard.form) or secrets.token_urlsafe(32)
     try:
         guard.check_host(request)
         guard.check_size(request)
-        if not request.url.path.startswith("/static/"):
-            request.state.who = guard.who(request)
-        response = _without_token(request) or await go_on(request)
+        # Not `wait_for`: what a thread has begun cannot be cancelled, and would be waited for.
+        work = asyncio.ensure_future(go_on(request))
+        done, _ = await asyncio.wait({work}, timeout=LIMITS.answer)
+        if not done:
+            work.add_done_callback(lambda late: late.cancelled() or late.exception())
+            raise RefusedError(503, f"no answer within {LIMITS.answer:g} s; try again later")
+        response = work.result()
     except RefusedError as refused:
         response = await _explain(request, refused)
         response.headers["Connection"] = "close"  # whatever else was sent is not read
+    except Exception as error:  # a bug: the page says so, with the headers of every page
+        logging.getLogger(__name__).exception("%s %s failed", request.method, request.url.path)
+        response = await _explain(request, error)
     for name, value in HEADERS.items():
         response.headers[name] = value
-    if SESSION not in request.cookies:
-        response.set_cookie(SESSION, session, httponly=True, samesite="strict")
-    return response
-
-
-def _without_token(request: Request) -> Response | None:
-    """Move a valid token from the address into a cookie, so that it is not passed on by links."""
-    token = request.query_params.get("token")
-    if token is None or request.method != "GET":
-        return None
-    response = RedirectResponse(str(request.url.remove_query_params("token")), 303)
-    response.set_cookie(TOKEN, token, httponly=True, samesite="strict")
+    if not request.url.path.startswith("/static/"):
+        response.headers["Cache-Control"] = "no-store"  # nothing is left in a browser's cache
+    if guard.form not in request.cookies:
+        set_cookie(request, response, guard.form, request.state.form)
     return response
 
 
 async def _explain(request: Request, error: Exception) -> Response:
     """Say what went wrong, as a page, a part of a page or JSON."""
     status, words = _in_words(error)
-    wants_json = "application/json" in request.headers.get("accept", "")
+    accepted = request.headers.get("accept", "")
+    if status == 401 and request.method == "GET" and "text/html" in accepted:
+        here = str(request.url.replace(scheme="", netloc=""))
+        return RedirectResponse(f"/login?{urlencode({'next': here})}", 303)
+    wants_json = "application/json" in accepted
     if wants_json or request.url.path.endswith(".json"):
         return JSONResponse({"error": words}, status)
     if request.headers.get("hx-request") == "true":
@@ -101,4 +125,6 @@ def _in_words(error: Any) -> tuple[int, str]:
     if isinstance(error, HTTPException):
         words = "page not found" if error.status_code == 404 else str(error.detail)
         return error.status_code, words
-    return 500, str(error)
+    if isinstance(error, ResightError):
+        return 500, str(error)
+    return 500, "something went wrong here; the server's log says what"

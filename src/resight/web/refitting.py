@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 from pydantic import BaseModel
 
 from resight.errors import ResightError
 from resight.gallery import Gallery
+from resight.gallery.history import models
+from resight.gallery.log import Actor, operator
 from resight.gallery.teaching import Candidate, adopt, refit, why_not
 
 Status = Literal["idle", "running", "done", "worse", "failed", "undone"]
@@ -27,6 +30,7 @@ class RefitState(BaseModel):
     people: int = 0
     missing: str | None = None
     can_undo: bool = False
+    models: list[dict[str, Any]] = []
 
 
 class RefitJob:
@@ -38,21 +42,24 @@ class RefitJob:
         self._state = RefitState()
         self._candidate: Candidate | None = None
         self._thread: threading.Thread | None = None
+        self._by = operator("server")
 
     def state(self) -> RefitState:
         """Return where it is, what is missing to start, and whether there is a way back."""
         view = self._gallery.view
         can_undo = view.manifest.current.origin == "refit"
-        return self._state.model_copy(update={"missing": why_not(view), "can_undo": can_undo})
+        known = models(self._gallery.engine, view.manifest)
+        facts = {"missing": why_not(view), "can_undo": can_undo, "models": known}
+        return self._state.model_copy(update=facts)
 
-    def start(self) -> None:
+    def start(self, by: Actor) -> None:
         """Start a refit unless one is running."""
-        self._launch(self._refit)
+        self._launch(self._refit, by)
 
-    def adopt_anyway(self) -> None:
+    def adopt_anyway(self, by: Actor) -> None:
         """Use a refitted model although it found fewer."""
         if self._candidate is not None:
-            self._launch(self._adopt)
+            self._launch(self._adopt, by)
 
     def undo(self) -> None:
         """Go back to the model before the last refit."""
@@ -64,17 +71,18 @@ class RefitJob:
         if self._thread is not None:
             self._thread.join()
 
-    def _launch(self, work: object) -> None:
+    def _launch(self, work: Callable[[], None], by: Actor) -> None:
         with self._lock:
             if self._state.status == "running":
                 return
+            self._by = by
             self._state = RefitState(status="running", words="starting")
             self._thread = threading.Thread(target=self._guarded, args=(work,), daemon=True)
             self._thread.start()
 
-    def _guarded(self, work: object) -> None:
+    def _guarded(self, work: Callable[[], None]) -> None:
         try:
-            work()  # type: ignore[operator]
+            work()
         except ResightError as error:
             self._state = RefitState(status="failed", words=str(error))
         except Exception:
@@ -98,7 +106,7 @@ class RefitJob:
         if candidate.better:
             self._adopt()
         else:
-            words = "the new model would find fewer people, so the current one was kept"
+            words = f"{candidate.words}, so it was kept"
             self._state = self._state.model_copy(update={"status": "worse", "words": words})
 
     def _adopt(self) -> None:
@@ -107,7 +115,8 @@ class RefitJob:
         gain = {"before": self._candidate.before, "after": self._candidate.after}
         self._state = self._state.model_copy(update={"status": "running", **gain})
         adopt(self._gallery, self._candidate, self._step)
-        words = "now using the new model"
+        self._gallery.record(self._by, "model adopted", gain=gain)
+        words = f"{self._candidate.words}; it is now in use"
         if self._candidate.uncalibrated is not None:
             words += f", without probabilities: {self._candidate.uncalibrated}"
         self._candidate = None

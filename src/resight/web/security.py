@@ -1,18 +1,25 @@
-"""Who may do what: hosts, tokens, forged requests, sizes, headers."""
+"""Who may do what: hosts, log-in, sessions, forged requests, guesses, sizes, headers."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
 from starlette.requests import HTTPConnection
 
+from resight.gallery import Gallery, users
+from resight.gallery.log import Actor, operator
+
 MAX_BODY = 21 * 2**20  # an image of 20 MB and what a form puts around it
-SESSION, TOKEN = "resight_session", "resight_token"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_FREE_GUESSES, _LONGEST_WAIT, _REMEMBERED = 4, 300.0, 10_000
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -37,34 +44,92 @@ def is_loopback(host: str) -> bool:
     """Whether only this machine can reach an address."""
     if host == "localhost":
         return True
+    return _is_address(host) and ip_address(host).is_loopback
+
+
+def _is_address(host: str) -> bool:
     try:
-        return ip_address(host).is_loopback
+        return bool(ip_address(host))
     except ValueError:
         return False
 
 
-@dataclass(frozen=True)
+class SlowDown:
+    """Makes guessing slow: after some wrong ones each doubles the wait, by name and by address."""
+
+    def __init__(self) -> None:
+        self._wrong: OrderedDict[str, tuple[int, float]] = OrderedDict()  # how often, until when
+
+    def check(self, *keys: str) -> None:
+        """Refuse while one of the keys has to wait."""
+        until = max(self._wrong.get(key, (0, 0.0))[1] for key in keys)
+        if until > time.monotonic():
+            left = int(until - time.monotonic()) + 1
+            raise RefusedError(429, f"too many wrong guesses; try again in {left} s")
+
+    def wrong(self, *keys: str) -> None:
+        """Count a wrong guess."""
+        for key in keys:
+            count = self._wrong.pop(key, (0, 0.0))[0] + 1
+            wait = min(_LONGEST_WAIT, 2.0 ** (count - _FREE_GUESSES))
+            self._wrong[key] = count, time.monotonic() + (wait if count >= _FREE_GUESSES else 0.0)
+        while len(self._wrong) > _REMEMBERED:
+            self._wrong.popitem(last=False)
+
+    def right(self, *keys: str) -> None:
+        """Forget wrong guesses."""
+        for key in keys:
+            self._wrong.pop(key, None)
+
+
+@dataclass
 class Guard:
     """The rules of one server.
 
     Attributes
     ----------
-    tokens : dict
-        Secret -> name of whoever has it; empty means that everybody who can connect may.
-    loopback : bool
-        Bound to this machine only; then names of other hosts are refused, so that a page on the
-        web cannot reach in through a name of its own (DNS rebinding).
+    login : bool
+        Whether one has to log in; without, everybody who can connect is an administrator.
+    hosts : tuple of str
+        Names by which the server may be addressed, so that a page on the web cannot reach in
+        through a name of its own (DNS rebinding).
+    any_address : bool
+        Whether it may also be addressed by numbers, as where it listens on all interfaces.
+    on_link : callable
+        Told each new one-time key, with which whoever sees the terminal gets in.
     """
 
-    tokens: dict[str, str]
-    loopback: bool
-    secret: bytes = field(default_factory=lambda: secrets.token_bytes(32))
+    gallery: Gallery
+    login: bool = True
+    hosts: tuple[str, ...] = LOOPBACK
+    any_address: bool = False
+    session_seconds: float = 3600.0
+    on_link: Callable[[str], None] | None = None
+    _key: str = ""
+    _slow: SlowDown = field(default_factory=SlowDown)
+    _entering: threading.Lock = field(default_factory=threading.Lock)  # one guess at a time
+
+    def __post_init__(self) -> None:
+        place = hashlib.sha256(self.gallery.uri.encode()).hexdigest()[:8]
+        self.session = f"resight_session_{place}"  # servers on one host do not log each other out
+        self.form = f"resight_form_{place}"
+        self.new_link()
+
+    def new_link(self) -> None:
+        """Make another one-time key."""
+        if self.on_link is not None:
+            self._key = secrets.token_urlsafe(32)
+            self.on_link(self._key)
+
+    # ---- before anything is read
 
     def check_host(self, request: HTTPConnection) -> None:
         """Refuse requests that address this server by a foreign name."""
         name = (request.url.hostname or "").strip("[]")
-        if self.loopback and name not in LOOPBACK:
-            raise RefusedError(421, f"unknown host {name!r}; use the address that was printed")
+        if name not in self.hosts and not (self.any_address and _is_address(name)):
+            raise RefusedError(
+                421, f"unknown host {name!r}; use the address that was printed, or --allow-host"
+            )
 
     def check_size(self, request: HTTPConnection) -> None:
         """Refuse large bodies before they are read, and bodies that do not say how large they are.
@@ -80,34 +145,79 @@ class Guard:
                 413, f"too large: uploads are limited to {limit} MB. Crop the person first"
             )
 
-    def who(self, request: HTTPConnection) -> str:
-        """Name the user, refusing those without a valid token."""
-        address = request.client.host if request.client else "unknown"
-        if not self.tokens:
-            return address
-        given = (
-            _bearer(request) or request.query_params.get("token") or request.cookies.get(TOKEN, "")
-        )
-        for token, name in self.tokens.items():
-            if hmac.compare_digest(token.encode(), given.encode()):
-                return f"{name} ({address})"
-        raise RefusedError(401, "a token is needed: open the address that `resight serve` printed")
+    # ---- who it is
 
-    def csrf(self, session: str) -> str:
-        """Make the word that forms of a session carry."""
-        return hmac.new(self.secret, session.encode(), hashlib.sha256).hexdigest()
+    def identify(self, request: HTTPConnection) -> tuple[Actor, str]:
+        """Find out who sent a request, with which role, refusing those who are not logged in."""
+        address = _address(request)
+        purpose = request.headers.get("resight-purpose", "")[:500]
+        if not self.login:
+            return Actor("anybody", "no login", address, purpose), "administrator"
+        token = bearer(request)
+        if token:
+            self._slow.check(address)
+        secret = token or request.cookies.get(self.session, "")
+        found = users.find(self.gallery.engine, secret, self.session_seconds) if secret else None
+        if found is None:
+            if token:
+                self._slow.wrong(address)
+                self.gallery.record(Actor("unknown", "token", address), "token refused")
+            raise RefusedError(401, "log in first; a program sends the header Authorization")
+        purpose = purpose if token else found.purpose
+        return Actor(found.name, found.kind, address, purpose), found.role
+
+    def enter(
+        self, request: HTTPConnection, name: str, password: str, key: str, purpose: str
+    ) -> str:
+        """Log in by password or by the terminal's key; return the secret of the session."""
+        address = _address(request)
+        guessed = (address, f"user {name}" if name else "key")
+        with self._entering:
+            self._slow.check(*guessed)
+            found = self._entered(name, password, key)
+            known = found or name in {user.name for user in self.gallery.engine.users()}
+            who = (found[0] if found else name) if known else "unknown"  # may be a mistyped secret
+            actor = Actor(who, "page", address, purpose)
+            self.gallery.record(actor, "login" if found else "login failed")
+            if found is None:
+                self._slow.wrong(*guessed)
+                raise RefusedError(401, "wrong name or password" if name else "wrong key")
+            self._slow.right(*guessed)
+        return users.issue(self.gallery.engine, *found, purpose, self.session_seconds)
+
+    def _entered(self, name: str, password: str, key: str) -> tuple[str, str, str] | None:
+        if name:
+            user = users.check_password(self.gallery.engine, name, password)
+            return (user.name, user.role, "page") if user else None
+        if self._key and hmac.compare_digest(self._key.encode(), key.strip().encode()):
+            self.new_link()  # this one was used
+            return operator().who, "administrator", "link"
+        return None
+
+    # ---- forged requests
+
+    def csrf(self, request: HTTPConnection) -> str:
+        """Return the word that forms of this visitor carry."""
+        outside = not self.login or request.url.path == "/login"
+        secret = request.state.form if outside else request.cookies.get(self.session, "")
+        return hmac.new(secret.encode(), b"form", hashlib.sha256).hexdigest() if secret else ""
 
     def check_change(self, request: HTTPConnection, given: str) -> None:
         """Refuse changes that another site may have sent in the user's name."""
-        if _bearer(request) and self.tokens:
-            return  # no browser adds this header by itself, and `who` has checked it
-        session = request.cookies.get(SESSION, "")
-        if not session or not hmac.compare_digest(self.csrf(session).encode(), given.encode()):
+        if bearer(request) and self.login:
+            return  # no browser adds this header by itself, and `identify` has checked it
+        word = self.csrf(request)
+        if not word or not hmac.compare_digest(word.encode(), given.encode()):
             raise RefusedError(
                 403, "this form has expired or came from another site; reload the page"
             )
 
 
-def _bearer(request: HTTPConnection) -> str:
+def bearer(request: HTTPConnection) -> str:
+    """Return the token that a program sends."""
     kind, _, value = request.headers.get("authorization", "").partition(" ")
     return value.strip() if kind.lower() == "bearer" else ""
+
+
+def _address(request: HTTPConnection) -> str:
+    return request.client.host if request.client else "unknown"

@@ -1,71 +1,177 @@
-"""Starting the server: address, tokens, browser."""
+"""Starting the server: address, certificate, how to get in, browser, and ending in time."""
 
 from __future__ import annotations
 
-import secrets
+import asyncio
+import html
+import os
+import re
 import socket
+import ssl
+import tempfile
 import threading
 import time
 import webbrowser
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from ipaddress import ip_network
+from pathlib import Path
 from typing import Any
 
 import uvicorn
 
 from resight.errors import InputError
 from resight.gallery import Gallery
+from resight.validation import check_file, check_number
 from resight.web.app import make_app
-from resight.web.security import Guard, is_loopback
+from resight.web.limits import LIMITS, TimedProtocol
+from resight.web.security import LOOPBACK, Guard, is_loopback
 
-_MIN_SECRET = 12
-
-
-def run(
-    gallery: Gallery,
-    host: str,
-    port: int,
-    tokens: Sequence[str],
-    *,
-    open_browser: bool,
-    tell: Callable[[str], None],
-) -> None:
-    """Serve until interrupted; tells the address once it answers."""
-    loopback = is_loopback(host)
-    known = parse_tokens(tokens)
-    if not loopback and not known:
-        known = {secrets.token_urlsafe(18): "guest"}
-    listener = _listen(host, port)
-    shown = f"[{host}]" if ":" in host else host
-    address = f"http://{shown}:{listener.getsockname()[1]}/"
-    if known:
-        address += f"?token={next(iter(known))}"
-    app = make_app(gallery, Guard(known, loopback))
-    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
-    server = uvicorn.Server(config)
-    threading.Thread(
-        target=_announce, args=(server, address, open_browser, tell), daemon=True
-    ).start()
-    server.run(sockets=[listener])
+_NO_LOGIN = (
+    "NO LOG-IN: every user and program that reaches this address can see and change everything, "
+    "and the log cannot say who it was"
+)
+_PLAIN = (
+    "NOT ENCRYPTED: passwords and images can be read on the way. Give --certfile and --keyfile, or "
+    "serve on this machine only behind a proxy that has a certificate (--behind-proxy)"
+)
 
 
-def parse_tokens(tokens: Sequence[str]) -> dict[str, str]:
-    """Read ``NAME:SECRET`` or ``SECRET``; short secrets are refused."""
-    known = {}
-    for text in tokens:
-        name, separator, secret = text.rpartition(":")
-        if len(secret) < _MIN_SECRET:
+@dataclass(frozen=True)
+class Settings:
+    """What `resight serve` is told; see its options."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    login: bool = True
+    session_minutes: float = 60.0
+    certfile: Path | None = None
+    keyfile: Path | None = None
+    allow_host: Sequence[str] = ()
+    behind_proxy: str | None = None
+    open_browser: bool = False
+
+
+def run(gallery: Gallery, settings: Settings, tell: Callable[[str], None]) -> None:
+    """Serve until interrupted; tells the address and how to get in once it answers."""
+    _check(settings)
+    if not settings.login and gallery.view.manifest.asks_purpose:
+        raise InputError("this gallery asks for a purpose, which is stated on logging in")
+    listener = _listen(settings.host, settings.port)
+    address = _address(settings, listener)
+    keys: list[str] = []
+
+    def on_link(key: str) -> None:
+        keys.append(key)
+        if len(keys) > 1:
+            tell(f"that link was used; the next one: {address}login#key={key}")
+
+    linked = settings.login and not gallery.engine.users()
+    guard = Guard(
+        gallery,
+        login=settings.login,
+        hosts=(*LOOPBACK, settings.host, *settings.allow_host),
+        any_address=settings.host in ("0.0.0.0", "::"),
+        session_seconds=60.0 * settings.session_minutes,
+        on_link=on_link if linked else None,
+    )
+    server = _Server(server_config(make_app(gallery, guard), settings))
+    words = [f"serving the gallery at {address} (press Ctrl+C to stop)"]
+    door = f"{address}login#key={keys[0]}" if linked else address
+    if linked:
+        more = f"resight gallery users {gallery.engine.place} --add NAME"
+        words += [f"to get in, once: {door}", f"for more people: {more}"]
+    words += [] if settings.login else [_NO_LOGIN]
+    hidden = is_loopback(settings.host) or settings.behind_proxy or settings.certfile
+    words += [] if hidden else [_PLAIN]
+    with tempfile.TemporaryDirectory(prefix="resight-") as folder:
+        opened = _door(Path(folder), door) if settings.open_browser else None
+        threading.Thread(
+            target=_announce, args=(server, "\n".join(words), opened, tell), daemon=True
+        ).start()
+        server.run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Ends in time, whatever threads and clients still do: all that is stored is stored."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Bound how many requests are computed at once, and the time to shake hands."""
+        from anyio import to_thread
+
+        to_thread.current_default_thread_limiter().total_tokens = LIMITS.workers
+        if self.config.is_ssl:
+            loop: Any = asyncio.get_running_loop()
+            timed = partial(loop.create_server, ssl_handshake_timeout=LIMITS.header)
+            loop.create_server = timed
+        await super().startup(sockets)
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        """End, gracefully or at last without asking."""
+        timer = threading.Timer(LIMITS.ending, os._exit, (128 + sig,))
+        timer.daemon = True
+        timer.start()
+        super().handle_exit(sig, frame)
+
+
+def server_config(app: Any, settings: Settings) -> uvicorn.Config:
+    """Configure uvicorn."""
+    # Forwarded headers are believed from the proxy that was named, and from nobody else.
+    return uvicorn.Config(
+        app,
+        http=TimedProtocol,
+        ws="none",
+        lifespan="off",
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=int(LIMITS.header),
+        timeout_graceful_shutdown=3,
+        ssl_certfile=settings.certfile,
+        ssl_keyfile=settings.keyfile,
+        proxy_headers=settings.behind_proxy is not None,
+        forwarded_allow_ips=settings.behind_proxy or [],
+    )
+
+
+def _check(settings: Settings) -> None:
+    """Refuse what cannot work before anything is opened."""
+    check_number(settings.session_minutes, "--session", 1, 60 * 24)
+    for name in settings.allow_host:
+        if not re.fullmatch(r"[\w.:-]{1,253}", name):
+            raise InputError(f"--allow-host {name!r}: give the name in the address, without port")
+    try:
+        ip_network(settings.behind_proxy if settings.behind_proxy is not None else "127.0.0.1")
+    except ValueError as error:
+        raise InputError(
+            f"--behind-proxy {settings.behind_proxy!r}: give its address, such as 10.0.0.2"
+        ) from error
+    if settings.keyfile is not None and settings.certfile is None:
+        raise InputError("--keyfile needs --certfile, the certificate that belongs to the key")
+    if settings.certfile is not None:
+        for file in filter(None, (settings.certfile, settings.keyfile)):
+            check_file(file, 2**20)
+        try:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(settings.certfile, settings.keyfile, password="")
+        except (OSError, ValueError) as error:
             raise InputError(
-                f"a token needs at least {_MIN_SECRET} characters, this one has {len(secret)}; "
-                f"for example {secrets.token_urlsafe(18)}"
-            )
-        known[secret] = name if separator and name else "guest"
-    return known
+                f"{settings.certfile} and {settings.keyfile or 'the key in it'} are no certificate "
+                f"with its key, in PEM format and without a passphrase ({error})"
+            ) from error
+
+
+def _address(settings: Settings, listener: socket.socket) -> str:
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    scheme = "http" if settings.certfile is None else "https"
+    return f"{scheme}://{host}:{listener.getsockname()[1]}/"
 
 
 def _listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # UnicodeError: no name of a host
         raise InputError(f"cannot listen on {host!r}: unknown address") from error
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -79,10 +185,18 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _announce(server: Any, address: str, open_browser: bool, tell: Callable[[str], None]) -> None:
+def _door(folder: Path, address: str) -> str:
+    """Write a page that leads in: on a browser's command line everybody could read the key."""
+    door = folder / "open.html"
+    door.touch(mode=0o600)
+    door.write_text(f'<meta http-equiv="refresh" content="0; url={html.escape(address)}">')
+    return door.as_uri()
+
+
+def _announce(server: Any, words: str, opened: str | None, tell: Callable[[str], None]) -> None:
     while not server.started and not server.should_exit:
         time.sleep(0.02)
     if server.started:
-        tell(f"serving the gallery at {address} (press Ctrl+C to stop)")
-        if open_browser:
-            webbrowser.open(address)
+        tell(words)
+        if opened is not None:
+            webbrowser.open(opened)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
 import logging
 import secrets
 import threading
@@ -10,29 +10,33 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from resight.errors import StoreError
 from resight.explanation import Explainer
 from resight.gallery import Described, Gallery
-from resight.gallery.crops import check, keep
+from resight.gallery.crops import MAX_PIXELS, check, keep
 from resight.gallery.forgetting import expire
+from resight.gallery.log import operator
 from resight.gallery.references import gallery_explainer
 from resight.images import read
+from resight.validation import check_name
 from resight.web.refitting import RefitJob
-from resight.web.security import Guard
+from resight.web.security import Guard, RefusedError
 
 _KEPT_UPLOADS = 32
 _EXPIRY_EVERY = 3600.0
+_SEEN = 100_000  # sightings remembered for each user
 
 
 @dataclass(frozen=True)
 class Upload:
     """A query image that somebody sent: kept in memory only, until newer ones push it out."""
 
+    who: str
     name: str
     image: bytes
     described: Described
+    digest: str
 
 
 @dataclass
@@ -43,6 +47,7 @@ class Site:
     guard: Guard
     job: RefitJob = field(init=False)
     _uploads: OrderedDict[str, Upload] = field(default_factory=OrderedDict)
+    _seen: dict[str, set[str]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _expired_at: float = 0.0
     _explainer: tuple[str, Explainer] | None = None
@@ -50,23 +55,28 @@ class Site:
     def __post_init__(self) -> None:
         self.job = RefitJob(self.gallery)
 
-    def keep_upload(self, name: str, content: bytes) -> str:
-        """Check and describe an uploaded image; return the key under which it can be searched."""
-        picture = read(content, name)
-        check(picture, name)
+    def keep_upload(self, who: str, name: str, content: bytes) -> tuple[str, str]:
+        """Check and describe an uploaded image; return its key for searches and its digest."""
+        check_name(name, "file name")
+        picture = read(content, name, MAX_PIXELS)
+        check(picture, name, self.gallery.standing)
         stored, picture = keep(content, picture, None)
-        upload = Upload(name, stored, self.gallery.describe([picture]))
+        digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
+        upload = Upload(who, name, stored, self.gallery.describe([picture]), digest)
         key = secrets.token_urlsafe(9)
         with self._lock:
             self._uploads[key] = upload
             while len(self._uploads) > _KEPT_UPLOADS:
                 self._uploads.popitem(last=False)
-        return key
+        return key, digest
 
-    def upload(self, key: str) -> Upload | None:
-        """Return an upload that is still in memory."""
+    def upload(self, who: str, key: str) -> Upload:
+        """Return somebody's own upload while it is in memory."""
         with self._lock:
-            return self._uploads.get(key)
+            kept = self._uploads.get(key)
+        if kept is None or kept.who != who:
+            raise RefusedError(404, "this upload has expired; upload the image again")
+        return kept
 
     def explainer(self) -> Explainer:
         """Explain with the model in use; what is usual in the gallery is found once for each."""
@@ -76,27 +86,18 @@ class Site:
             kept = self._explainer = model, gallery_explainer(self.gallery)
         return kept[1]
 
-    def log(
-        self,
-        who: str,
-        what: str,
-        *query: str,
-        persons: Sequence[str] = (),
-        conditions: dict[str, Any] | None = None,
-    ) -> None:
-        """Note who did what in the gallery's access log.
+    def has_seen(self, who: str, sightings: Sequence[str]) -> None:
+        """Remember that the log says these were shown to somebody, whose pictures follow."""
+        with self._lock:
+            seen = self._seen.setdefault(who, set())
+            if len(seen) > _SEEN:
+                seen.clear()
+            seen.update(sightings)
 
-        Sightings (`query`) and persons are texts of their own in it, so that erasing finds them.
-        """
-        entry = {"when": time.time(), "who": who, "what": what, "query": [*query, *persons]}
-        entry |= {"conditions": conditions} if conditions else {}
-        sightings = [text for text in query if not text.startswith("upload ")]
-        self.gallery.log(entry, sightings, [*persons, *(conditions or {}).get("person", ())])
-
-    def accesses(self, limit: int = 200) -> list[dict[str, Any]]:
-        """Return the latest entries of the access log, newest first."""
-        latest = self.gallery.engine.read("access", last=limit)[::-1]
-        return [json.loads(text) for _, text in latest]
+    def was_shown(self, who: str, sighting: str) -> bool:
+        """Whether the log says already that a sighting was shown to somebody."""
+        with self._lock:
+            return sighting in self._seen.get(who, ())
 
     def expire_sometimes(self) -> None:
         """Remove sightings past their retention, at first and then once an hour.
@@ -110,6 +111,6 @@ class Site:
                 self._expired_at = now
         if due:
             try:
-                expire(self.gallery)
+                expire(self.gallery, by=operator("server"))
             except StoreError as error:  # it is begun and shown; the next hour finishes it
                 logging.getLogger(__name__).warning("removing old sightings: %s", error)

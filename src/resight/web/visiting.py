@@ -1,7 +1,9 @@
-"""What every route needs of a request: site, user, conditions, the form of the answer."""
+"""What every route needs of a request: site, user and role, conditions, the form of the answer."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, cast
 from urllib.parse import urlencode
@@ -10,11 +12,16 @@ from fastapi import Depends, Form, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from resight.gallery import Filter
+from resight.gallery.log import Actor
+from resight.gallery.users import ROLES, Role
 from resight.times import parse
 from resight.web.rendering import render
+from resight.web.security import RefusedError
 from resight.web.site import Site
 
 MAX_RESULTS = 500
+PUBLIC = ("/login",)  # routes for those who are not logged in
+_Word = Annotated[str, Form()]
 
 
 @dataclass(frozen=True)
@@ -23,17 +30,32 @@ class Visit:
 
     request: Request
     site: Site
-    who: str
-    csrf: str
+    by: Actor
+    role: str
+    begin: float
+
+    @property
+    def csrf(self) -> str:
+        """The word that forms of this visitor carry."""
+        return self.site.guard.csrf(self.request)
+
+    def may(self, role: Role) -> bool:
+        """Whether the visitor may do what needs a role."""
+        return self.role in ROLES[ROLES.index(role) :]
+
+    def record(self, what: str, *, shown: Sequence[str] = (), **rest: Any) -> None:
+        """Write what is about to be answered into the log."""
+        self.site.gallery.record(self.by, what, begin=self.begin, shown=shown, **rest)
+        self.site.has_seen(self.by.who, shown)
 
     def page(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
         """Render a page with what all pages show."""
-        common = {
-            "csrf": self.csrf,
-            "info": self.site.gallery.info(),
-            "refit": self.site.job.state(),
-        }
-        return HTMLResponse(render(template, **common, **values), status)
+        return HTMLResponse(self.part(template, **values), status)
+
+    def part(self, template: str, **values: Any) -> str:
+        """Render a page or a part of one."""
+        info, refit = self.site.gallery.info(), self.site.job.state()
+        return render(template, visit=self, csrf=self.csrf, info=info, refit=refit, **values)
 
     @property
     def by_htmx(self) -> bool:
@@ -45,22 +67,44 @@ class Visit:
         """Whether a program asks."""
         return "application/json" in self.request.headers.get("accept", "")
 
-    def back(self, address: str) -> Response:
-        """Send the browser back to a page of this site."""
-        safe = address.startswith("/") and not address.startswith(("//", "/\\"))
-        return RedirectResponse(address if safe else "/", 303)
+
+def lead_to(address: str) -> Response:
+    """Send the browser to a page of this site, never to another one."""
+    safe = address.startswith("/") and not address.startswith(("//", "/\\"))
+    return RedirectResponse(address if safe else "/", 303)
 
 
-def visit(request: Request) -> Visit:
-    """Collect what the middleware has found out."""
-    site = cast(Site, request.app.state.site)
-    return Visit(request, site, request.state.who, request.state.csrf)
+def set_cookie(request: Request, response: Response, name: str, value: str, **rest: Any) -> None:
+    """Set a cookie that no script reads and no other site sends."""
+    secure = request.url.scheme == "https"
+    response.set_cookie(name, value, httponly=True, samesite="strict", secure=secure, **rest)
 
 
-def change(visit: Annotated[Visit, Depends(visit)], csrf: Annotated[str, Form()] = "") -> Visit:
-    """Take a visit that changes something: its form must be ours."""
-    visit.site.guard.check_change(visit.request, csrf or visit.request.headers.get("x-csrf", ""))
+def needs(role: Role) -> Callable[..., Visit]:
+    """Make the dependency of routes that need at least a role."""
+
+    def visit(request: Request) -> Visit:
+        site = cast(Site, request.app.state.site)
+        made = Visit(request, site, *site.guard.identify(request), time.time())
+        if not made.may(role):
+            raise RefusedError(403, f"this needs the role {role}; you are {made.role}")
+        return made
+
+    visit.role = role  # type: ignore[attr-defined]  # `routes_and_roles` lists it
     return visit
+
+
+def changes(role: Role) -> Callable[..., Visit]:
+    """Make the dependency of routes that change something: their form must be ours."""
+    needed = Depends(needs(role))
+
+    def change(visit: Visit = needed, csrf: _Word = "") -> Visit:
+        word = csrf or visit.request.headers.get("x-csrf", "")
+        visit.site.guard.check_change(visit.request, word)
+        return visit
+
+    change.role = role  # type: ignore[attr-defined]
+    return change
 
 
 @dataclass(frozen=True)
@@ -122,6 +166,10 @@ def conditions(
     )
 
 
-Visitor = Annotated[Visit, Depends(visit)]
-Changer = Annotated[Visit, Depends(change)]
+Viewer = Annotated[Visit, Depends(needs("viewer"))]
+Teacher = Annotated[Visit, Depends(needs("teacher"))]
+Administrator = Annotated[Visit, Depends(needs("administrator"))]
+Viewing = Annotated[Visit, Depends(changes("viewer"))]
+Teaching = Annotated[Visit, Depends(changes("teacher"))]
+Administering = Annotated[Visit, Depends(changes("administrator"))]
 Where = Annotated[Conditions, Depends(conditions)]

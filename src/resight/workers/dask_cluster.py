@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakSet
 
+from resight._progress import log
 from resight._version import __version__
 from resight.errors import InputError, ResightError
 from resight.workers.executors import Executor
@@ -33,6 +34,12 @@ class ClusterExecutor(Executor):
 
     def __init__(self, address: str, *, send_files: bool, timeout: float, patience: float) -> None:
         _check_address(address)
+        if not address.startswith(("tls://", "wss://", "tcp://127.", "tcp://localhost:")):
+            log.warning(
+                "%s is open: whoever reaches it can run any code on the cluster and on this "
+                "machine. Use it in a closed network, or tls:// with certificates",
+                address,
+            )
         self.address = address
         self.send_files = send_files
         self.timeout = timeout
@@ -40,6 +47,7 @@ class ClusterExecutor(Executor):
         self._slots = (0.0, 1)  # when it was asked, how many
         self._lonely_since: float | None = None
         self._sent: WeakSet[Future[Any]] = WeakSet()
+        self._brought: list[Callable[[], Any]] = []
         self._client: Any = self._connect(timeout)
         self._scheduler = self._scheduler_info().get("id")
         try:
@@ -86,6 +94,8 @@ class ClusterExecutor(Executor):
         self._scheduler = self._scheduler_info().get("id")
         self._await_workers(self.patience)
         self._check_versions()
+        for unpack in self._brought:  # a new scheduler knows nothing of them
+            self._unpack(unpack)
 
     def watch(self) -> None:
         """Take back tasks of a restarted scheduler; give up when no worker takes any for long.
@@ -130,6 +140,22 @@ class ClusterExecutor(Executor):
                     f"worker {worker} cannot {what}. Mount that folder there under the same path"
                     + (_SEND if file is not None else "")
                 )
+
+    def bring(self, there: Callable[[], bool], pack: Callable[[], Callable[[], Any]]) -> None:
+        """Send a file to all workers, and to those that come later, unless all of them see it."""
+        if all(self._ask_workers(there).values()):
+            return
+        self._brought.append(pack())
+        self._unpack(self._brought[-1])
+
+    def _unpack(self, unpack: Callable[[], Any]) -> None:
+        from distributed import WorkerPlugin
+
+        class Unpacking(WorkerPlugin):  # type: ignore[misc]  # local, so that it travels by value
+            def setup(self, worker: Any) -> None:
+                unpack()
+
+        self._client.register_plugin(Unpacking(), name=f"resight-{id(unpack)}")
 
     def close(self) -> None:
         """Close our connection; the cluster itself is not ours and stays."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from resight.errors import InputError
+from resight.validation import MAX_JOBS, check_count
 from resight.workers.scheduling import POLL_SECONDS, RETRIES, Outcome, run
 
 if TYPE_CHECKING:
@@ -74,6 +74,14 @@ class Executor(ABC):
 
     def check_shared(self, folder: Path, file: Path | None) -> None:  # noqa: B027
         """Refuse to start when workers cannot write to `folder` or read `file`."""
+
+    def bring(  # noqa: B027
+        self, there: Callable[[], bool], pack: Callable[[], Callable[[], Any]]
+    ) -> None:
+        """Let workers that lack a file call what `pack` returns, which carries and keeps it.
+
+        Processes of this machine lack nothing.
+        """
 
     def watch(self) -> None:  # noqa: B027
         """Look after the workers while nothing finishes; called about once a second."""
@@ -151,9 +159,9 @@ def local(jobs: int | None = None) -> Executor:
     >>> local(1).slots
     1
     """
-    if jobs is not None and jobs < 1:
-        raise InputError(f"jobs={jobs}: give at least 1, or nothing for one process per core")
-    if jobs is None:
+    if jobs is not None:
+        check_count(jobs, "jobs", 1, MAX_JOBS)
+    else:
         from joblib import cpu_count  # knows affinity masks and limits of containers
 
         jobs = cpu_count()

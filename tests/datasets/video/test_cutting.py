@@ -69,7 +69,7 @@ def test_motion_finds_nothing_where_nothing_moves() -> None:
 
 
 def test_crops_become_sightings(video: Path, tmp_path: Path) -> None:
-    done = cut(video, tmp_path, "hall", find="motion", start=1.7e9)
+    done = cut(video, tmp_path, "hall", find="motion", start=1.7e9, per_track=None)
     assert done.crops >= 20
     sightings = load(tmp_path)
     assert len(sightings) == done.crops
@@ -87,11 +87,13 @@ def test_boxes_are_cut_exactly_and_cameras_share_a_folder(tmp_path: Path) -> Non
             ((t, scene(t, 3)[1]) for t in range(3))]  # fmt: skip
     rows += ["1,8,470,10,200,200,1", "2,9,5,5,60,100,0"]  # at the edge; confidence 0
     (tmp_path / "mot.txt").write_text("\n".join(rows))
-    for camera in ("north", "south", "north"):
-        done = cut(
-            tmp_path / "frames", tmp_path / "out", camera, boxes=tmp_path / "mot.txt", fps=2.0
-        )
-        assert (done.crops, done.left_out) == (3, 1)
+    given = {"boxes": tmp_path / "mot.txt", "fps": 2.0}
+    for camera in ("north", "south"):
+        done = cut(tmp_path / "frames", tmp_path / "out", camera, **given)
+        assert (done.crops, done.tracks, done.left_out) == (3, 1, 1)
+    with pytest.raises(InputError, match="has 3 crops of frames already"):
+        cut(tmp_path / "frames", tmp_path / "out", "north", **given)
+    cut(tmp_path / "frames", tmp_path / "out", "north", **given, overwrite=True)
     sightings = load(tmp_path / "out")
     assert sightings.cameras.tolist().count("north") == 3  # cut again, entered once
     assert len(sightings) == 6
@@ -113,8 +115,8 @@ def test_boxes_from_a_table(tmp_path: Path) -> None:
         ("", "empty"),
         ("frame,x,y,w\n1,2,3,4", "has no column 'h'"),
         ("1,1,2,3,4", "line 1"),
-        ("1,1,2,3,4,nan", "w > 0 and h > 0"),
-        ("0,1,2,3,4,5", "frame >= 1"),
+        ("1,1,2,3,4,nan", "boxes contain NaN"),
+        ("0,1,2,3,4,5", "frame=0.0: it must be"),
         ("a,b,c,d,e,f", "line 1"),
     ],
 )
@@ -129,10 +131,16 @@ def test_bad_boxes(tmp_path: Path, text: str, words: str) -> None:
     [
         ({"camera": "../up"}, "a name without"),
         ({"camera": ".hidden"}, "a name without"),
+        ({"confidence": 2.0}, "from 0 to 1"),
+        ({"per_track": 0}, "at least 1"),
         ({"every": 0}, "at least 1"),
-        ({"fps": -1.0}, "above 0"),
+        ({"fps": -1.0}, "from 0 to"),
+        ({"fps": 0.0}, "above 0"),
+        ({"fps": float("inf")}, "finite"),
+        ({"start": 1e300}, "1900 and 9999"),
+        ({"camera": "a\u202eb"}, "direction mark"),
         ({"find": "peple"}, "did you mean 'people'"),
-        ({"source": Path("missing.mp4")}, "no video or folder"),
+        ({"source": Path("missing.mp4")}, "missing.mp4: it does not exist"),
     ],
 )
 def test_bad_options(video: Path, tmp_path: Path, options: dict, words: str) -> None:

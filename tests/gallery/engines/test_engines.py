@@ -133,11 +133,13 @@ def test_removed_rows_leave_every_generation(engine: Engine) -> None:
     engine.start_generation(2, 3)
     engine.embed(2, given.table, np.ones((24, 3), np.float32))
     assert engine.generations() == [1, 2]
+    pieces = [image[100:150] for image in given.images[:4]]
+    assert set().union(*engine.traces(pieces).values()) == set(pieces)
     engine.remove(given.table.ids[:4].tolist())
     for generation, width in ((1, 5), (2, 3)):
         left = [key for keys, _ in engine.embeddings(generation, width) for key in keys.tolist()]
         assert sorted(left) == given.table.ids[4:].tolist()
-    assert engine.purge([image[100:150] for image in given.images[:4]]) == {}
+    assert engine.purge(pieces) == {}
     kept = given.images[5][100:150]
     assert set().union(*engine.traces([kept]).values()) == {kept}
     engine.start_generation(2, 4)  # a leftover is replaced

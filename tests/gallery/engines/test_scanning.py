@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from resight.gallery.engines import scanning
 from resight.gallery.engines.scanning import Scanner, file_blocks, needles_of
 
 
@@ -46,3 +48,14 @@ def test_needles_come_from_all_over_and_tell_something() -> None:
 
 def test_a_file_that_is_gone_has_no_blocks() -> None:
     assert list(file_blocks("/nowhere/at/all")) == []
+
+
+def test_deleted_files_are_not_held_open(tmp_path: Path) -> None:
+    """A process that erases from many galleries, one after the other, ran out of descriptors."""
+    before = len(scanning._HELD)
+    for number in range(40):
+        file = tmp_path / f"{number}.db"
+        file.write_bytes(b"something")
+        assert b"".join(file_blocks(str(file))) == b"something"
+        file.unlink()
+    assert len(scanning._HELD) <= before + 1

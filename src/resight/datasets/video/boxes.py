@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import csv
-import math
 from pathlib import Path
 from typing import NamedTuple
 
 from resight.errors import InputError
+from resight.validation import check_boxes, check_name, check_number, read_text
 
 COLUMNS = ("frame", "x", "y", "w", "h")
 
 
 class Box(NamedTuple):
-    """Where a person is in a frame: left, top, width, height in pixels; `track` = who, if known."""
+    """Where a person is in a frame: left, top, width, height in pixels.
+
+    `track` tells which passage it belongs to, if known; `score` how sure a detector is, up to 1.
+    """
 
     x: int
     y: int
     w: int
     h: int
     track: str = ""
+    score: float = 1.0
 
 
 def read_boxes(file: Path) -> dict[int, list[Box]]:
@@ -33,10 +37,10 @@ def read_boxes(file: Path) -> dict[int, list[Box]]:
         frame, x, y, w, h and, if known, id.
     """
     try:
-        lines = file.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read boxes from {file}: it is not a text file") from error
-    rows = [(number, row) for number, row in enumerate(csv.reader(lines), 1) if row]
+        lines = read_text(file).splitlines()
+        rows = [(number, row) for number, row in enumerate(csv.reader(lines), 1) if row]
+    except (InputError, csv.Error) as error:
+        raise InputError(f"cannot read boxes from {file}: {error}") from error
     if not rows:
         raise InputError(f"{file} is empty; it needs one line per box")
     header = [name.strip().lower() for name in rows[0][1]]
@@ -64,10 +68,13 @@ def _collect(
             sure = float(row[confidence]) if confidence is not None and len(row) > confidence else 1
         except (ValueError, IndexError) as error:
             raise InputError(f"{file} line {number}: expected numbers for {COLUMNS}") from error
-        if not all(map(math.isfinite, (frame, x, y, w, h))) or w <= 0 or h <= 0 or frame < 1:
-            raise InputError(f"{file} line {number}: a box needs frame >= 1, w > 0 and h > 0")
+        try:
+            check_number(frame, "frame", 1)
+            name = check_name(row[track].strip(), "id") if track is not None else ""
+            x, y, w, h = check_boxes([[x, y, w, h]])[0].tolist()
+        except InputError as error:
+            raise InputError(f"{file} line {number}: {error}") from None
         if sure != 0:
-            name = row[track].strip() if track is not None else ""
-            box = Box(round(x), round(y), round(w), round(h), "" if name == "-1" else name)
+            box = Box(int(x), int(y), int(w), int(h), "" if name == "-1" else name)
             found.setdefault(int(frame), []).append(box)
     return found

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -14,19 +15,27 @@ from resight._files import atomic_write
 from resight.datasets.sightings import Sightings
 from resight.datasets.table import read_table, write_table
 from resight.datasets.video.boxes import Box, read_boxes
-from resight.datasets.video.detectors import Detector, detector
-from resight.datasets.video.frames import Frame, Picture, frames
+from resight.datasets.video.choosing import Choice, Crop, quality
+from resight.datasets.video.detectors import detector
+from resight.datasets.video.frames import Frame, frames
+from resight.datasets.video.tracking import Tracker
 from resight.errors import InputError
 from resight.images.boxes import MIN_HEIGHT, MIN_WIDTH, inside
+from resight.validation import MAX_SIDE, check_count, check_name, check_number, check_seconds
 
 TABLE = "sightings.csv"
+_RATE = 25.0  # frames a second where nobody tells: how long people may be out of sight
+
+# The boxes of a frame, and whether a track may go on after it.
+Finder = Callable[[Frame], tuple[list[Box], Callable[[str], bool]]]
 
 
 @dataclass(frozen=True)
 class Cut:
-    """What came out: how many crops of how many frames, and boxes too small or outside."""
+    """What came out: crops of tracks in frames, and how many boxes were too small or outside."""
 
     crops: int
+    tracks: int
     frames: int
     left_out: int
     table: Path
@@ -38,11 +47,15 @@ def cut(
     camera: str,
     *,
     boxes: Path | None = None,
-    find: str = "people",
+    find: str | Path = "people",
+    wanted: str = "person",
+    confidence: float = 0.5,
+    per_track: int | None = 5,
     every: int = 1,
     fps: float | None = None,
     start: float = 0.0,
     min_height: int = 64,
+    overwrite: bool = False,
     on_frame: Callable[[int], None] | None = None,
 ) -> Cut:
     """Cut people out of a video or a folder of frames.
@@ -56,70 +69,164 @@ def cut(
         cameras can share one folder.
     camera : str
     boxes : Path, optional
-        MOT or CSV file of boxes; without it `find` ("people" or "motion") finds them.
+        MOT or CSV file of boxes; without it `find` finds them and they are tracked.
+    find : "people" | "motion" | path of an ONNX file
+        The detector (see `detectors` and `yolo`).
+    wanted, confidence
+        For a network: the class to find, and the score from which a box may begin a track.
+    per_track : int or None
+        How many crops of a track are kept, spread over it (see `choosing`); None keeps all.
     every : int
         Take one frame of so many (with `boxes`: of those that have one).
     start : float
         Time of the first frame, in seconds (since 1970, if times shall be dates).
+    overwrite : bool
+        Replace the crops of an earlier run on this source; otherwise they are refused.
     """
-    if not re.fullmatch(r"[^/\\\x00]{1,80}", camera) or camera.startswith("."):
+    if not check_name(camera, "camera", 80) or camera.startswith(".") or set(camera) & {*"/\\"}:
         raise InputError(f"camera {camera!r}: use a name without '/' that does not start with '.'")
-    boxes_at = _boxes_at(boxes, find, min_height)
-    rows: list[tuple[str, float, str]] = []
-    seen = left_out = 0
-    for frame in frames(source, every, fps):
-        seen += 1
-        for number, box in enumerate(boxes_at(frame)):
+    check_seconds(start, "start")
+    check_count(min_height, "min_height", MIN_HEIGHT, MAX_SIDE)
+    check_number(confidence, "confidence", 0, 1)
+    if per_track is not None:
+        check_count(per_track, "per_track")
+    check_number(confidence, "confidence", 0, 1)
+    stem = re.sub(r"[^\w.-]", "_", source.stem) or "frames"
+    earlier = _earlier(out / camera, stem)
+    if earlier and not overwrite:
+        raise InputError(
+            f"{out / camera} has {len(earlier)} crops of {stem} already; replace them with "
+            "--overwrite (in Python overwrite=True), or give another folder or camera name"
+        )
+    _table_before(out / TABLE)  # what cannot be added to is refused before the work, not after it
+    detect = detector(find, min_height, wanted)  # also with boxes: an unknown name is a mistake
+    finder = _tracked(detect, Tracker(confidence)) if boxes is None else _given(boxes)
+    writer = _Writer(out, f"{camera}/{stem}", start, per_track)
+    n_frames, stale = 0, set[str]()
+    try:
+        for frame in frames(source, every, fps):
+            n_frames += 1
+            writer.take(frame, *finder(frame))
+            if on_frame is not None:
+                on_frame(1)
+        writer.finish(lambda track: False)
+        stale = {f"{camera}/{file.name}" for file in earlier} - writer.names
+    finally:  # also of an interrupted run, every crop on the disk is in the table
+        if writer.names or stale:
+            _enter(out / TABLE, camera, writer.written, stale | writer.names)
+    for name in stale:
+        (out / name).unlink()
+    return Cut(len(writer.written), len(writer.tracks), n_frames, writer.left_out, out / TABLE)
+
+
+def _earlier(folder: Path, stem: str) -> list[Path]:
+    name = re.compile(re.escape(stem) + r"-\d{6,}-\d{2,}\.png")
+    return [file for file in folder.glob("*.png") if name.fullmatch(file.name)]
+
+
+def _given(file: Path) -> Finder:
+    given = read_boxes(file)
+    last = {box.track: number for number, boxes in sorted(given.items()) for box in boxes}
+
+    def find(frame: Frame) -> tuple[list[Box], Callable[[str], bool]]:
+        return given.get(frame.number, []), lambda track: last[track] > frame.number
+
+    return find
+
+
+def _tracked(detect: Callable[..., list[Box]], tracker: Tracker) -> Finder:
+    def find(frame: Frame) -> tuple[list[Box], Callable[[str], bool]]:
+        time = frame.number / _RATE if frame.time is None else frame.time
+        return tracker.follow(detect(frame.image), time), tracker.live.__contains__
+
+    return find
+
+
+@dataclass
+class _Writer:
+    """Writes the crops of a track when it ends, and those without a track at once."""
+
+    out: Path
+    prefix: str  # of the crops' names, below `out`
+    start: float
+    per_track: int | None
+    written: list[Crop] = field(default_factory=list)
+    left_out: int = 0
+    tracks: set[str] = field(default_factory=set)
+    choices: dict[str, Choice] = field(default_factory=dict)
+
+    @property
+    def names(self) -> set[str]:
+        """The files that were written, below `out`."""
+        return {crop.name for crop in self.written}
+
+    def take(self, frame: Frame, boxes: list[Box], goes_on: Callable[[str], bool]) -> None:
+        """Cut the boxes of a frame."""
+        time = np.nan if frame.time is None else self.start + frame.time
+        for number, box in enumerate(boxes):
             picture = inside(frame.image, box[:4])
             if picture.shape[0] < MIN_HEIGHT or picture.shape[1] < MIN_WIDTH:
-                left_out += 1
+                self.left_out += 1
                 continue
-            name = f"{camera}/{_stem(source)}-{frame.number:06d}-{number:02d}.png"
-            _write(out / name, picture)
-            time = np.nan if frame.time is None else start + frame.time
-            rows.append((name, time, f"{_stem(source)}-{box.track}" if box.track else ""))
-        if on_frame is not None:
-            on_frame(1)
-    _enter(out / TABLE, camera, rows)
-    return Cut(len(rows), seen, left_out, out / TABLE)
+            name = f"{self.prefix}-{frame.number:06d}-{number:02d}.png"
+            rating = quality(picture, box, boxes)
+            # A copy, because a part of the frame would keep the whole of it in memory.
+            self._add(Crop(name, time, box.track, picture.copy(), rating))
+        self.finish(goes_on)
+
+    def _add(self, crop: Crop) -> None:
+        if crop.track:
+            self.tracks.add(crop.track)
+        if not crop.track or self.per_track is None:
+            self._write(crop)
+        else:
+            self.choices.setdefault(crop.track, Choice(self.per_track)).add(crop)
+
+    def finish(self, goes_on: Callable[[str], bool]) -> None:
+        """Write the crops of tracks that have ended."""
+        for track in [track for track in self.choices if not goes_on(track)]:
+            for crop in self.choices.pop(track).chosen():
+                self._write(crop)
+
+    def _write(self, crop: Crop) -> None:
+        with atomic_write(self.out / crop.name) as stream:
+            Image.fromarray(crop.picture).save(stream, "PNG")
+        stem = Path(self.prefix).name
+        track = f"{stem}-{crop.track}" if crop.track else ""
+        self.written.append(crop._replace(track=track, picture=crop.picture[:0]))
 
 
-def _boxes_at(boxes: Path | None, find: str, min_height: int) -> Callable[[Frame], list[Box]]:
-    if boxes is not None:
-        given = read_boxes(boxes)
-        return lambda frame: given.get(frame.number, [])
-    found: Detector = detector(find, min_height)
-    return lambda frame: found(frame.image)
+def _table_before(file: Path) -> Sightings | None:
+    """Read the table that crops are added to."""
+    if not file.is_file():
+        return None
+    before = read_table(file)
+    if before.boxes is not None:
+        raise InputError(f"{file} is a table of boxes, not of crops; give another folder")
+    return before
 
 
-def _write(path: Path, picture: Picture) -> None:
-    with atomic_write(path) as stream:
-        Image.fromarray(picture).save(stream, "PNG")
-
-
-def _stem(source: Path) -> str:
-    return re.sub(r"[^\w.-]", "_", source.stem) or "frames"
-
-
-def _enter(table: Path, camera: str, rows: list[tuple[str, float, str]]) -> None:
-    """Add crops to the table; those cut before from the same source are replaced."""
-    if not rows:
-        return
-    new = {name for name, _, _ in rows}
-    paths, times, sequences = (list(column) for column in zip(*rows, strict=True))
-    persons, cameras = [""] * len(rows), [camera] * len(rows)
-    if table.is_file():
-        old = read_table(table)
-        kept = old.select(np.array([str(path) not in new for path in old.paths], bool))
-        paths, times = kept.paths.tolist() + paths, kept.times.tolist() + times
-        persons, cameras = kept.persons.tolist() + persons, kept.cameras.tolist() + cameras
-        sequences = kept.sequences.tolist() + sequences
-    whole = Sightings(
-        np.array(paths, str),
-        np.array(persons, str),
-        np.array(cameras, str),
-        times=np.array(times, float),
-        sequences=np.array(sequences, str),
-        root=table.parent,
+def _enter(file: Path, camera: str, crops: list[Crop], replaced: set[str]) -> None:
+    """Write the table: what it had, without the lines that are `replaced`, and the crops."""
+    crops = sorted(crops, key=lambda crop: crop.name)
+    table = Sightings(
+        np.array([crop.name for crop in crops], str),
+        np.full(len(crops), ""),
+        np.full(len(crops), camera),
+        times=np.array([crop.time for crop in crops], float),
+        sequences=np.array([crop.track for crop in crops], str),
+        root=file.parent,
     )
-    write_table(whole, table)
+    before = _table_before(file)
+    if before is not None:
+        stays = [path not in replaced for path in before.paths.tolist()]
+        kept = before.select(np.array(stays, bool))
+        both: dict[str, Any] = {
+            name: np.concatenate([getattr(kept, name), getattr(table, name)])
+            for name in ("paths", "persons", "cameras", "times", "sequences", "roles", "sites")
+        }
+        table = replace(table, **both)
+    if len(table):
+        write_table(table, file)
+    else:
+        file.unlink(missing_ok=True)

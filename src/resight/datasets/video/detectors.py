@@ -1,4 +1,6 @@
-"""Finding people with what OpenCV brings: good enough to begin, not good enough to trust.
+"""Finding people: with a network that the user brings (see `yolo`), or with what OpenCV brings.
+
+The latter need no file and are good enough to begin, not good enough to trust.
 
 - "people": histogram of oriented gradients with a linear SVM (Dalal and Triggs, CVPR 2005), trained
   on upright pedestrians. It misses people who sit, are cut off or stand closer than about 100
@@ -11,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -27,13 +30,18 @@ _OVERLAP = 0.3  # share of the smaller box above which two boxes are one person
 _LEARNED = 10  # frames that the background needs
 
 
-def detector(name: str, min_height: int) -> Detector:
-    """Make a detector by name: "people" or "motion"."""
+def detector(name: str | Path, min_height: int, wanted: str = "person") -> Detector:
+    """Make a detector: "people", "motion" or the path of an ONNX file that finds `wanted`."""
+    if str(name).lower().endswith(".onnx"):
+        from resight.datasets.video.yolo import Yolo
+
+        find = Yolo(Path(name), wanted)
+        return lambda image: [box for box in find(image) if box.h >= min_height]
     if name == "people":
         return _people(min_height)
     if name == "motion":
         return _motion(min_height)
-    raise unknown_name("detector", name, ("people", "motion"))
+    raise unknown_name("detector", str(name), ("people", "motion", "FILE.onnx"))
 
 
 def _people(min_height: int) -> Detector:

@@ -11,9 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight import images
+from resight._progress import log
 from resight.errors import InputError
+from resight.validation import check_count, check_file, check_number
 
 Picture = NDArray[np.uint8]
+MAX_FPS = 100_000
+_WHOLE = 0.9  # share of the frames announced below which a video was cut off; counts are estimates
 IMAGES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp")
 
 
@@ -35,17 +39,14 @@ def frames(source: Path, every: int = 1, fps: float | None = None) -> Iterator[F
     every : int
         Take one frame of so many; numbers count all frames.
     fps : float, optional
-        Frames a second; needed for times of a folder, and where a video does not tell.
+        Frames a second; needed for times of a folder. A video's own times are used without it.
     """
-    if every < 1:
-        raise InputError(f"every={every}: it must be at least 1")
-    if fps is not None and not fps > 0:
-        raise InputError(f"fps={fps:g}: it must be above 0")
+    check_count(every, "every")
+    if fps is not None and check_number(fps, "fps", 0, MAX_FPS) == 0:
+        raise InputError("fps=0: it must be above 0")
     if source.is_dir():
         return _of_folder(source, every, fps)
-    if not source.is_file():
-        raise InputError(f"no video or folder {source}")
-    return _of_video(source, every, fps)
+    return _of_video(check_file(source), every, fps)
 
 
 def _of_folder(folder: Path, every: int, fps: float | None) -> Iterator[Frame]:
@@ -58,20 +59,34 @@ def _of_folder(folder: Path, every: int, fps: float | None) -> Iterator[Frame]:
 
 
 def _of_video(file: Path, every: int, fps: float | None) -> Iterator[Frame]:
+    """Read frames as a player shows them: OpenCV turns those that the file says are rotated."""
     video = cv2.VideoCapture(str(file))
     try:
         if not video.isOpened():
-            raise InputError(f"OpenCV cannot read {file} as a video; convert it to MP4 or AVI")
-        rate = fps or video.get(cv2.CAP_PROP_FPS)
+            raise InputError(
+                f"OpenCV cannot read {file} as a video: it is truncated, or of a kind that has to "
+                "be converted to MP4 or AVI first"
+            )
         number = 0
         while video.grab():
             number += 1
             if (number - 1) % every == 0:
                 done, picture = video.retrieve()
                 if done:
-                    time = (number - 1) / rate if rate and rate > 0 else None
+                    time = _time(video, number, fps)
                     yield Frame(number, time, np.ascontiguousarray(picture[..., ::-1]))
+        promised = video.get(cv2.CAP_PROP_FRAME_COUNT)
         if number == 0:
             raise InputError(f"OpenCV cannot read any frame of {file}; the file may be truncated")
+        if number < _WHOLE * promised:
+            log.warning("%s ends after %d of %d frames: is it truncated?", file, number, promised)
     finally:
         video.release()
+
+
+def _time(video: cv2.VideoCapture, number: int, fps: float | None) -> float | None:
+    """Return the time of the current frame, as the file says: the frame rate may vary."""
+    milliseconds, rate = video.get(cv2.CAP_PROP_POS_MSEC), fps or video.get(cv2.CAP_PROP_FPS)
+    if fps is None and (milliseconds > 0 or number == 1):
+        return milliseconds / 1000
+    return (number - 1) / rate if rate > 0 else None

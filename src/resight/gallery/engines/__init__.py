@@ -7,6 +7,7 @@ from pathlib import Path
 
 from resight.errors import InputError
 from resight.gallery.engines.base import Engine
+from resight.validation import MAX_PATH, check_name
 
 
 def connect(uri: str | Path) -> Engine:
@@ -18,7 +19,7 @@ def connect(uri: str | Path) -> Engine:
         A folder (also as ``file://``), or ``postgresql://user@host/database``, where ``#name`` at
         the end tells galleries of one database apart.
     """
-    text = str(uri)
+    text = check_name(str(uri), "gallery", MAX_PATH)
     if text.startswith("file://"):
         from urllib.request import url2pathname
 

@@ -22,16 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError
-from resight.gallery.engines.documents import Documents
+from resight.gallery.engines.ledger import LEDGER, Ledger
 from resight.gallery.engines.rows import Floats32, Rows, Table
 from resight.gallery.filters import Filter
 
 Column = Literal["image", "feature"]
 
 
-# Layout 2 of the tables; layout 1 is the one that resight 0.1 made in PostgreSQL. BLOB and SERIAL
-# stand for what each engine calls them. Images and descriptors are in tables of their own, so that
-# reading what is known about the sightings does not turn their pages over.
+# Layout 3 of the tables; layout 1 is the one that resight 0.1 made in PostgreSQL, 2 has no LEDGER.
+# BLOB and SERIAL stand for what each engine calls them. Images and descriptors are in tables of
+# their own, so that reading what is known about the sightings does not turn their pages over.
 SIGHTINGS = """
 CREATE TABLE documents (name text PRIMARY KEY, content BLOB NOT NULL);
 CREATE TABLE journal (
@@ -49,14 +49,15 @@ CREATE TABLE features (
     id text PRIMARY KEY REFERENCES sightings (id) ON DELETE CASCADE, content BLOB NOT NULL);
 CREATE INDEX journal_by_name ON journal (name, number);
 """
-LAYOUT = 2
+TABLES = SIGHTINGS + BLOBS + LEDGER
+LAYOUT = 3
 META = "id, person, camera, time, sequence, source, added"
 
 _PAGE = 20_000  # embeddings read at once
 _SAMPLE = 256  # rows that sizes are averaged over
 
 
-class Engine(Documents):
+class Engine(Ledger):
     """A place that keeps a gallery."""
 
     approximate = False  # whether `build_index` makes search quicker and approximate

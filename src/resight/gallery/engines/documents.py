@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,6 +28,7 @@ class Documents(ABC):
 
     def __init__(self, uri: str) -> None:
         self.uri = uri
+        self.place = re.sub(r"(//[^:/@]*):[^@/]*@", r"\1:***@", uri)  # what may be shown of it
         self.wait = WAIT
         self._lock = threading.RLock()
         self._depth = 0

@@ -28,7 +28,11 @@ class LanceSource:
         self.uri = uri
         if "://" not in uri and not (Path(uri) / "documents.lance").is_dir():
             raise StoreError(f"there is no gallery of resight 0.1 at {uri}; give its folder")
-        self._database: Any = lancedb.connect(uri)
+        try:
+            self._database: Any = lancedb.connect(uri)
+        except (RuntimeError, ValueError, OSError) as error:
+            first = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
+            raise StoreError(f"cannot open a gallery of resight 0.1 at {uri} ({first})") from error
 
     def _read(self, table: str, columns: list[str], where: str = "") -> Any:
         try:
@@ -57,6 +61,8 @@ class LanceSource:
 
     def read(self, journal: str) -> list[tuple[str, str]]:
         """Return the entries of a journal, oldest first."""
+        if journal == "models":  # 0.1 kept no history of models
+            return []
         found = self._read(journal, ["key", "content", "number"]).sort_by("number")
         return list(zip(found["key"].to_pylist(), found["content"].to_pylist(), strict=True))
 

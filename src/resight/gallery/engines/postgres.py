@@ -18,7 +18,8 @@ from pgvector.psycopg import register_vector
 from psycopg import sql
 
 from resight.errors import InputError, StoreError
-from resight.gallery.engines.base import BLOBS, LAYOUT, SIGHTINGS, Engine
+from resight.gallery.engines.base import BLOBS, LAYOUT, TABLES, Engine
+from resight.gallery.engines.ledger import LEDGER
 from resight.gallery.engines.rows import Floats32
 from resight.gallery.engines.scanning import scanned
 from resight.gallery.filters import Filter
@@ -36,6 +37,12 @@ ALTER TABLE sightings ALTER person SET STATISTICS 0, ALTER id SET STATISTICS 0,
 ALTER TABLE images ALTER id SET STATISTICS 0;
 ALTER TABLE features ALTER id SET STATISTICS 0;
 CREATE TABLE layout (number int NOT NULL);
+INSERT INTO layout VALUES (2);
+"""
+_TO_3 = f"""
+ALTER TABLE log ALTER act SET STORAGE EXTERNAL, ALTER subjects SET STORAGE EXTERNAL,
+    ALTER act SET STATISTICS 0, ALTER subjects SET STATISTICS 0;
+UPDATE layout SET number = {LAYOUT};
 """
 # From the tables of 0.1, which had images and descriptors beside what is known of a sighting.
 _FROM_1 = f"""{BLOBS}
@@ -98,29 +105,29 @@ class PostgresEngine(Engine):
         return connection.execute(query, (f"{self._schema}.{table}",)).fetchone() != (None,)
 
     def _check_layout(self, connection: psycopg.Connection[Any]) -> None:
-        """Bring tables of 0.1 into the layout of today; refuse those of a newer resight."""
+        """Bring older tables into the layout of today; refuse those of a newer resight."""
         if not self._has(connection, "documents"):
             return
-        if not self._has(connection, "layout"):
-            with connection.transaction():
-                connection.execute("SELECT number FROM changes FOR UPDATE")
-                if not self._has(connection, "layout"):  # nobody else did it meanwhile
-                    self._run_script(connection, _FROM_1)
+        for table, script in (("layout", _FROM_1), ("log", LEDGER + _TO_3)):
+            if not self._has(connection, table):
+                with connection.transaction():
+                    connection.execute("SELECT number FROM changes FOR UPDATE")
+                    if not self._has(connection, table):  # nobody else did it meanwhile
+                        self._run_script(connection, script)
         [number] = connection.execute("SELECT number FROM layout").fetchone() or (0,)
         if number > LAYOUT:
             raise StoreError(
-                f"gallery {_without_password(self.uri)} has layout {number}; this resight reads up "
+                f"gallery {self.place} has layout {number}; this resight reads up "
                 f"to {LAYOUT}. Update resight: pip install --upgrade resight"
             )
 
     def _run_script(self, connection: psycopg.Connection[Any], script: str) -> None:
         serial = "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
         connection.execute(script.replace("BLOB", "bytea").replace("SERIAL", serial))  # type: ignore[arg-type]
-        connection.execute("INSERT INTO layout VALUES (%s)", (LAYOUT,))
 
     def _explained(self, error: Exception) -> StoreError:
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        where = f"gallery {_without_password(self.uri)}"
+        where = f"gallery {self.place}"
         if isinstance(error, psycopg.errors.LockNotAvailable | psycopg.errors.DeadlockDetected):
             return StoreError(
                 f"{where}: waited {self.wait:g} s for another client that is changing it (adding, "
@@ -159,7 +166,7 @@ class PostgresEngine(Engine):
                 if schema.fetchone() == (None,):
                     made = sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(self._schema))
                     connection.execute(made)
-                self._run_script(connection, SIGHTINGS + BLOBS + _PLAIN)
+                self._run_script(connection, TABLES + _PLAIN + _TO_3)
             self.close()  # the next connection knows the vector type
 
     def close(self) -> None:
@@ -254,12 +261,6 @@ class PostgresEngine(Engine):
             query = "SELECT pg_try_advisory_lock(hashtext(%s))"
             if lock.execute(query, (f"resight {self._schema} {what}",)).fetchone() != (True,):
                 raise StoreError(
-                    f"gallery {_without_password(self.uri)}: another process is doing the same "
-                    f"({what}); wait for it"
+                    f"gallery {self.place}: another process is doing the same ({what}); wait for it"
                 )
             yield
-
-
-def _without_password(uri: str) -> str:
-    """Return an address that may be shown."""
-    return re.sub(r"(//[^:/@]*):[^@/]*@", r"\1:***@", uri)

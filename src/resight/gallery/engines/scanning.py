@@ -80,18 +80,25 @@ def _telling(needle: bytes, start: int) -> int:
 def file_blocks(path: str, size: int = _BLOCK) -> Iterable[bytes]:
     """Read a file block by block; one that is gone has none.
 
-    It is never closed again. When a process closes any descriptor of a file, POSIX drops all locks
-    that the process has on that file, those of SQLite's connections too: the next process to open
-    the gallery would take it for unused and empty the index of its write-ahead log under us.
+    It stays open as long as it exists. When a process closes any descriptor of a file, POSIX drops
+    all locks that the process has on that file, those of SQLite's connections too: the next process
+    to open the gallery would take it for unused and empty the index of its write-ahead log under
+    us.
     """
     try:
         handle = _held(path)
     except FileNotFoundError:
         return
     offset = 0
-    while block := os.pread(handle, size, offset):
+    while block := _read(handle, size, offset):
         yield block
         offset += len(block)
+
+
+def _read(handle: int, size: int, offset: int) -> bytes:
+    with _HOLDING:  # os.pread would need no lock, but Windows has none
+        os.lseek(handle, offset, os.SEEK_SET)
+        return os.read(handle, size)
 
 
 def _held(path: str) -> int:
@@ -99,7 +106,10 @@ def _held(path: str) -> int:
         status = os.stat(path)
         key = status.st_dev, status.st_ino  # an inode that is held open is not given to a new file
         if key not in _HELD:
-            _HELD[key] = os.open(path, os.O_RDONLY)
+            deleted = [file for file, held in _HELD.items() if not os.fstat(held).st_nlink]
+            for file in deleted:
+                os.close(_HELD.pop(file))
+            _HELD[key] = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         return _HELD[key]
 
 

@@ -20,7 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from resight.errors import InputError, StoreError
-from resight.gallery.engines.base import BLOBS, LAYOUT, SIGHTINGS, Engine
+from resight.gallery.engines.base import LAYOUT, TABLES, Engine
+from resight.gallery.engines.ledger import LEDGER
 from resight.gallery.engines.network import refuse_network_folder
 from resight.gallery.engines.rows import Floats32
 from resight.gallery.engines.scanning import file_blocks, scanned
@@ -34,7 +35,7 @@ _APPLICATION = 0x52534754  # "RSGT": the file is a gallery, not any SQLite datab
 _PAGE_SIZE = 32_768
 _SETTINGS = ("synchronous = FULL", "secure_delete = ON", "foreign_keys = ON")
 # Layout 1 was never written by SQLite: migrations start from 2.
-_MIGRATIONS: dict[int, str] = {}
+_MIGRATIONS = {2: LEDGER}
 
 
 class SqliteEngine(Engine):
@@ -171,7 +172,7 @@ class SqliteEngine(Engine):
                 # SQLite does not raise where this fails: it answers which mode it stays in.
                 if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
                     raise sqlite3.OperationalError("disk I/O error")
-                script = (SIGHTINGS + BLOBS).replace("SERIAL", "INTEGER PRIMARY KEY AUTOINCREMENT")
+                script = TABLES.replace("SERIAL", "INTEGER PRIMARY KEY AUTOINCREMENT")
                 self._run_script(connection, script, LAYOUT)
 
     def into_one_file(self) -> None:

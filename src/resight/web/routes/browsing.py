@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse
 
 from resight.gallery.proposing import propose
 from resight.web.answers import BrowseAnswer, sighting
-from resight.web.visiting import Visit, Visitor
+from resight.web.visiting import Viewer, Visit
 
 router = APIRouter()
 _PER_PAGE = 48
@@ -23,9 +23,7 @@ _Page = Annotated[int, Query(ge=1)]
 
 
 @router.get("/", response_class=HTMLResponse, include_in_schema=False)
-def index(
-    visit: Visitor, camera: _Camera = "", known: _Known = "", page: _Page = 1
-) -> HTMLResponse:
+def index(visit: Viewer, camera: _Camera = "", known: _Known = "", page: _Page = 1) -> HTMLResponse:
     """Show the gallery."""
     visit.site.expire_sometimes()
     answer = _browse(visit, camera, known, page)
@@ -34,16 +32,22 @@ def index(
 
 @router.get("/index.json", response_model=BrowseAnswer, tags=["gallery"])
 def index_json(
-    visit: Visitor, camera: _Camera = "", known: _Known = "", page: _Page = 1
+    visit: Viewer, camera: _Camera = "", known: _Known = "", page: _Page = 1
 ) -> BrowseAnswer:
     """List sightings, a page at a time, and those suggested for labelling."""
     return _browse(visit, camera, known, page)
 
 
 @router.get("/info.json", tags=["gallery"])
-def info_json(visit: Visitor) -> dict[str, Any]:
+def info_json(visit: Viewer) -> dict[str, Any]:
     """Summarise the gallery; `csrf` is the token that changes in this session need."""
     return {**visit.site.gallery.info(), "csrf": visit.csrf}
+
+
+@router.get("/openapi.json", include_in_schema=False)
+def openapi_json(visit: Viewer) -> dict[str, Any]:
+    """Describe the API."""
+    return dict(visit.request.app.openapi())
 
 
 def _browse(visit: Visit, camera: str, known: str, page: int) -> BrowseAnswer:
@@ -57,11 +61,14 @@ def _browse(visit: Visit, camera: str, known: str, page: int) -> BrowseAnswer:
     pages = max(1, math.ceil(len(rows) / _PER_PAGE))
     page = min(page, pages)
     shown = rows[(page - 1) * _PER_PAGE : page * _PER_PAGE]
+    proposed = propose(view, _PROPOSED)
+    filters = {"camera": camera, "known": known, "page": page}
+    visit.record("browse", shown=[*view.table.ids[shown].tolist(), *proposed], filters=filters)
     return BrowseAnswer(
         sightings=[sighting(view, row) for row in shown.tolist()],
         total=len(rows),
         page=page,
         pages=pages,
         cameras=view.cameras,
-        propose=[sighting(view, view.rows[key]) for key in propose(view, _PROPOSED)],
+        propose=[sighting(view, view.rows[key]) for key in proposed],
     )

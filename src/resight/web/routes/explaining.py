@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
@@ -12,7 +12,7 @@ from resight.explanation.drawing import Picture, draw
 from resight.images import read
 from resight.web.answers import Explained, Sighting, sighting
 from resight.web.security import RefusedError
-from resight.web.visiting import Visit, Visitor
+from resight.web.visiting import Viewer, Visit
 
 router = APIRouter()
 
@@ -22,7 +22,7 @@ _Hit = Annotated[str, Query(description="id of the stored sighting to compare wi
 
 
 @router.get("/why", response_class=HTMLResponse, include_in_schema=False)
-def why(visit: Visitor, hit: _Hit, like: _Like = "", upload: _Upload = "") -> HTMLResponse:
+def why(visit: Viewer, hit: _Hit, like: _Like = "", upload: _Upload = "") -> HTMLResponse:
     """Show why a result looks alike or different, drawn over the two crops."""
     answer = _explain(visit, hit, like, upload)
     first = _picture(visit, answer.query, upload)
@@ -31,7 +31,7 @@ def why(visit: Visitor, hit: _Hit, like: _Like = "", upload: _Upload = "") -> HT
 
 
 @router.get("/why.json", response_model=Explained, tags=["search"])
-def why_json(visit: Visitor, hit: _Hit, like: _Like = "", upload: _Upload = "") -> Explained:
+def why_json(visit: Viewer, hit: _Hit, like: _Like = "", upload: _Upload = "") -> Explained:
     """Break down the distance of two sightings by strip, colour and texture."""
     return _explain(visit, hit, like, upload)
 
@@ -42,15 +42,23 @@ def _explain(visit: Visit, hit: str, like: str, upload: str) -> Explained:
     gallery = visit.site.gallery
     second = gallery.features([_stored(visit, hit).id]).features
     query: Sighting | None = None
+    asked = like
     if like:
         query = _stored(visit, like)
         first = gallery.features([like]).features
     elif upload:
-        first = _uploaded(visit, upload).described.features
+        kept = visit.site.upload(visit.by.who, upload)
+        first, asked = kept.described.features, kept.digest
     else:
         raise InputError("nothing to compare with; give `like` or `upload`")
-    found = visit.site.explainer().explain_features(np.concatenate([first, second]))
-    visit.site.log(visit.who, "why", like or f"upload {upload}", hit)
+    found = visit.site.explainer().explain_features(
+        np.concatenate([first, second]),
+        lambda: [
+            read(kept.image if query is None else gallery.image(query.id)),
+            read(gallery.image(hit)),
+        ],
+    )
+    visit.record("why", query=[asked], shown=[hit])
     return Explained(
         like=like,
         upload=upload,
@@ -68,16 +76,9 @@ def _stored(visit: Visit, key: str) -> Sighting:
     return sighting(view, view.rows[key])
 
 
-def _uploaded(visit: Visit, key: str) -> Any:
-    kept = visit.site.upload(key)
-    if kept is None:
-        raise RefusedError(404, "this upload has expired; upload the image again")
-    return kept
-
-
 def _picture(visit: Visit, one: Sighting | None, upload: str) -> Picture:
     if one is None:
-        kept = _uploaded(visit, upload)
+        kept = visit.site.upload(visit.by.who, upload)
         content, source, caption = kept.image, f"/upload/{upload}", kept.name
     else:
         content, source, caption = visit.site.gallery.image(one.id), one.image, one.camera

@@ -1,4 +1,4 @@
-"""A person's page, and the access log."""
+"""A person's page."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 
-from resight.web.answers import Access, AccessAnswer, PersonAnswer, sighting
+from resight.web.answers import PersonAnswer, sighting
 from resight.web.security import RefusedError
-from resight.web.visiting import Visit, Visitor
+from resight.web.visiting import Viewer, Visit
 
 router = APIRouter()
 
@@ -18,7 +18,7 @@ _Name = Annotated[str, Query(description="the person's name")]
 
 
 @router.get("/person", response_class=HTMLResponse, include_in_schema=False)
-def person(visit: Visitor, name: _Name) -> HTMLResponse:
+def person(visit: Viewer, name: _Name) -> HTMLResponse:
     """Show all sightings of a person on a timeline by camera."""
     answer = _person(visit, name)
     times = [one.time for one in answer.sightings if one.time is not None]
@@ -27,21 +27,9 @@ def person(visit: Visitor, name: _Name) -> HTMLResponse:
 
 
 @router.get("/person.json", response_model=PersonAnswer, tags=["gallery"])
-def person_json(visit: Visitor, name: _Name) -> PersonAnswer:
+def person_json(visit: Viewer, name: _Name) -> PersonAnswer:
     """List all sightings of a person, by time."""
     return _person(visit, name)
-
-
-@router.get("/access", response_class=HTMLResponse, include_in_schema=False)
-def access(visit: Visitor) -> HTMLResponse:
-    """Show who searched for what."""
-    return visit.page("access.html", answer=_accesses(visit))
-
-
-@router.get("/access.json", response_model=AccessAnswer, tags=["gallery"])
-def access_json(visit: Visitor) -> AccessAnswer:
-    """List who searched for what, newest first."""
-    return _accesses(visit)
 
 
 def _person(visit: Visit, name: str) -> PersonAnswer:
@@ -51,9 +39,5 @@ def _person(visit: Visit, name: str) -> PersonAnswer:
         raise RefusedError(404, f"no person named {name!r} in this gallery")
     order = np.argsort(np.nan_to_num(view.table.times[rows], nan=np.inf), kind="stable")
     seen = [sighting(view, row) for row in rows[order].tolist()]
-    visit.site.log(visit.who, "person", persons=[name])
+    visit.record("person", persons=[name], shown=[one.id for one in seen])
     return PersonAnswer(person=name, sightings=seen, cameras=sorted({one.camera for one in seen}))
-
-
-def _accesses(visit: Visit) -> AccessAnswer:
-    return AccessAnswer(entries=[Access(**entry) for entry in visit.site.accesses()])

@@ -8,8 +8,7 @@ from fastapi import APIRouter, Form
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from resight.web.refitting import RefitState
-from resight.web.rendering import render
-from resight.web.visiting import Changer, Visit, Visitor
+from resight.web.visiting import Administering, Viewer, Visit, lead_to
 
 router = APIRouter()
 
@@ -17,7 +16,7 @@ _Back = Annotated[str, Form()]
 
 
 @router.get("/refit", response_class=HTMLResponse, include_in_schema=False)
-def watch(visit: Visitor) -> HTMLResponse:
+def watch(visit: Viewer) -> HTMLResponse:
     """Show the progress of retraining (also as a part of other pages)."""
     if visit.by_htmx:
         return _part(visit)
@@ -25,42 +24,43 @@ def watch(visit: Visitor) -> HTMLResponse:
 
 
 @router.get("/refit.json", response_model=RefitState, tags=["refit"])
-def watch_json(visit: Visitor) -> RefitState:
+def watch_json(visit: Viewer) -> RefitState:
     """Return the progress of retraining and its gain."""
     return visit.site.job.state()
 
 
 @router.post("/refit", response_model=RefitState, tags=["refit"])
-def start(visit: Changer, back: _Back = "/refit") -> Response:
+def start(visit: Administering, back: _Back = "/refit") -> Response:
     """Train the model again on all labelled sightings, in the background."""
-    visit.site.job.start()
-    visit.site.log(visit.who, "refit")
+    visit.record("retrain")
+    visit.site.job.start(visit.by)
     return _answer(visit, back)
 
 
 @router.post("/refit/adopt", response_model=RefitState, tags=["refit"])
-def adopt(visit: Changer, back: _Back = "/refit") -> Response:
+def adopt(visit: Administering, back: _Back = "/refit") -> Response:
     """Use the retrained model although cross-validation found it worse."""
-    visit.site.job.adopt_anyway()
+    visit.record("adopt model")
+    visit.site.job.adopt_anyway(visit.by)
     return _answer(visit, back)
 
 
 @router.post("/refit/undo", response_model=RefitState, tags=["refit"])
-def undo(visit: Changer, back: _Back = "/refit") -> Response:
+def undo(visit: Administering, back: _Back = "/refit") -> Response:
     """Go back to the model before the last retraining."""
+    visit.record("undo model")
     visit.site.job.undo()
-    visit.site.log(visit.who, "refit undone")
     return _answer(visit, back)
 
 
 def _answer(visit: Visit, back: str) -> Response:
     if visit.wants_json:
         return JSONResponse(visit.site.job.state().model_dump())
-    return _part(visit) if visit.by_htmx else visit.back(back)
+    return _part(visit) if visit.by_htmx else lead_to(back)
 
 
 def _part(visit: Visit) -> HTMLResponse:
     state = visit.site.job.state()
     # Another model is in use: the results on the page ask for themselves again.
     headers = {"HX-Trigger": "refitted"} if state.status in ("done", "undone") else {}
-    return HTMLResponse(render("refit_part.html", csrf=visit.csrf, refit=state), headers=headers)
+    return HTMLResponse(visit.part("refit_part.html"), headers=headers)

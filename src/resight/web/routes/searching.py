@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from resight.errors import InputError
 from resight.web.answers import SearchAnswer, Widening, found, presence, sighting
 from resight.web.security import MAX_BODY, RefusedError
-from resight.web.visiting import Conditions, Visit, Visitor, Where
+from resight.web.visiting import Conditions, Viewer, Visit, Where, lead_to
 
 router = APIRouter()
 
@@ -20,7 +21,7 @@ _Upload = Annotated[str, Query(description="key returned by POST /upload")]
 
 
 @router.get("/search", response_class=HTMLResponse, include_in_schema=False)
-def search(visit: Visitor, where: Where, like: _Like = "", upload: _Upload = "") -> HTMLResponse:
+def search(visit: Viewer, where: Where, like: _Like = "", upload: _Upload = "") -> HTMLResponse:
     """Show the sightings most similar to the query."""
     answer = _search(visit, where, like, upload)
     cameras = visit.site.gallery.view.cameras
@@ -29,7 +30,7 @@ def search(visit: Visitor, where: Where, like: _Like = "", upload: _Upload = "")
 
 @router.get("/search.json", response_model=SearchAnswer, tags=["search"])
 def search_json(
-    visit: Visitor, where: Where, like: _Like = "", upload: _Upload = ""
+    visit: Viewer, where: Where, like: _Like = "", upload: _Upload = ""
 ) -> SearchAnswer:
     """Find the sightings most similar to a stored one or an uploaded image."""
     return _search(visit, where, like, upload)
@@ -42,13 +43,8 @@ class _InMemory(MultiPartParser):
 
 
 @router.post("/upload", tags=["search"], responses={303: {"description": "to the search page"}})
-async def upload(request: Request) -> Response:
+async def upload(request: Request, visit: Viewer) -> Response:
     """Upload an image (form field `image`) to search with; it is kept in memory only."""
-    from fastapi.concurrency import run_in_threadpool
-
-    from resight.web.visiting import visit as visit_of
-
-    visit = visit_of(request)
     try:
         form = await _InMemory(request.headers, request.stream(), max_files=1, max_fields=5).parse()
     except (MultiPartException, KeyError) as error:
@@ -61,38 +57,38 @@ async def upload(request: Request) -> Response:
         name, content = file.filename or "upload", await file.read()
     finally:
         await form.close()
-    key = await run_in_threadpool(visit.site.keep_upload, name, content)
+    key, digest = await run_in_threadpool(visit.site.keep_upload, visit.by.who, name, content)
+    await run_in_threadpool(visit.record, "upload", query=[digest])
     if visit.wants_json:
         return JSONResponse({"upload": key})
-    return visit.back(f"/search?upload={key}")
+    return lead_to(f"/search?upload={key}")
 
 
 @router.get("/image/{key}", include_in_schema=False)
-def image(visit: Visitor, key: str) -> Response:
+def image(visit: Viewer, key: str) -> Response:
     """Return the stored crop of a sighting."""
-    return _picture(visit.site.gallery.image(key))
+    content = visit.site.gallery.image(key)
+    if not visit.site.was_shown(visit.by.who, key):
+        visit.record("picture", shown=[key])
+    return _picture(content)
 
 
 @router.get("/upload/{key}", include_in_schema=False)
-def uploaded(visit: Visitor, key: str) -> Response:
+def uploaded(visit: Viewer, key: str) -> Response:
     """Return an uploaded image while it is in memory."""
-    kept = visit.site.upload(key)
-    if kept is None:
-        raise RefusedError(404, "this upload has expired; upload the image again")
-    return _picture(kept.image)
+    return _picture(visit.site.upload(visit.by.who, key).image)
 
 
 def _picture(content: bytes) -> Response:
     from resight.gallery.crops import image_type
 
-    headers = {"Cache-Control": "private, max-age=3600"}
-    return Response(content, media_type=image_type(content), headers=headers)
+    return Response(content, media_type=image_type(content))
 
 
 def _search(visit: Visit, where: Conditions, like: str, upload: str) -> SearchAnswer:
     gallery = visit.site.gallery
     view = gallery.view
-    query, name, own = None, "", ""
+    query, name, own, asked = None, "", "", like
     if like:
         if like not in view.rows:
             raise RefusedError(404, "this sighting is not in the gallery; it may have been removed")
@@ -100,14 +96,19 @@ def _search(visit: Visit, where: Conditions, like: str, upload: str) -> SearchAn
         name, own = query.source, query.camera
         hits = gallery.search_like(like, where.k, where.filter(own))
     elif upload:
-        kept = visit.site.upload(upload)
-        if kept is None:
-            raise RefusedError(404, "this upload has expired; upload the image again")
-        name = kept.name
+        kept = visit.site.upload(visit.by.who, upload)
+        name, asked = kept.name, kept.digest
         hits = gallery.search_described(kept.described, where.k, where.filter())[0]
     else:
         raise InputError("nothing to search for; pick a sighting or upload an image")
-    _log(visit, where, like, upload)
+    filters = {k: value for k, value in where.values().items() if k not in ("k", "person")}
+    visit.record(
+        "search",
+        query=[asked],
+        shown=[hit.id for hit in hits],
+        persons=where.person,
+        filters=filters,
+    )
     return SearchAnswer(
         like=like,
         upload=upload,
@@ -137,8 +138,3 @@ def _widen(where: Conditions, own: str, like: str, upload: str) -> list[Widening
         for words, changes in drops.items()
         if changes
     ]
-
-
-def _log(visit: Visit, where: Conditions, like: str, upload: str) -> None:
-    asked = {name: value for name, value in where.values().items() if name != "k"}
-    visit.site.log(visit.who, "search", like or f"upload {upload}", conditions=asked)

@@ -12,8 +12,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Res
 from resight.errors import InputError
 from resight.gallery.labels import Entry
 from resight.web.answers import Taught, TeachAnswer, TrayAnswer, sighting
-from resight.web.rendering import render
-from resight.web.visiting import Changer, Visit, Visitor
+from resight.web.visiting import Teacher, Teaching, Viewer, Visit, lead_to
 
 router = APIRouter()
 
@@ -22,14 +21,14 @@ _Text = Annotated[str, Form()]
 
 @router.post("/teach", response_model=TeachAnswer, tags=["teaching"])
 def teach(
-    visit: Changer,
+    visit: Teaching,
     kind: Annotated[Literal["same", "different"], Form()],
     a: Annotated[str, Form(description="the query sighting")],
     b: Annotated[str, Form(description="the sighting in the results")],
     back: _Text = "/",
 ) -> Response:
     """Say that two sightings show the same person, or different people."""
-    entry = visit.site.gallery.teach(kind, a, b, who=visit.who)
+    entry = visit.site.gallery.teach(kind, a, b, by=visit.by)
     if visit.by_htmx:
         return _card(visit, a, b)
     return _answer(visit, entry, a, back)
@@ -37,13 +36,13 @@ def teach(
 
 @router.post("/name", response_model=TeachAnswer, tags=["teaching"])
 def name(
-    visit: Changer,
+    visit: Teaching,
     a: Annotated[str, Form(description="any sighting of the person")],
     person: Annotated[str, Form(description="the new name")],
     back: _Text = "/",
 ) -> Response:
     """Give a person a name."""
-    entry = visit.site.gallery.teach("name", a, person=person, who=visit.who)
+    entry = visit.site.gallery.teach("name", a, person=person, by=visit.by)
     new = visit.site.gallery.view.labels.person(a)
     from urllib.parse import urlencode
 
@@ -53,7 +52,7 @@ def name(
 
 @router.post("/undo", response_model=TeachAnswer, tags=["teaching"])
 def undo(
-    visit: Changer,
+    visit: Teaching,
     key: Annotated[str, Form(description="the answer to undo; empty: the latest")] = "",
     back: _Text = "/",
 ) -> Response:
@@ -61,27 +60,27 @@ def undo(
     active = visit.site.gallery.view.labels.active
     if not key and not active:
         raise InputError("nothing to undo")
-    visit.site.gallery.teach("undo", key or active[-1].key, who=visit.who)
+    visit.site.gallery.teach("undo", key or active[-1].key, by=visit.by)
     undone = next((entry for entry in active if entry.key == (key or active[-1].key)), None)
     if visit.wants_json:
         return _answer(visit, undone, undone.a if undone else "", back)
-    return visit.back(back)
+    return lead_to(back)
 
 
 @router.get("/taught", response_class=HTMLResponse, include_in_schema=False)
-def taught(visit: Visitor) -> HTMLResponse:
+def taught(visit: Viewer) -> HTMLResponse:
     """Show all answers."""
     return visit.page("taught.html", answer=_tray(visit))
 
 
 @router.get("/taught.json", response_model=TrayAnswer, tags=["teaching"])
-def taught_json(visit: Visitor) -> TrayAnswer:
+def taught_json(visit: Viewer) -> TrayAnswer:
     """List all answers that were not undone."""
     return _tray(visit)
 
 
 @router.get("/labels.csv", response_class=PlainTextResponse, tags=["teaching"])
-def labels_csv(visit: Visitor) -> PlainTextResponse:
+def labels_csv(visit: Teacher) -> PlainTextResponse:
     """Export labelled sightings: id, person, camera, time, source."""
     view = visit.site.gallery.view
     buffer = io.StringIO()
@@ -94,7 +93,8 @@ def labels_csv(visit: Visitor) -> PlainTextResponse:
             writer.writerow(
                 [one.id, *map(_plain, (one.person, one.camera)), time, _plain(one.source)]
             )
-    visit.site.log(visit.who, "export labels")
+    labelled = view.table.ids[view.persons != ""].tolist()
+    visit.record("export labels", shown=labelled)
     headers = {"Content-Disposition": 'attachment; filename="labels.csv"'}
     return PlainTextResponse(buffer.getvalue(), headers=headers, media_type="text/csv")
 
@@ -105,11 +105,14 @@ def _plain(text: str) -> str:
 
 
 def _tray(visit: Visit) -> TrayAnswer:
-    active = visit.site.gallery.view.labels.active
-    return TrayAnswer(taught=[_taught(entry) for entry in reversed(active)])
+    labels = visit.site.gallery.view.labels
+    listed = sorted((*labels.active, *labels.waiting), key=lambda entry: -entry.when)
+    named = {key for entry in listed for key in (entry.a, entry.b) if key}
+    visit.record("answers", shown=sorted(named))
+    return TrayAnswer(taught=[_taught(entry, entry in labels.waiting) for entry in listed])
 
 
-def _taught(entry: Entry) -> Taught:
+def _taught(entry: Entry, waiting: bool = False) -> Taught:
     return Taught(
         key=entry.key,
         kind=entry.kind,  # type: ignore[arg-type]  # undo is never active
@@ -118,12 +121,13 @@ def _taught(entry: Entry) -> Taught:
         person=entry.person,
         who=entry.who,
         when=entry.when,
+        waiting=waiting,
     )
 
 
 def _answer(visit: Visit, entry: Entry | None, a: str, back: str) -> Response:
     if not visit.wants_json:
-        return visit.back(back)
+        return lead_to(back)
     labels = visit.site.gallery.view.labels
     answer = TeachAnswer(
         taught=_taught(entry) if entry else None,
@@ -137,12 +141,9 @@ def _card(visit: Visit, a: str, b: str) -> HTMLResponse:
     """Return the verdict of one card and the new tray, for htmx to put in place."""
     view = visit.site.gallery.view
     values = {
-        "csrf": visit.csrf,
         "like": a,
         "query": sighting(view, view.rows[a]),
         "hit": sighting(view, view.rows[b]),
         "verdict": view.labels.verdict(a, b),
-        "info": visit.site.gallery.info(),
-        "refit": visit.site.job.state(),
     }
-    return HTMLResponse(render("verdict_part.html", **values))
+    return HTMLResponse(visit.part("verdict_part.html", **values))

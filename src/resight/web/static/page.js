@@ -50,4 +50,15 @@
       card?.querySelector(".pick")?.focus();
     }
   });
+
+  // The key of a link from the terminal stays in the browser and is sent as a form, once.
+  function enter() {
+    const login = document.getElementById("login");
+    if (!login?.elements.key || !location.hash.startsWith("#key=")) return;
+    login.elements.key.value = location.hash.slice(5);
+    history.replaceState(null, "", location.pathname + location.search);
+    if (!login.elements.purpose) login.submit();
+  }
+  enter();
+  window.addEventListener("hashchange", enter);
 })();

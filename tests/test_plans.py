@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resight.errors import InputError
-from resight.experiments.plans import plans_of
+from resight.plans import plans_of
 
 
 def test_learners_and_their_parameters_are_checked_before_any_work():

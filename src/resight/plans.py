@@ -1,13 +1,14 @@
-"""Plans: which learner is measured in each split, with which parameters or candidates."""
+"""Plans: a learner with its parameters or candidates, as `evaluate` measures and `fit` fits it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from resight.errors import InputError, unknown_name
-from resight.registry import AUTO, LearnerSpec, learner_spec
+from resight.recipe import budget_for
+from resight.registry import AUTO, LearnerSpec, learner_spec, parse_params
 from resight.tuning.candidates import CV, CV_FOLDS, Candidate
 
 RERANKERS = ("k-reciprocal", "cross-view")
@@ -15,7 +16,7 @@ RERANKERS = ("k-reciprocal", "cross-view")
 
 @dataclass(frozen=True)
 class Plan:
-    """One row of a result: a learner with its parameters, or with candidates to choose from."""
+    """A learner with its parameters, or with candidates to choose from: a row of a result."""
 
     learner: str
     version: str = "default"
@@ -23,6 +24,12 @@ class Plan:
     candidates: tuple[Candidate, ...] = ()
     n_folds: int = 3
     rerank: str | None = None  # post-processing that uses the gallery; see RERANKERS
+    budget: float | None = None  # seconds of a choice, where the parameters say nothing about it
+
+    @property
+    def word(self) -> str:
+        """What `--learner` calls it."""
+        return self.learner if self.version == "default" else f"{self.learner}:{self.version}"
 
     @property
     def spec(self) -> LearnerSpec:
@@ -34,12 +41,16 @@ class Plan:
         """Whether descriptors are block-normalised first."""
         return self.spec.normalizes(self.params)
 
+    def within_budget(self, n_people: int) -> Plan:
+        """Return the plan with the recipe's budget for a choice among so many people."""
+        return replace(self, budget=budget_for(n_people)) if self.learner == AUTO else self
+
     def require_fixed(self) -> None:
         """Refuse to go on if a setting is chosen in each split: each fit would choose again."""
         if self.candidates or self.learner == AUTO or self.params.get("landmarks"):
             raise InputError(
-                f"{self.learner} ({self.version}) has no fixed setting in Gram space; learning "
-                "curves and calibration need one, such as kxqda with --param kxqda.reg=1e-3"
+                f"{self.word} has no fixed setting in Gram space; learning curves and calibration "
+                "fit many models and need one: name a learner, such as --learner kxqda,xqda"
             )
 
 
@@ -64,27 +75,47 @@ def plans_of(
             f"parameters given for {unused[0]!r}, which is not among the learners "
             f"{', '.join(names)}"
         )
-    plain = [_plan(word, params) if isinstance(word, str) else word for word in words]
-    for plan in plain:
-        _refuse_python_only(plan)
+    plain = [
+        plan_of(word, params.get(name, {})) if isinstance(word, str) else word
+        for word, name in zip(words, names, strict=True)
+    ]
     return [replace(plan, rerank=name) for plan in plain for name in (plan.rerank, *rerankers)]
 
 
 def listed(words: str | Sequence[Any]) -> list[Any]:
     """Return a list of what is given as one string, separated by ``,``, or as a sequence."""
+    if not isinstance(words, (str, Iterable)):
+        raise InputError(f"{words!r}: give a name, or several")
     return words.split(",") if isinstance(words, str) else list(words)
 
 
-def _plan(word: str, params: Mapping[str, Mapping[str, object]]) -> Plan:
+def plan_of(word: str, params: Mapping[str, object]) -> Plan:
+    """Return the plan of one learner, such as ``kxqda`` or ``kxqda:cv``, with its parameters."""
     name, _, version = word.partition(":")
-    own = dict(params.get(name, {}))
+    own = dict(params)
     learner_spec(name).make(**own)  # wrong names are refused before any work
     if version == "":
+        _refuse_python_only(name, own)
         return Plan(name, params=own)
     if version == "cv" and name == "kxqda":
         _refuse_chosen(word, own)
         return Plan(name, "cv", own, CV, CV_FOLDS)
     raise InputError(f"{word!r}: ':cv' is for kxqda; write {name!r} for its defaults")
+
+
+def params_by_learner(assignments: Sequence[str], learners: str) -> dict[str, dict[str, Any]]:
+    """Read ``learner.name=value``; the learner may be left out where there is one only."""
+    names = [word.partition(":")[0] for word in listed(learners)]
+    params: dict[str, dict[str, Any]] = {}
+    for given, value in parse_params(list(assignments)).items():
+        learner, dot, key = given.partition(".")
+        if not dot and len(names) > 1:
+            raise InputError(
+                f"--param {given}: with several learners write which of them, such as "
+                f"{names[0]}.{given}"
+            )
+        params.setdefault(learner if dot else names[0], {})[key if dot else given] = value
+    return params
 
 
 def _refuse_chosen(word: str, params: dict[str, Any]) -> None:
@@ -99,10 +130,10 @@ def _refuse_chosen(word: str, params: dict[str, Any]) -> None:
         )
 
 
-def _refuse_python_only(plan: Plan) -> None:
-    for name in ("blocks", "setting") if plan.learner == AUTO else ():
-        if name in plan.params:
+def _refuse_python_only(learner: str, params: Mapping[str, object]) -> None:
+    for name in ("blocks", "setting") if learner == AUTO else ():
+        if name in params:
             raise InputError(
                 f"{name!r} is a parameter of AutoKXQDA in Python only: here blocks are known "
-                "from the descriptors, and the setting is chosen in each split"
+                "from the descriptors, and the setting is chosen"
             )

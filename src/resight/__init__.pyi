@@ -1,0 +1,60 @@
+# Written by `make docs` from the tables in __init__.py and registry.py.
+from resight.datasets import load as sightings
+from resight.datasets.sightings import Sightings as Sightings
+from resight.experiments.evaluate import evaluate as evaluate
+from resight.experiments.results import Result as Result
+from resight.features.store import FeatureStore as FeatureStore
+from resight.gallery.gallery import Gallery as Gallery
+from resight.learners.euclidean import Euclidean as Euclidean
+from resight.learners.itml import ITML as ITML
+from resight.learners.kernel_kissme import KernelKISSME as KernelKISSME
+from resight.learners.kernel_lfda import KernelLFDA as KernelLFDA
+from resight.learners.kernel_mfa import KernelMFA as KernelMFA
+from resight.learners.kernel_nfst import KernelNFST as KernelNFST
+from resight.learners.kissme import KISSME as KISSME
+from resight.learners.kxqda import KXQDA as KXQDA
+from resight.learners.lfda import LFDA as LFDA
+from resight.learners.lmnn import LMNN as LMNN
+from resight.learners.mfa import MFA as MFA
+from resight.learners.mlapg import MLAPG as MLAPG
+from resight.learners.nfst import NFST as NFST
+from resight.learners.normalizer import BlockNormalizer as BlockNormalizer
+from resight.learners.xqda import XQDA as XQDA
+from resight.models.files import load as load
+from resight.models.fitting import fit as fit
+from resight.models.model import Model as Model
+from resight.report.displays import CMCDisplay as CMCDisplay
+from resight.tuning.auto import AutoKXQDA as AutoKXQDA
+from resight.workers.executors import cluster as cluster
+
+__version__: str
+__all__ = [
+    "AutoKXQDA",
+    "BlockNormalizer",
+    "CMCDisplay",
+    "Euclidean",
+    "FeatureStore",
+    "Gallery",
+    "ITML",
+    "KISSME",
+    "KXQDA",
+    "KernelKISSME",
+    "KernelLFDA",
+    "KernelMFA",
+    "KernelNFST",
+    "LFDA",
+    "LMNN",
+    "MFA",
+    "MLAPG",
+    "Model",
+    "NFST",
+    "Result",
+    "Sightings",
+    "XQDA",
+    "__version__",
+    "cluster",
+    "evaluate",
+    "fit",
+    "load",
+    "sightings",
+]

@@ -1,0 +1,175 @@
+"""``resight gallery users``, ``log`` and ``require``: who comes in, and what is kept of it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from resight.cli._common import GalleryPlace, Json, option, print_json
+
+_PASSWORD = "RESIGHT_PASSWORD"
+
+
+def users(
+    place: GalleryPlace,
+    add: Annotated[
+        str | None, option("NAME", "Add a user, or change role and password", "none")
+    ] = None,
+    role: Annotated[str, option("ROLE", "Its role: viewer, teacher, administrator")] = "viewer",
+    password_file: Annotated[
+        Path | None, option("FILE", "Password of --add", f"the variable {_PASSWORD}, or a prompt")
+    ] = None,
+    remove: Annotated[
+        str | None, option("NAME", "Remove a user, ending every session", "none")
+    ] = None,
+    token: Annotated[
+        str | None, option("NAME", "Print a new token for a user's programs", "none")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """List, add and remove those who may log in to a gallery's web page."""
+    from resight.gallery import Gallery
+    from resight.gallery import users as known
+    from resight.gallery.log import operator
+
+    gallery = Gallery.open(place)
+    engine = gallery.engine
+    known.check_user(add or "nobody", role)
+    if add is not None:
+        known.add_user(engine, add, role, _password(password_file))
+        gallery.record(operator(), "add user", user=add, role=role)
+    if remove is not None:
+        known.remove_user(engine, remove)
+        gallery.record(operator(), "remove user", user=remove)
+    if token is not None:
+        user = known.user_named(engine, token)
+        gallery.record(operator(), "issue token", user=token)
+        print(known.issue(engine, user.name, user.role, "token"))
+        return
+    listed = [{"name": user.name, "role": user.role} for user in engine.users()]
+    if json:
+        print_json({"schema": "resight.gallery-users/1", "users": listed})
+        return
+    print("\n".join(f"{one['name']:<24} {one['role']}" for one in listed) or _NOBODY)
+
+
+_NOBODY = "no users yet: `resight serve` prints a link for one log-in. Add some with --add"
+
+
+def _password(file: Path | None) -> str:
+    """Take a password from a file, the environment or a prompt: all hidden from other users."""
+    from resight.validation import read_text
+
+    if file is not None:
+        return read_text(file, 4096).rstrip("\r\n")
+    return os.environ.get(_PASSWORD) or str(
+        typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+    )
+
+
+def log(
+    place: GalleryPlace,
+    last: Annotated[int, option("N", "Show the last entries", min=1, max=1_000_000)] = 20,
+    verify: Annotated[
+        str | None,
+        option("HEAD", "Check every entry, and that the chain leads through an earlier head", "no"),
+    ] = None,
+    export: Annotated[Path | None, option("FILE", "Write all entries as JSON lines", "no")] = None,
+    retain: Annotated[
+        float | None, option("DAYS", "Empty entries that are older, now and later", "unchanged")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show, verify and export who searched for whom; the head proves all entries before it.
+
+    Keep heads where whoever runs the gallery cannot change them. --verify "" checks without one,
+    which does not find entries that are missing at the end, nor a chain that was written anew.
+    """
+    from resight.gallery import Gallery
+    from resight.gallery.log import latest, operator
+    from resight.gallery.log_erasing import expire_log
+
+    gallery = Gallery.open(place)
+    if verify is not None:
+        _verify(gallery.engine.log_rows(), verify)
+    elif retain is not None:
+        gallery.require(log_days=retain)
+        gallery.record(operator(), "retain log", days=retain)
+        emptied = expire_log(gallery.engine, operator())
+        print(f"entries of the log are kept for {retain:g} days; emptied {emptied:,}")
+    else:
+        gallery.record(operator(), "read log" if export is None else "export log")
+        number, hashed = gallery.engine.log_head()
+        if export is not None:
+            _export(gallery.engine, export)
+        elif json:
+            entries = latest(gallery.engine, last)
+            document = {"head": f"{number}:{hashed}", "entries": entries}
+            print_json({"schema": "resight.gallery-log/1", **document})
+            return
+        else:
+            print("\n".join(map(_line, latest(gallery.engine, last))))
+        print(f"head {number}:{hashed}")
+
+
+def _verify(rows: Any, head: str) -> None:
+    from resight.gallery.log_proof import verify
+
+    found = verify(rows, head)
+    for problem in found.problems:
+        print(f"NOT PROVEN: {problem}", file=sys.stderr)
+    said = "the chain is whole" + (" and leads through this head" if head else "")
+    said = "the log cannot be trusted" if found.problems else said
+    print(f"{found.entries} entries, {found.erased} of them erased: {said}; head {found.head}")
+    if found.problems:
+        raise typer.Exit(1)
+
+
+def _export(engine: Any, file: Path) -> None:
+    import json
+
+    from resight._files import atomic_write
+    from resight.gallery.log import export
+
+    with atomic_write(file, "w") as stream:
+        stream.writelines(json.dumps(entry, allow_nan=False) + "\n" for entry in export(engine))
+
+
+def _line(entry: dict[str, Any]) -> str:
+    import json
+
+    from resight.times import show
+
+    entry = dict(entry)
+    number, when = entry.pop("number") or "-", show(int(entry.pop("end", entry.get("when", 0))))
+    who, what = (entry.pop(key, "") for key in ("who", "what"))
+    facts = {k: v for k, v in entry.items() if k not in ("begin", "gallery", "model", "when")}
+    return f"{number:>6}  {when:<19}  {who:<12} {what:<14} {json.dumps(facts, ensure_ascii=False)}"
+
+
+def require(
+    place: GalleryPlace,
+    purpose: Annotated[
+        bool | None, typer.Option(help="Searches must state a purpose", show_default="unchanged")
+    ] = None,
+    second_person: Annotated[
+        bool | None,
+        typer.Option(help="A match counts once two people have said so", show_default="unchanged"),
+    ] = None,
+) -> None:
+    """Set what a gallery asks of those who search and label."""
+    from resight.gallery import Gallery
+    from resight.gallery.log import operator
+
+    gallery = Gallery.open(place)
+    rules = {"asks_purpose": purpose, "second_person": second_person}
+    gallery.require(**{name: value for name, value in rules.items() if value is not None})
+    now = gallery.view.manifest
+    rules = {"purpose": now.asks_purpose, "second person": now.second_person}
+    gallery.record(operator(), "require", rules=rules)
+    for name, on in rules.items():
+        print(f"{name:<15} {'required' if on else 'not required'}")

@@ -1,0 +1,102 @@
+"""``resight network``: look at a network of your own before it is used as a descriptor."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from resight.cli._common import Json, option, print_json, say, verb
+
+if TYPE_CHECKING:
+    from resight.descriptors.network import Network
+
+SCHEMA = "resight.network/1"
+_ROUNDS = 5
+
+app = verb("Look at a network of your own: an ONNX file that turns a crop into a vector.")
+
+
+@app.callback()
+def network() -> None:
+    """Look at a network of your own: an ONNX file that turns a crop into a vector."""
+
+
+@app.command()
+def describe(
+    file: Annotated[Path, typer.Argument(help="ONNX file")],
+    licence: Annotated[str, option("TEXT", "Licence of the network, for its JSON", "none")] = "",
+    source: Annotated[str, option("TEXT", "Where it comes from, for its JSON", "none")] = "",
+    training_data: Annotated[
+        str, option("TEXT", "What it was trained on, for its JSON", "none")
+    ] = "",
+    json: Json = False,
+) -> None:
+    """Show inputs, outputs, preprocessing, vector length and time per image.
+
+    Writes the preprocessing to a JSON of the same name beside the file, unless there is one:
+    correct it there if the network was trained otherwise.
+    """
+    from resight.descriptors.network import Network
+
+    made = Network(file)
+    notes = {"licence": licence, "source": source, "training_data": training_data}
+    document = made.preprocessing_ | {name: text for name, text in notes.items() if text}
+    session = made.session
+    found = {
+        "schema": SCHEMA,
+        "file": str(file),
+        "digest": made.digest_,
+        "bytes": file.stat().st_size,
+        "input": str(session.input),
+        "outputs": [str(output) for output in session.outputs],
+        "preprocessing": document,
+        "n_features": made.n_features,
+        "batch": made.batch,
+        "ms_per_image": _milliseconds(made),
+    }
+    if any(notes.values()) or not file.with_suffix(".json").exists():
+        _write(file.with_suffix(".json"), document)
+    if json:
+        print_json(found)
+    else:
+        _print(found)
+
+
+def _milliseconds(made: Network) -> float:
+    import numpy as np
+
+    size = (made.batch, *made.preprocessing.size, 3)
+    images = list(np.random.default_rng(0).integers(0, 256, size, np.uint8))
+    times = []
+    for _ in range(_ROUNDS):
+        start = time.perf_counter()
+        made.describe_many(images)
+        times.append(time.perf_counter() - start)
+    return round(1e3 * min(times) / made.batch, 3)
+
+
+def _write(file: Path, document: dict[str, Any]) -> None:
+    from resight._files import write_json
+
+    try:
+        write_json(file, document)
+        say(f"wrote {file}")
+    except OSError as error:
+        say(f"cannot write {file} ({error.strerror}); copy the network to a folder of your own")
+
+
+def _print(found: dict[str, Any]) -> None:
+    rows = {
+        "file": f"{found['file']} ({found['bytes'] / 2**20:.1f} MB, digest {found['digest'][:12]})",
+        "input": found["input"],
+        "outputs": ", ".join(found["outputs"]),
+        **{name.replace("_", " "): value or "-" for name, value in found["preprocessing"].items()},
+        "features": f"{found['n_features']:,}",
+        "time": f"{found['ms_per_image']:.1f} ms an image on one thread, {found['batch']} at once",
+    }
+    for name, value in rows.items():
+        shown = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
+        print(f"{name:<14} {shown}")

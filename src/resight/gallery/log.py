@@ -1,0 +1,184 @@
+"""The log: who did what, when, what for and concerning whom, as evidence.
+
+Entries are a chain. The *act* of an entry (who, when, what, why) and its *subjects* (the sightings
+and people it concerns) are each committed to by SHA-256 of a random salt and their JSON; the act
+holds the commitment of its subjects, and
+
+    hash of an entry = SHA-256(hash of the entry before, number, commitment of the act).
+
+So a head (number and hash) that was exported proves every entry up to it: one that was changed,
+removed or moved no longer leads there. Erasing somebody removes subjects with their salt (the act,
+too, where it names them), and the commitment that stays says nothing without the salt. What was
+emptied is listed by the entry of the erasing, so that emptying by hand is found as well.
+
+Whoever may write the database can still write a new chain from the last exported head on: export
+heads to somebody else, often.
+"""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import json
+import os
+import secrets
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from resight.gallery.engines import connect
+from resight.gallery.engines.base import Engine
+from resight.gallery.engines.ledger import LogRow
+
+BEFORE_THE_CHAIN = "access"  # the journal in which galleries of layout 2 have their log
+# These concern nobody and say why other entries are empty: retention leaves them alone.
+ERASING = ("forget", "expire", "log retention")
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Who does something, by which way, from which address and for what purpose."""
+
+    who: str
+    via: str = "python"
+    address: str = ""
+    purpose: str = ""
+
+
+def operator(via: str = "command line", purpose: str = "") -> Actor:
+    """Return the user of the operating system."""
+    try:
+        name = getpass.getuser()
+    except (OSError, KeyError):  # a container may have numbers only
+        name = f"user {os.getuid()}"
+    return Actor(name, via, purpose=purpose)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One act, before it is part of the chain.
+
+    Attributes
+    ----------
+    subjects : dict
+        ``query`` and ``shown``: sightings (a query from outside is ``sha256:`` and the digest of
+        its file); ``persons``: name -> one of their sightings, by which it is seen whether the
+        person was erased before the entry could be written.
+    """
+
+    by: Actor
+    what: str
+    facts: dict[str, Any]
+    subjects: dict[str, Any]
+    begin: float
+    end: float = field(default_factory=time.time)
+
+    def ids(self) -> set[str]:
+        """Sightings that must exist for the subjects to be written."""
+        named = (*self.subjects.get("query", ()), *self.subjects.get("shown", ()))
+        anchors = self.subjects.get("persons", {}).values()
+        return {key for key in (*named, *anchors) if not key.startswith("sha256:")}
+
+    def row(self, number: int, before: str, known: set[str]) -> LogRow:
+        """Make it an entry of the chain; whom it concerns is left out if anybody is gone."""
+        by = {name: value for name, value in asdict(self.by).items() if value}
+        act = {"what": self.what, "begin": self.begin, "end": self.end, **by, **self.facts}
+        subject_salt = subjects = None
+        if self.subjects and self.ids() <= known:
+            subject_salt, subjects = secrets.token_hex(16), _canonical(self.subjects)
+            act["subjects"] = digest(subject_salt, subjects)
+        elif self.subjects:
+            act["subjects"] = "erased before this was written"
+        salt, text = secrets.token_hex(16), _canonical(act)
+        commitment = digest(salt, text)
+        hashed = digest(before, str(number), commitment)
+        return LogRow(number, hashed, commitment, salt, text, subject_salt, subjects)
+
+
+def append(engine: Engine, entries: Sequence[Entry]) -> None:
+    """Write entries in one transaction, or in that which is under way."""
+    with engine.transaction():
+        ids = set().union(*(entry.ids() for entry in entries))
+        known = engine.known(sorted(ids)) if ids else set()
+        number, last = engine.log_head()
+        rows = []
+        for entry in entries:
+            number += 1
+            rows.append(entry.row(number, last, known))
+            last = rows[-1].hash
+        engine.log_append(rows)
+
+
+class Writer:
+    """Writes entries of many threads: those that come while one is written share the next commit.
+
+    It has a connection of its own, so that searches go on while the disk is waited for.
+    """
+
+    def __init__(self, uri: str) -> None:
+        self._engine = connect(uri)
+        self._writing = threading.Lock()
+        self._waiting: deque[tuple[Entry, list[Exception | None]]] = deque()
+
+    def write(self, entry: Entry) -> None:
+        """Return once the entry is durable."""
+        outcome: list[Exception | None] = []  # filled by whichever thread writes it
+        self._waiting.append((entry, outcome))
+        with self._writing:
+            if not outcome:
+                self._commit([self._waiting.popleft() for _ in range(len(self._waiting))])
+        if outcome[0] is not None:
+            raise outcome[0]
+
+    def _commit(self, batch: list[tuple[Entry, list[Exception | None]]]) -> None:
+        error: Exception | None = None
+        try:
+            append(self._engine, [entry for entry, _ in batch])
+        except Exception as failed:  # all who wait must hear of it
+            error = failed
+        for _, outcome in batch:
+            outcome.append(error)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._engine.close()
+
+
+def shown(row: LogRow) -> dict[str, Any]:
+    """Return an entry in plain data."""
+    act = {"what": "erased"} if row.act is None else json.loads(row.act)
+    subjects = {} if row.subjects is None else json.loads(row.subjects)
+    act.pop("subjects", None)
+    return {"number": row.number, **act, **subjects}
+
+
+def latest(engine: Engine, n: int) -> list[dict[str, Any]]:
+    """Return the last entries, oldest first; those from before the chain have no number."""
+    rows = list(engine.log_rows(max(1, engine.log_head()[0] - n + 1)))
+    old = before_the_chain(engine, n - len(rows)) if len(rows) < n else []
+    return [*old, *map(shown, rows)]
+
+
+def before_the_chain(engine: Engine, last: int | None = None) -> list[dict[str, Any]]:
+    """Return entries of galleries of layout 2, which nothing proves."""
+    old = [json.loads(text) for _, text in engine.read(BEFORE_THE_CHAIN, last)]
+    return [{"number": None, "chained": False, **entry} for entry in old]
+
+
+def export(engine: Engine) -> Iterator[dict[str, Any]]:
+    """Yield everything that proves the chain, entry by entry."""
+    yield from before_the_chain(engine)
+    for row in engine.log_rows():
+        yield row._asdict()
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest(*parts: str) -> str:
+    """Return SHA-256 of some lines, in hexadecimal digits."""
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

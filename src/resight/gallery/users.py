@@ -1,0 +1,108 @@
+"""Who may use a gallery's page: users with roles, their passwords, sessions and tokens.
+
+Passwords are kept as scrypt hashes, sessions and tokens (256 random bits) as their SHA-256.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+import time
+from typing import Literal
+
+from resight.errors import InputError, unknown_name
+from resight.gallery.engines.ledger import Credential, Ledger, User
+
+Role = Literal["viewer", "teacher", "administrator"]
+# Each may do what those before it may.
+ROLES: tuple[Role, ...] = ("viewer", "teacher", "administrator")
+MIN_PASSWORD = 12
+LONGEST_SESSION = 12 * 3600.0  # seconds after which one logs in again in any case
+_COST = (2**14, 8, 5)  # scrypt's n, r and p: 16 MB and about a third of a second
+
+
+def add_user(engine: Ledger, name: str, role: str, password: str) -> None:
+    """Add a user, or give one another role and password."""
+    check_user(name, role)
+    if not MIN_PASSWORD <= len(password) <= 1024:
+        raise InputError(
+            f"a password needs at least {MIN_PASSWORD} characters, this one has {len(password)}"
+        )
+    engine.put_user(User(name, role, hashed(password)))
+
+
+def check_user(name: str, role: str) -> None:
+    """Refuse names that could be mistaken, and unknown roles."""
+    if not re.fullmatch(r"[\w.@+-]{1,64}", name):
+        raise InputError(f"user name {name!r}: use 1 to 64 letters, digits or . @ + - _")
+    if role not in ROLES:
+        raise unknown_name("role", role, ROLES)
+
+
+def remove_user(engine: Ledger, name: str) -> None:
+    """Remove a user; sessions and tokens end at once."""
+    user_named(engine, name)
+    engine.drop_user(name)
+
+
+def user_named(engine: Ledger, name: str) -> User:
+    """Return a user, naming the others if there is none of that name."""
+    users = {user.name: user for user in engine.users()}
+    if name not in users:
+        raise unknown_name("user", name, users)
+    return users[name]
+
+
+def hashed(password: str) -> str:
+    """Hash a password, with its salt and cost."""
+    salt = secrets.token_bytes(16)
+    return "$".join(("scrypt", *map(str, _COST), salt.hex(), _scrypt(password, salt, *_COST)))
+
+
+def check_password(engine: Ledger, name: str, password: str) -> User | None:
+    """Return the user if the password is right; as slow for names that nobody has."""
+    user = next((user for user in engine.users() if user.name == name), None)
+    _, n, r, p, salt, stored = (user.password if user else _NOBODY).split("$")
+    given = _scrypt(password, bytes.fromhex(salt), int(n), int(r), int(p))
+    return user if hmac.compare_digest(given, stored) else None
+
+
+def issue(
+    engine: Ledger, name: str, role: str, kind: str, purpose: str = "", seconds: float | None = None
+) -> str:
+    """Make a session or (without `seconds`) a token for a program; return its secret."""
+    secret, now = secrets.token_urlsafe(32), time.time()
+    ends = None if seconds is None else now + seconds
+    engine.drop_credential(expired=now)
+    engine.put_credential(Credential(_digest(secret), name, role, kind, purpose, now, ends))
+    return secret
+
+
+def find(engine: Ledger, secret: str, seconds: float) -> Credential | None:
+    """Return the credential of a secret unless it has expired; using a session prolongs it."""
+    found, now = engine.credential(_digest(secret)), time.time()
+    if found is None or found.ends is None:
+        return found
+    if now > min(found.ends, found.begun + LONGEST_SESSION):
+        return None
+    if found.ends - now < seconds / 2:
+        engine.put_credential(found._replace(ends=now + seconds))
+    return found
+
+
+def revoke(engine: Ledger, secret: str) -> None:
+    """End a session or token."""
+    engine.drop_credential(_digest(secret))
+
+
+def _scrypt(password: str, salt: bytes, n: int, r: int, p: int) -> str:
+    return hashlib.scrypt(password.encode(), salt=salt, n=n, r=r, p=p, maxmem=2**26).hex()
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+_NOBODY = "$".join(("scrypt", *map(str, _COST), "00" * 16, "no hash"))

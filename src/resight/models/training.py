@@ -1,0 +1,116 @@
+"""Training rows: which sightings a model may learn from, with their vectors."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.datasets.sightings import UNKNOWN_PERSON, Sightings, require_sightings
+from resight.errors import InputError
+from resight.features.store import Features
+
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Training:
+    """Labelled sightings that have vectors.
+
+    Attributes
+    ----------
+    variants : sequence of Features
+        A second one is averaged over mirror images, where a learner may choose between both.
+    rows : int array (N,)
+        The rows of the features that count.
+    sightings : Sightings
+        Those of `rows`.
+    """
+
+    variants: Sequence[Features]
+    rows: Rows
+    sightings: Sightings
+
+    @classmethod
+    def described(
+        cls,
+        sightings: Sightings,
+        describe: Callable[[Sightings, bool], Features],
+        mirrors: Sequence[bool],
+    ) -> Training:
+        """Describe the labelled sightings, once for each of `mirrors`."""
+        labelled = sightings.select(training_rows(sightings))
+        variants = [describe(labelled, mirror) for mirror in mirrors]
+        rows = np.flatnonzero(np.logical_and.reduce([one.usable for one in variants]))
+        return cls(variants, rows, labelled.select(rows)).checked()
+
+    @classmethod
+    def own(cls, sightings: Sightings, vectors: Features) -> Training:
+        """Take own vectors, one row for each sighting."""
+        rows = training_rows(sightings)
+        return cls([vectors], rows, sightings.select(rows)).checked()
+
+    def checked(self) -> Training:
+        """Return it, unless nothing can be learned from it; see `check_vectors`."""
+        if not len(self.rows):
+            first = self.variants[0].failures[0]
+            raise InputError(f"no image could be described; {first.path}: {first.reason}")
+        check_vectors(self.variants[0], self.rows, self.sightings)
+        return self
+
+    @property
+    def labels(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Persons and cameras, (N,) each."""
+        return self.sightings.persons, self.sightings.cameras
+
+
+def check_vectors(features: Features, rows: Rows, sightings: Sightings) -> None:
+    """Refuse vectors that are all equal; warn of what is equal and should not be.
+
+    `sightings` are those of the `rows`.
+    """
+    constant = [
+        name
+        for name, part in zip(features.descriptors, features.parts, strict=True)
+        if not any((part[row] != part[rows[0]]).any() for row in rows[1:])
+    ]
+    if len(constant) == len(features.parts):
+        raise InputError(
+            f"all {len(rows):,} vectors of {'+'.join(constant)} are equal, so nobody can be told "
+            "apart by them; check where they come from"
+        )
+    for name in constant:
+        warnings.warn(f"{name} has equal vectors for all sightings: it helps nothing", stacklevel=2)
+    seen: dict[int, int] = {}
+    for place, row in enumerate(rows.tolist()):
+        first = seen.setdefault(hash(tuple(part[row].tobytes() for part in features.parts)), place)
+        if sightings.persons[first] != sightings.persons[place]:
+            a, b = (f"{sightings.paths[i]} ({sightings.persons[i]})" for i in (first, place))
+            warnings.warn(
+                f"the same picture is labelled as two people: {a} and {b}; one of them is wrong",
+                stacklevel=2,
+            )
+
+
+def training_rows(sightings: Sightings) -> Rows:
+    """Rows a model may learn from; refuse a table that has none.
+
+    Distractors, junk and unknown people are left out, and so are sightings marked as query or
+    gallery when others are marked as train.
+    """
+    labelled = (require_sightings(sightings).persons != UNKNOWN_PERSON) & ~np.isin(
+        sightings.roles, ("distractor", "junk")
+    )
+    if (sightings.roles == "train").any():
+        labelled &= sightings.roles == "train"
+    rows = np.flatnonzero(labelled)
+    if not len(rows):
+        raise InputError(
+            f"none of the {len(sightings)} sightings has a person, so a model cannot be "
+            "trained; name people by folders <camera>/<person>/* or in a CSV's person column"
+        )
+    return rows

@@ -1,0 +1,179 @@
+"""What labels bring on top of a network: its tables, with a star, since it saw other people before.
+
+Everything below is fixed before any image is measured: descriptors, learners, numbers of people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from resight.datasets.sightings import seen_by_two
+from resight.descriptors import Network
+from resight.evaluation.statistics import compare_paired
+from resight.experiments.results import summary_of
+from resight.experiments.tables import HEADINGS, markdown_table, summary_cells
+from resight.experiments.trials import Trial, rank_directions
+from resight.plans import Plan
+from resight.protocols import for_dataset
+from resight.registry import AUTO
+from resight.reproduce.measuring import Bench
+from resight.reproduce.paper import Job
+from resight.tuning.gram import lookup
+
+SCHEMA = "resight.networks/1"
+HAND_MADE = ("gog", "lomo-dagger", "whos-dagger")
+PEOPLE = (10, 25, 50, 100, 200)
+RECIPE = Plan(AUTO, "auto", {"mirrored": True})
+# Small ones first: what is finished is shown while the rest is measured.
+PROTOCOLS = (
+    ("grid", "grid"),
+    ("prid2011", "prid2011"),
+    ("prid450s", "prid450s"),
+    ("cuhk01", "cuhk01-single-shot"),
+    ("cuhk01", "cuhk01-multi-shot"),
+)
+COSINE, HAND, ALL = "network, cosine", "hand-made, recipe", "network + hand-made, recipe"
+
+
+class Place(NamedTuple):
+    """A protocol, how many people it trains on at most, and which share of people it tests."""
+
+    dataset: str
+    protocol: str
+    people: int
+    test_fraction: float
+
+
+def measure_network(
+    network: Network, bench: Bench, protocols: tuple[tuple[str, str], ...] = PROTOCOLS
+) -> Iterator[dict[str, Any]]:
+    """Measure a network on the datasets; yield the document, as it grows, after each comparison.
+
+    Finished runs are kept by the bench.
+    """
+    own, every = (str(network.file),), (str(network.file), *HAND_MADE)
+    tables: list[dict[str, Any]] = []
+    told = {"name": network.name, "digest": network.digest_, **network.preprocessing_}
+    for place in (_place(bench, *one) for one in protocols):
+        tables.append({"dataset": place.dataset, "protocol": place.protocol, "curve": []})
+        cosine = _cosine(network, bench, place)
+        rows = {COSINE: cosine}
+        for title, plan in (("XQDA", Plan("xqda")), ("k-XQDA", Plan("kxqda"))):
+            job = Job(place.dataset, place.protocol, own, plan)
+            rows[f"network, {title}"] = bench.measure(job)
+        for people in (None, *(n for n in PEOPLE if n < place.people)):
+            job = Job(place.dataset, place.protocol, HAND_MADE, RECIPE, people)
+            hand, together = bench.measure(job), bench.measure(replace(job, descriptors=every))
+            if people is None:
+                rows |= {HAND: hand, ALL: together}
+                tables[-1]["rows"] = [_row(name, figures) for name, figures in rows.items()]
+            point = _point(people or place.people, cosine, hand, together, place)
+            tables[-1]["curve"].append(point)
+            yield {"schema": SCHEMA, "network": told, "tables": tables}
+
+
+def _place(bench: Bench, dataset: str, protocol: str) -> Place:
+    sightings = bench.sightings(dataset)
+    splits = for_dataset(sightings, protocol).splits
+    train = [
+        len(seen_by_two(sightings.persons[split.train], sightings.cameras[split.train]))
+        for split in splits
+    ]
+    tested = len(np.unique(sightings.persons[splits[0].query]))
+    return Place(dataset, protocol, min(train), tested / (tested + min(train)))
+
+
+def _cosine(network: Network, bench: Bench, place: Place) -> dict[str, Any]:
+    """Rank by the angle between a network's vectors: nothing is learned, not even a mean."""
+    sightings = bench.sightings(place.dataset)
+    protocol = for_dataset(sightings, place.protocol)
+    vectors = np.asarray(
+        bench.features(place.dataset, str(network.file), False).features, np.float64
+    )
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    trials = []
+    for split in protocol.splits:
+        rows = vectors[split.test]
+        between = lookup(2.0 - 2.0 * rows @ rows.T)
+        trials.append(
+            Trial(rank_directions(sightings, protocol, split, between), {}, 0.0).figures()
+        )
+    ranks = [{"rank1": 100.0 * trial["ranks"]["rank1"]} for trial in trials]
+    return {"summary": summary_of(trials), "trials": ranks}
+
+
+def _row(name: str, figures: dict[str, Any]) -> dict[str, Any]:
+    return {"method": name, "star": name != HAND, "summary": figures["summary"]}
+
+
+def _point(
+    people: int,
+    cosine: dict[str, Any],
+    hand: dict[str, Any],
+    together: dict[str, Any],
+    place: Place,
+) -> dict[str, Any]:
+    """Compare the recipe over everything with the better of what one would do without it."""
+    better = max(cosine, hand, key=lambda one: one["summary"]["rank1"]["mean"])
+    own, other = ([trial["rank1"] for trial in one["trials"]] for one in (together, better))
+    gain = compare_paired(own, other, place.test_fraction)
+    return {
+        "people": people,
+        "cosine": cosine["summary"]["rank1"]["mean"],
+        "hand_made": hand["summary"]["rank1"]["mean"],
+        "together": together["summary"]["rank1"]["mean"],
+        "gain": {"over": "cosine" if better is cosine else "hand-made", **vars(gain)},
+    }
+
+
+def page_of(document: dict[str, Any]) -> str:
+    """Return the page of a `resight.networks/1` document."""
+    network = document["network"]
+    parts = [
+        "# What labels bring on top of a network",
+        "Made by `resight reproduce --network FILE --data DIR --page docs/networks.md`: rank-k "
+        "accuracy in percent, mean over the splits, ± the standard deviation over them. Network: "
+        f"`{network['name']}` (digest {network['digest'][:12]}"
+        + (f", trained on {network['training_data']}" if network["training_data"] else "")
+        + "). Rows with a star use what it learned from other people's images: compare them with "
+        "each other, not with tables that use the given training people alone. Hand-made are "
+        f"{', '.join(HAND_MADE)}; the recipe is the learner `auto`, which chooses on the training "
+        "people of each split. Nothing was chosen by looking at the people who are tested.",
+    ]
+    for table in document["tables"]:
+        parts += [f"## {table['protocol']}", _table(table), _curve(table)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(table: dict[str, Any]) -> str:
+    rows = [
+        [row["method"] + (" *" if row["star"] else ""), *summary_cells(row["summary"])]
+        for row in table["rows"]
+    ]
+    return markdown_table(("method", *HEADINGS), rows)
+
+
+def _curve(table: dict[str, Any]) -> str:
+    headings = ("labelled people", f"{HAND}", f"{ALL} *", "gain over the better", "95% interval")
+    rows = [["0", "", f"{table['curve'][0]['cosine']:.1f} (cosine)", "", ""]]
+    for point in sorted(table["curve"], key=lambda point: point["people"]):
+        low, high = point["gain"]["ci95"]
+        rows.append(
+            [
+                str(point["people"]),
+                f"{point['hand_made']:.1f}",
+                f"{point['together']:.1f}",
+                f"{point['gain']['mean_difference']:+.1f} ({point['gain']['over']})",
+                f"{low:+.1f} to {high:+.1f}",
+            ]
+        )
+    return (
+        "Rank 1 against the number of labelled people. The gain is that of the recipe over "
+        "everything against the better of the network's cosine and the hand-made recipe, split by "
+        "split, with the corrected interval for splits that overlap.\n\n"
+        + markdown_table(headings, rows)
+    )

@@ -1,0 +1,97 @@
+"""The doors: logging in and out, and the log of who did what."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Query, Request
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+
+from resight.gallery import users
+from resight.gallery.log import latest
+from resight.web.answers import LogAnswer
+from resight.web.rendering import render
+from resight.web.security import Guard, RefusedError
+from resight.web.visiting import Administrator, Viewing, Visit, lead_to, set_cookie
+
+router = APIRouter()
+_SHOWN = 200
+_Text = Annotated[str, Form()]
+
+
+@router.get("/login", response_class=HTMLResponse, include_in_schema=False)
+def login_form(request: Request, next: Annotated[str, Query()] = "/") -> HTMLResponse:
+    """Show the form to log in."""
+    return _form(request, next)
+
+
+@router.post("/login", include_in_schema=False)
+def login(
+    request: Request,
+    name: _Text = "",
+    password: _Text = "",
+    key: _Text = "",
+    purpose: _Text = "",
+    next: _Text = "/",
+    csrf: _Text = "",
+) -> Response:
+    """Begin a session, by name and password or by the key that the terminal showed."""
+    guard: Guard = request.app.state.site.guard
+    try:
+        guard.check_change(request, csrf)
+        if not purpose.strip() and guard.gallery.view.manifest.asks_purpose:
+            raise RefusedError(422, "state the purpose of your searches; the log keeps it")
+        secret = guard.enter(request, name.strip(), password, key, purpose.strip()[:500])
+    except RefusedError as refused:
+        return _form(request, next, refused.words, name, refused.status)
+    response = lead_to(next)
+    longest = int(users.LONGEST_SESSION)
+    set_cookie(request, response, guard.session, secret, max_age=longest)
+    return response
+
+
+@router.post("/logout", include_in_schema=False)
+def logout(visit: Viewing) -> Response:
+    """End the session."""
+    guard = visit.site.guard
+    visit.record("logout")
+    users.revoke(guard.gallery.engine, visit.request.cookies.get(guard.session, ""))
+    response = lead_to("/login")
+    response.delete_cookie(guard.session)
+    return response
+
+
+@router.get("/log", response_class=HTMLResponse, include_in_schema=False)
+def log(visit: Administrator) -> HTMLResponse:
+    """Show who did what."""
+    return visit.page("log.html", answer=_log(visit))
+
+
+@router.get("/log.json", response_model=LogAnswer, tags=["gallery"])
+def log_json(visit: Administrator) -> JSONResponse:
+    """List the latest entries of the log; `resight gallery log --export` has all of them."""
+    return JSONResponse(_log(visit).model_dump())
+
+
+def _log(visit: Visit) -> LogAnswer:
+    engine = visit.site.gallery.engine
+    entries = latest(engine, _SHOWN)[::-1]
+    visit.record("read log")
+    number, last = engine.log_head()
+    return LogAnswer(head=f"{number}:{last}", entries=entries)
+
+
+def _form(
+    request: Request, next: str, words: str = "", name: str = "", status: int = 200
+) -> HTMLResponse:
+    guard: Guard = request.app.state.site.guard
+    values = {
+        "csrf": guard.csrf(request),
+        "next": next,
+        "words": words,
+        "name": name,
+        "by_password": bool(guard.gallery.engine.users()),
+        "by_key": guard.on_link is not None,
+        "purpose": guard.gallery.view.manifest.asks_purpose,
+    }
+    return HTMLResponse(render("login.html", **values), status)
