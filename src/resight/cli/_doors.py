@@ -19,7 +19,9 @@ def users(
     add: Annotated[
         str | None, option("NAME", "Add a user, or change role and password", "none")
     ] = None,
-    role: Annotated[str, option("ROLE", "Role of --add: viewer, teacher or administrator")] = "viewer",
+    role: Annotated[
+        str, option("ROLE", "Role of --add: viewer, teacher or administrator")
+    ] = "viewer",
     password_file: Annotated[
         Path | None, option("FILE", "Password of --add", f"the variable {_PASSWORD}, or a prompt")
     ] = None,
