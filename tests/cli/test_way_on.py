@@ -40,7 +40,7 @@ def measured(place):
         "--explain",
         "0",
     ]
-    assert main([*words, "--out", str(place / "result")]) == 0
+    assert main([*words, "--out", str(place / "result"), "--explain", "0"]) == 0
     return json.loads((place / "result" / "result.json").read_text())
 
 
