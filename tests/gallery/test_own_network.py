@@ -176,6 +176,8 @@ def test_a_cluster_reads_the_network_or_is_sent_it(
 ) -> None:
     dask.scheduler()
     dask.worker()
+    with cluster(dask.address, timeout=120):  # a busy machine may start it late
+        pass
     words = ["fit", str(crops), "--descriptor", "own.onnx", "--cluster", dask.address]
     assert answers(capsys, *words, "--learner", "kxqda", "--out", "model")["people"] == PEOPLE
     assert main(["gallery", "create", "gallery", "--model", "model"]) == 0
