@@ -67,7 +67,9 @@ class Tried:
             "stage": self.stage,
             **self.part.as_dict(),
             "map": self.mean,
-            "standard_error": float(of_all.std(ddof=1) / np.sqrt(len(of_all))),
+            "standard_error": float(
+                of_all.std(ddof=min(1, len(of_all) - 1)) / np.sqrt(len(of_all))
+            ),
             "folds": len(self.scores),
             "share": self.share,
             "won": self.share > 0.0,
@@ -183,7 +185,17 @@ class Search:
             value, part = self._plain(_alone(n))
             found[variant] = value + _CLEARLY * (variant != "plain"), part
         best = min(found, key=lambda name: found[name][0])
+        self.tried.append(self._among_everybody(best, found[best][1]))
         return Setting(((1.0, found[best][1]),), best)
+
+    def _among_everybody(self, variant: str, part: Part) -> Tried:
+        """Score what learns nothing on all people whom two cameras have seen."""
+        everything = np.arange(len(self.persons))
+        views = everything if self.cameras is None else self.cameras
+        rows = np.flatnonzero(np.isin(self.persons, seen_by_two(self.persons, views)))
+        fold = Fold(self.variants[variant], everything, rows, self.persons, self.cameras)
+        scores = person_precisions(fold.part_distances(part), self.persons[rows], self._views(rows))
+        return Tried(part, "plain", scores=[scores], share=1.0)
 
     def _plain(self, alone: Sequence[tuple[float, ...]]) -> tuple[float, Part]:
         """Weigh descriptors without learning: nothing is fitted, so nobody must be held out.
