@@ -15,6 +15,7 @@ from resight.gallery import Filter
 from resight.gallery.log import Actor
 from resight.gallery.users import ROLES, Role
 from resight.times import parse
+from resight.web.answers import Sighting, sighting
 from resight.web.rendering import render
 from resight.web.security import RefusedError
 from resight.web.site import Site
@@ -48,6 +49,13 @@ class Visit:
         self.site.gallery.record(self.by, what, begin=self.begin, shown=shown, **rest)
         self.site.has_seen(self.by.who, shown)
 
+    def stored(self, key: str) -> Sighting:
+        """Describe the sighting of that id."""
+        view = self.site.gallery.view
+        if key not in view.rows:
+            raise RefusedError(404, "this sighting is not in the gallery; it may have been removed")
+        return sighting(view, view.rows[key])
+
     def page(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
         """Render a page with what all pages show."""
         return HTMLResponse(self.part(template, **values), status)
@@ -67,10 +75,6 @@ class Visit:
         """Whether a program asks."""
         return "application/json" in self.request.headers.get("accept", "")
 
-    def back(self, address: str) -> Response:
-        """Send the browser back to a page of this site."""
-        return safe_redirect(address)
-
 
 def safe_redirect(address: str) -> Response:
     """Send the browser to a page of this site, never to another one."""
@@ -89,10 +93,9 @@ def needs(role: Role) -> Callable[..., Visit]:
 
     def visit(request: Request) -> Visit:
         site = cast(Site, request.app.state.site)
-        found = site.guard.identify(request)
-        made = Visit(request, site, found.actor, found.role, time.time())
+        made = Visit(request, site, *site.guard.identify(request), time.time())
         if not made.may(role):
-            raise RefusedError(403, f"this needs the role {role}; you are {found.role}")
+            raise RefusedError(403, f"this needs the role {role}; you are {made.role}")
         return made
 
     visit.role = role  # type: ignore[attr-defined]  # `routes_and_roles` lists it
