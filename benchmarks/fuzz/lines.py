@@ -64,7 +64,7 @@ def base_lines(m: Material) -> dict[str, list[str]]:
         "gallery require": [m("gallery")],
         "search": [m("gallery"), m.image],
         "explain": [m("model"), m.image, m.image],
-        "serve": [m("gallery"), "--no-browser"],
+        "serve": [m("gallery"), "--no-browser", "--no-login"],
         "doctor": [],
     }
 

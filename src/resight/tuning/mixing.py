@@ -3,7 +3,7 @@
 With distances d_b of several metrics, the gallery sighting g of a query q is taken for the match
 with a probability proportional to exp(-sum_b w_b d_b(q, g)). The weights, none negative, maximise
 the likelihood of the true matches minus a penalty for leaving a default mixture. The likelihood
-grows with the number of people and the penalty does not, so few people leave the default alone.
+grows with the number of people and the penalty falls, so few people leave the default alone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from scipy.optimize import minimize
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
-STRENGTH = 6.0  # people that the default mixture counts for
 
 
 @dataclass(frozen=True)
@@ -85,8 +84,8 @@ class Likelihood:
             gradient += np.tensordot(parts, pull, 2)
         return value, gradient
 
-    def fit(self, default: Floats, strength: float = STRENGTH) -> Floats:
-        """Return the weights; `default` is a mixture, of which the sum does not matter."""
+    def fit(self, default: Floats, strength: float) -> Floats:
+        """Return the weights; leaving a share of the default by x costs strength x^2 / 2."""
         scale = self._scale(default)
 
         def penalised(shares: Floats) -> tuple[float, Floats]:

@@ -25,9 +25,6 @@ from resight.tuning.settings import PLAIN, Part, Setting
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 MIN_PEOPLE = 6  # from fewer nothing is chosen
-_PLAIN_STRENGTH = (
-    8.0  # people that equal weights of descriptors count for, where nothing is learned
-)
 _CLEARLY = 2.0  # difference of log-likelihoods by which cosine must be better than Euclidean
 _NEGLIGIBLE = 0.03  # share below which a part is left out of the mixture
 
@@ -192,7 +189,9 @@ class Search:
             spreads = np.maximum([held.spread(one) for one in distances], 1e-9)
             likelihood = Likelihood([held], [distances / spreads[:, None, None]])
             default = natural * spreads
-            weights = likelihood.fit(default / default.sum(), _PLAIN_STRENGTH)
+            weights = likelihood.fit(
+                default / default.sum(), allowed.AUTO_PLAIN_STRENGTH / self.people
+            )
             raw = (weights / default / (weights / default).max()).round(3).tolist()
             found[name] = likelihood(weights)[0], Part(name, tuple(raw))
         (euclidean, part), (cosine, other) = found.values()
@@ -302,7 +301,9 @@ class Search:
         n = len(pool[0].distances)
         spreads = self._spreads(pool)[:, None, None].astype(np.float32)
         stacks = [np.stack([one.distances[i] for one in pool]) / spreads for i in range(n)]
-        weights = Likelihood(self.held[:n], stacks).fit(default)
+        weights = Likelihood(self.held[:n], stacks).fit(
+            default, allowed.AUTO_STRENGTH / self.people
+        )
         return weights / weights.sum()
 
 

@@ -147,8 +147,8 @@ class Guard:
 
     # ---- who it is
 
-    def identify(self, request: HTTPConnection) -> tuple[Actor, users.Role]:
-        """Return who sent a request, and the role, refusing those who are not logged in."""
+    def identify(self, request: HTTPConnection) -> tuple[Actor, str]:
+        """Find out who sent a request, with which role, refusing those who are not logged in."""
         address = _address(request)
         purpose = request.headers.get("resight-purpose", "")[:500]
         if not self.login:
@@ -163,8 +163,8 @@ class Guard:
                 self._slow.wrong(address)
                 self.gallery.record(Actor("unknown", "token", address), "token refused")
             raise RefusedError(401, "log in first; a program sends the header Authorization")
-        actor = Actor(found.name, found.kind, address, purpose if token else found.purpose)
-        return actor, found.role  # type: ignore[return-value]
+        purpose = purpose if token else found.purpose
+        return Actor(found.name, found.kind, address, purpose), found.role
 
     def enter(
         self, request: HTTPConnection, name: str, password: str, key: str, purpose: str

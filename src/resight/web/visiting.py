@@ -32,7 +32,7 @@ class Visit:
     request: Request
     site: Site
     by: Actor
-    role: Role
+    role: str
     begin: float
 
     @property
@@ -42,7 +42,7 @@ class Visit:
 
     def may(self, role: Role) -> bool:
         """Whether the visitor may do what needs a role."""
-        return ROLES.index(self.role) >= ROLES.index(role)
+        return self.role in ROLES[ROLES.index(role) :]
 
     def record(self, what: str, *, shown: Sequence[str] = (), **rest: Any) -> None:
         """Write what is about to be answered into the log."""
@@ -76,7 +76,7 @@ class Visit:
         return "application/json" in self.request.headers.get("accept", "")
 
 
-def safe_redirect(address: str) -> Response:
+def lead_to(address: str) -> Response:
     """Send the browser to a page of this site, never to another one."""
     safe = address.startswith("/") and not address.startswith(("//", "/\\"))
     return RedirectResponse(address if safe else "/", 303)

@@ -13,7 +13,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from resight.errors import InputError
 from resight.web.answers import Found, PresenceAnswer, SearchAnswer, Widening
 from resight.web.security import MAX_BODY
-from resight.web.visiting import Conditions, Viewer, Where, safe_redirect
+from resight.web.visiting import Conditions, Viewer, Where, lead_to
 
 router = APIRouter()
 
@@ -87,7 +87,7 @@ async def upload(request: Request, visit: Viewer) -> Response:
     await run_in_threadpool(visit.record, "upload", query=[digest])
     if visit.wants_json:
         return JSONResponse({"upload": key})
-    return safe_redirect(f"/search?upload={key}")
+    return lead_to(f"/search?upload={key}")
 
 
 @router.get("/image/{key}", include_in_schema=False)

@@ -14,7 +14,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Res
 from resight.errors import InputError
 from resight.gallery.labels import Entry
 from resight.web.answers import Taught, TeachAnswer, TrayAnswer, sighting
-from resight.web.visiting import Teacher, Teaching, Viewer, Visit, safe_redirect
+from resight.web.visiting import Teacher, Teaching, Viewer, Visit, lead_to
 
 router = APIRouter()
 
@@ -64,7 +64,7 @@ def undo(
     undone = next((entry for entry in active if entry.key == (key or active[-1].key)), None)
     if visit.wants_json:
         return _answer(visit, undone, undone.a if undone else "", back)
-    return safe_redirect(back)
+    return lead_to(back)
 
 
 @router.get("/taught", response_class=HTMLResponse, include_in_schema=False)
@@ -109,7 +109,7 @@ def _plain(text: str) -> str:
 
 def _answer(visit: Visit, entry: Entry | None, a: str, back: str) -> Response:
     if not visit.wants_json:
-        return safe_redirect(back)
+        return lead_to(back)
     labels = visit.site.gallery.view.labels
     answer = TeachAnswer(
         taught=Taught.model_validate(entry) if entry else None,
