@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -59,7 +60,7 @@ class RefitJob:
     def adopt_anyway(self, by: Actor) -> None:
         """Use a refitted model although it found fewer."""
         if self._candidate is not None:
-            self._launch(self._adopt, by)
+            self._launch(partial(self._adopt, self._candidate), by)
 
     def undo(self) -> None:
         """Go back to the model before the last refit."""
@@ -101,19 +102,17 @@ class RefitJob:
         gain = ("before", "after", "queries", "people")
         self._update(**{name: getattr(candidate, name) for name in gain})
         if candidate.better:
-            self._adopt()
+            self._adopt(candidate)
         else:
             self._update(status="worse", words=f"{candidate.words}, so it was kept")
 
-    def _adopt(self) -> None:
-        if self._candidate is None:
-            return
-        gain = {"before": self._candidate.before, "after": self._candidate.after}
+    def _adopt(self, candidate: Candidate) -> None:
+        gain = {"before": candidate.before, "after": candidate.after}
         self._update(status="running", **gain)
-        adopt(self._gallery, self._candidate, self._step)
+        adopt(self._gallery, candidate, self._step)
         self._gallery.record(self._by, "model adopted", gain=gain)
-        words = f"{self._candidate.words}; it is now in use"
-        if self._candidate.uncalibrated is not None:
-            words += f", without probabilities: {self._candidate.uncalibrated}"
+        words = f"{candidate.words}; it is now in use"
+        if candidate.uncalibrated is not None:
+            words += f", without probabilities: {candidate.uncalibrated}"
         self._candidate = None
         self._update(status="done", words=words, share=1.0)
