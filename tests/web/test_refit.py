@@ -12,6 +12,12 @@ from resight.gallery.manifest import trained_on
 JSON = {"Accept": "application/json"}
 
 
+@pytest.fixture(autouse=True)
+def two_folds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each fold chooses a setting: two are enough for what is tested here."""
+    monkeypatch.setattr("resight.gallery.teaching._FOLDS", 2)
+
+
 def teach_some(client: Any, gallery: Gallery, demo: Any, csrf: str, n: int = 6) -> None:
     for a, b in demo.unlabelled_pairs(gallery)[:n]:
         client.post("/teach", data={"kind": "same", "a": a, "b": b, "csrf": csrf})

@@ -87,6 +87,7 @@ AUTO_PLAIN_STRENGTH = 800.0
 # With so many people, what is learned and what is not have equal weights in the default mixture.
 AUTO_HALF_LEARNED = 35
 AUTO_TOGETHER = 0.7  # of what is learned, on all descriptors together; the rest on one each
+AUTO_ROWS = 4000  # sightings that are chosen from and learned from, by whole people
 
 
 def candidate_from(given: Mapping[str, Any]) -> Candidate:

@@ -8,6 +8,7 @@ grows with the number of people and the penalty falls, so few people leave the d
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +48,7 @@ class Held:
         """Rows that have both a match and somebody else to be taken for."""
         return np.flatnonzero(self.same.any(axis=1) & self.other.any(axis=1))
 
-    def spread(self, distances: Floats) -> float:
+    def spread(self, distances: NDArray[Any]) -> float:
         """Return the standard deviation of the distances between different people."""
         return float(distances[self.other].std()) if self.other.any() else 0.0
 
@@ -62,7 +63,7 @@ class Likelihood:
         For each fold those of B metrics, of comparable spread.
     """
 
-    def __init__(self, folds: list[Held], distances: list[Floats]) -> None:
+    def __init__(self, folds: list[Held], distances: Sequence[NDArray[Any]]) -> None:
         self._folds = []
         counts = np.bincount(np.concatenate([one.persons[one.asked] for one in folds]))
         for held, of_fold in zip(folds, distances, strict=True):
