@@ -56,14 +56,11 @@ class Visit:
             raise RefusedError(404, "this sighting is not in the gallery; it may have been removed")
         return sighting(view, view.rows[key])
 
-    def page(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
-        """Render a page with what all pages show."""
-        return HTMLResponse(self.part(template, **values), status)
-
-    def part(self, template: str, **values: Any) -> str:
-        """Render a page or a part of one."""
+    def page(self, template: str, **values: Any) -> HTMLResponse:
+        """Render a page, or a part of one, with what all pages show."""
         info, refit = self.site.gallery.info(), self.site.job.state()
-        return render(template, visit=self, csrf=self.csrf, info=info, refit=refit, **values)
+        shown = {"visit": self, "csrf": self.csrf, "info": info, "refit": refit}
+        return HTMLResponse(render(template, **shown, **values))
 
     @property
     def by_htmx(self) -> bool:

@@ -49,6 +49,3 @@ class Rows:
     images: list[bytes]
     features: NDArray[np.floating[Any]] | None
     embeddings: Floats32 | None
-
-    def __len__(self) -> int:
-        return len(self.table)

@@ -128,4 +128,4 @@ def _card(visit: Visit, a: str, b: str) -> HTMLResponse:
         "hit": sighting(view, view.rows[b]),
         "verdict": view.labels.verdict(a, b),
     }
-    return HTMLResponse(visit.part("verdict_part.html", **values))
+    return visit.page("verdict_part.html", **values)
