@@ -31,7 +31,7 @@ class Dataset:
 
     Attributes
     ----------
-    name, title, summary, licence, citation : str
+    name, title, summary, citation, licence : str
     people : int
         People seen by at least two cameras.
     images : int
@@ -41,19 +41,19 @@ class Dataset:
     layouts : dict of str to str
         For each layout a description and the pattern that its paths match, relative to the folder.
     row : callable
-        From a match of such a pattern to a `Row`.
+        From the named groups of such a pattern to a `Row`.
     """
 
     name: str
     title: str
     summary: str
-    licence: str
     citation: str
     people: int
     images: int
     homes: tuple[str, ...]
     layouts: dict[str, str]
-    row: Callable[[re.Match[str]], Row]
+    row: Callable[..., Row]
+    licence: str = "research use only; not redistributed with resight"
 
     def load(self, root: Path) -> Sightings:
         """Read the dataset from its folder, or from a data folder that holds it.
@@ -85,7 +85,7 @@ class Dataset:
         found: dict[str, dict[str, Row]] = {}
         for layout, pattern in self.layouts.items():
             matches = ((name, re.fullmatch(pattern, name)) for name in names)
-            rows = {name: self.row(match) for name, match in matches if match}
+            rows = {name: self.row(**match.groupdict()) for name, match in matches if match}
             if rows:
                 found[layout] = rows
         if len(found) > 1:
