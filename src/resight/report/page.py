@@ -12,8 +12,7 @@ from resight._files import atomic_write
 from resight.datasets.sightings import Sightings
 from resight.evaluation.statistics import compare_paired
 from resight.report.cameras import camera_table
-from resight.report.diagnostics import LearningCurveDisplay, ReliabilityDisplay
-from resight.report.displays import CMCDisplay
+from resight.report.displays import CMCDisplay, LearningCurveDisplay, ReliabilityDisplay
 from resight.report.matches import read_matches
 from resight.report.rankings import worst_first
 from resight.report.result_files import read_rankings
