@@ -80,11 +80,7 @@ def whos(image: Image, *, variant: str = "dagger", resize: bool = True) -> Float
             f"WHOS without resizing needs {HEIGHT} x {WIDTH} pixels, not "
             f"{image.shape[0]} x {image.shape[1]}; use resize=True"
         )
-    return _describe(image, variant)
-
-
-def _describe(image: Image, variant: str) -> Floats:
-    from resight.descriptors import _whos_kernels as compiled
+    from resight.descriptors import _whos_kernels as compiled  # numba is loaded only when needed
 
     mask, table = _tables(variant)
     window = np.ascontiguousarray(image[WINDOW])
