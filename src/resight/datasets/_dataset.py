@@ -41,7 +41,7 @@ class Dataset:
     layouts : dict of str to str
         For each layout a description and the pattern that its paths match, relative to the folder.
     row : callable
-        From the named groups of such a pattern to a `Row`.
+        From a match of such a pattern to a `Row`.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Dataset:
     images: int
     homes: tuple[str, ...]
     layouts: dict[str, str]
-    row: Callable[..., Row]
+    row: Callable[[re.Match[str]], Row]
     licence: str = "research use only; not redistributed with resight"
 
     def load(self, root: Path) -> Sightings:
@@ -85,7 +85,7 @@ class Dataset:
         found: dict[str, dict[str, Row]] = {}
         for layout, pattern in self.layouts.items():
             matches = ((name, re.fullmatch(pattern, name)) for name in names)
-            rows = {name: self.row(**match.groupdict()) for name, match in matches if match}
+            rows = {name: self.row(match) for name, match in matches if match}
             if rows:
                 found[layout] = rows
         if len(found) > 1:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 from resight.datasets._dataset import Dataset, Row
 
 _PRID2011_IN_BOTH = 200  # persons 1..200 are the same people in both cameras of PRID2011
 _MARKET_ROLES = {"bounding_box_train": "train", "query": "query", "bounding_box_test": "gallery"}
+
+
+def _named(rule: Callable[..., Row]) -> Callable[[re.Match[str]], Row]:
+    """Give a rule the named groups of a pattern."""
+    return lambda match: rule(**match.groupdict())
 
 
 def _numbered(person: str, camera: str, role: str = "", site: str = "", sequence: str = "") -> Row:
@@ -54,7 +62,7 @@ _ALL = (
             f"{folder}NNNNPPP.png": folder + r"(?P<person>\d{4})00(?P<view>[1-4])\.(?:png|jpg|bmp)"
             for folder in ("campus/", "")
         },
-        row=lambda person, view: _numbered(person, "A" if view in "12" else "B"),
+        row=_named(lambda person, view: _numbered(person, "A" if view in "12" else "B")),
     ),
     Dataset(
         name="grid",
@@ -76,7 +84,7 @@ _ALL = (
                 r"(?P<camera>probe|gallery)/(?P<person>\d{4})_(?P<site>\d)_[\d_]+\.(?:jpeg|jpg|png)"
             )
         },
-        row=_grid,
+        row=_named(_grid),
     ),
     Dataset(
         name="market1501",
@@ -102,7 +110,7 @@ _ALL = (
                 r"/(?P<person>-1|\d{4})_c(?P<camera>\d)s(?P<sequence>\d)_\w+(?:\.jpg){1,2}"
             )
         },
-        row=_market,
+        row=_named(_market),
     ),
     Dataset(
         name="prid450s",
@@ -123,7 +131,7 @@ _ALL = (
             ),
             "images/NNNNPPP.png": r"images/(?P<person>\d{4})00(?P<view>[12])\.png",
         },
-        row=lambda person, view: _numbered(person, "A" if view in "1a" else "B"),
+        row=_named(lambda person, view: _numbered(person, "A" if view in "1a" else "B")),
     ),
     Dataset(
         name="prid2011",
@@ -146,7 +154,7 @@ _ALL = (
             )
             for folder in ("single_shot/", "")
         },
-        row=_prid2011,
+        row=_named(_prid2011),
     ),
     Dataset(
         name="viper",
@@ -167,7 +175,7 @@ _ALL = (
                 r"(?P<camera>cam_[ab])/(?P<person>\d{3,4})_(?:\d{1,3})\.(?:bmp|png|jpg)"
             )
         },
-        row=_numbered,
+        row=_named(_numbered),
     ),
 )
 
