@@ -23,8 +23,6 @@ def test_names_that_cannot_be_shown_or_typed(name: str) -> None:
         v.check_name(name, "person")
     with pytest.raises(InputError):
         v.check_names(["fine", name], "persons")
-    with pytest.raises(InputError):
-        v.check_words(["fine", name], "persons")
 
 
 @given(st.text(st.characters(exclude_categories=("C", "Zl", "Zp")), max_size=255))
@@ -76,7 +74,8 @@ def test_boxes(box: list) -> None:
 
 
 def test_arrays() -> None:
-    assert v.check_array([[1, 2]], "features", (None, 2)).dtype == np.float64
+    rows = np.ones((3, 2), np.float32)
+    assert v.check_array(rows, "features", (None, 2)) is rows  # gigabytes are not copied
     for bad in ([[1, 2, 3]], [1, 2], [["a", "b"]], [[1, [2]]], [[1, np.inf]], [[1j, 2]], None):
         with pytest.raises(InputError, match="features"):
             v.check_array(bad, "features", (None, 2))

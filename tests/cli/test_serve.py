@@ -93,7 +93,15 @@ def test_nothing_secret_is_in_a_process_list(place: Path, tmp_path: Path) -> Non
             assert word is not None
             client.post("/login", data={"key": key, "csrf": word[1]})
             assert client.get("/info.json").json()["sightings"] == 12
-    finally:
+        half_sent = socket.create_connection(("127.0.0.1", int(port)))
+        half_sent.sendall(b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nx")
+        time.sleep(0.2)
+        begin = time.monotonic()
         process.send_signal(signal.SIGINT)
+        process.wait(30)
+        assert time.monotonic() - begin < 10  # it ends whatever clients do
+        half_sent.close()
+    finally:
+        process.kill()
         process.wait(30)
         process.stderr.close()

@@ -19,21 +19,28 @@ from resight.recipe import DESCRIPTOR, budget_for, learner_for
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("measured")
-    draw_cameras(folder / "own", 16, seed=2, size=(64, 32))
+    draw_cameras(folder / "own", 12, seed=2, size=(64, 32))
     rng = np.random.default_rng(0)
-    codes = np.tile(np.arange(16), 2)
-    vectors = rng.normal(size=(16, 12))[codes] + 0.5 * rng.normal(size=(32, 12))
-    cameras = np.repeat(["A", "B"], 16)
+    codes = np.tile(np.arange(12), 2)
+    vectors = rng.normal(size=(12, 12))[codes] + 0.5 * rng.normal(size=(24, 12))
+    cameras = np.repeat(["A", "B"], 12)
     np.savez(folder / "own.npz", features=vectors, persons=codes, cameras=cameras)
     return folder
 
 
 @pytest.fixture(scope="module")
 def measured(place):
-    """Two learners on two descriptors."""
-    words = ["evaluate", str(place / "own"), "--descriptor", "whos-star,whos-dagger", "--jobs", "1"]
-    words += ["--learner", "kxqda:cv,euclidean", "--store", str(place / "store"), "--explain", "0"]
-    assert main([*words, "--out", str(place / "result")]) == 0
+    """Three learners, one of them chooses."""
+    words = ["evaluate", str(place / "own"), "--descriptor", "whos-star", "--jobs", "1"]
+    words += [
+        "--learner",
+        "kxqda:cv,xqda,euclidean",
+        "--store",
+        str(place / "store"),
+        "--explain",
+        "0",
+    ]
+    assert main([*words, "--out", str(place / "result"), "--explain", "0"]) == 0
     return json.loads((place / "result" / "result.json").read_text())
 
 
@@ -100,10 +107,11 @@ def test_from_a_result_the_best_row_is_fitted_or_a_named_one(measured, place, tm
     best = measured["runs"][measured["winner"]["run"]]["fit"]
     model, facts = fitted([*words, "--out"], tmp_path / "best", capsys)
     assert (facts["learner"], "+".join(model.descriptors)) == (best["learner"], best["descriptor"])
-    named = [*words, "--learner", "euclidean", "--descriptor", "whos-dagger", "--out"]
+    named = [*words, "--learner", "kxqda:cv", "--descriptor", "whos-star", "--out"]
     model, facts = fitted(named, tmp_path / "named", capsys)
-    assert (facts["learner"], model.descriptors) == ("euclidean", ("whos-dagger",))
-    assert main([*words, "--learner", "xqda", "--out", str(tmp_path / "never")]) == 1
+    assert (facts["learner"], model.descriptors) == ("kxqda:cv", ("whos-star",))
+    assert facts["chosen"].items() <= model.learner.get_params().items()
+    assert main([*words, "--descriptor", "gog", "--out", str(tmp_path / "never")]) == 1
     assert "it has --descriptor whos-star --learner kxqda:cv;" in capsys.readouterr().err
     assert main([*words, "--param", "reg=1", "--out", str(tmp_path / "never")]) == 2
     assert "--param is fixed by the result" in capsys.readouterr().err

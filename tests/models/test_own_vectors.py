@@ -41,12 +41,14 @@ def test_a_file_of_vectors_makes_a_model(file, tmp_path, capsys):
     X, may = features.features, ROLES == ""
     expected = Model((), resight.XQDA()).fit(X[may], sightings.persons[may], sightings.cameras[may])
     np.testing.assert_allclose(model.distances(X, X), expected.distances(X, X), atol=1e-9)
-    assert resight.fit(features=file, learner="xqda").fingerprint == model.fingerprint
+    assert resight.fit(features=file, learner="xqda", jobs=1).fingerprint == model.fingerprint
 
 
 @pytest.mark.parametrize("params", [{"landmarks": 6}, {"kernel": "chi2"}])
-def test_every_way_of_fitting_takes_them(file, params):
-    model = resight.fit(features=file, learner="kxqda", params=params, calibrate=False, jobs=1)
+def test_every_way_of_fitting_takes_them(file, tmp_path, params):
+    model = resight.fit(
+        features=file, learner="kxqda", params=params, calibrate=False, jobs=1, store=tmp_path
+    )
     features = load_vectors(file)[0].features
     assert np.isfinite(model.embed(np.abs(features))).all()
 

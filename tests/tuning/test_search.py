@@ -47,8 +47,8 @@ def test_what_may_be_chosen_is_what_was_announced():
 
 
 def test_a_descriptor_of_noise_loses_its_weight(data):
-    for weight, part in search(data).run().parts:
-        assert weight == 0.0 or part.weights[1] < 0.5 * part.weights[0]
+    alone = sum(weight for weight, part in search(data).run().parts if part.weights == (0.0, 1.0))
+    assert alone == 0.0
 
 
 def test_better_mirrored_descriptors_are_taken(data):
@@ -73,15 +73,15 @@ def test_only_training_rows_are_looked_at(data):
     useful, noise, persons, cameras = data
     rows, outside = np.flatnonzero(persons < 24), np.flatnonzero(persons >= 24)
     space = GramSpace([useful, noise], precision="float64")
+    space.short = [short.copy() for short in space.short]
     for gram, squares, short in zip(space.grams, space.squares, space.short, strict=True):
         gram[outside], gram[:, outside], squares[outside] = np.nan, np.nan, np.nan
         short[outside] = np.nan
-    blind = Search(space, rows, persons[rows], cameras[rows], n_repeats=1)
-    fresh = tuple(part.copy() for part in data)  # short vectors share memory with the features
-    useful[outside], noise[outside] = 0.0, 0.0
-    chosen = blind.run()
-    assert np.isfinite([weight for weight, _ in chosen.parts]).all()
-    del fresh
+    chosen = Search(space, rows, persons[rows], cameras[rows], n_repeats=1).run()
+    known = GramSpace([useful[rows], noise[rows]], precision="float64")
+    everything = np.arange(len(rows))
+    again = Search(known, everything, persons[rows], cameras[rows], n_repeats=1).run()
+    assert chosen == again
 
 
 def test_the_more_people_the_more_is_learned_by_default():
@@ -110,7 +110,7 @@ def test_a_camera_whose_people_nobody_else_sees_is_refused(data):
 def embeddings(rng, people):
     """Good embeddings with noise of the same size in all directions."""
     persons, cameras = np.tile(np.arange(people), 2), np.repeat([0, 1], people)
-    rows = rng.normal(size=(people, 64))[persons] + 1.2 * rng.normal(size=(2 * people, 64))
+    rows = rng.normal(size=(people, 64))[persons] + 0.8 * rng.normal(size=(2 * people, 64))
     return [rows], persons, cameras
 
 
@@ -146,16 +146,12 @@ def rank1(distances, persons, cameras):
 def test_the_choice_is_as_good_as_the_best_fixed_one(draw):
     rng = np.random.default_rng(7)
     own, fixed = [], []
-    for _ in range(3):
+    for _ in range(2):
         features, persons, cameras = draw(rng, 255)
         space = GramSpace(features, precision="float64")
         train, test = np.flatnonzero(persons < 55), np.flatnonzero(persons >= 55)
         fold = Fold(space.descriptors(), train, test, persons[train], cameras[train])
-        everything = (1.0,) * len(features)
-        parts = [Part(name, everything) for name in PLAIN]
-        parts += [Part("kxqda", everything, (one,)) for one in (XQDA, PAPER)]
-        parts.append(Part("knfst", everything, (KNFST_KERNEL,)))
-        settings = [Setting(((1.0, part),)) for part in parts]
+        settings = [Setting(((1.0, part),)) for part in fixed_parts(len(features))]
         settings.append(Search(space, train, persons[train], cameras[train]).run())
         *of_fixed, chosen = (
             rank1(fold.distances(one), persons[test], cameras[test]) for one in settings
@@ -163,3 +159,13 @@ def test_the_choice_is_as_good_as_the_best_fixed_one(draw):
         own.append(chosen)
         fixed.append(of_fixed)
     assert np.mean(own) >= np.mean(fixed, axis=0).max() - 1.0
+
+
+def fixed_parts(n):
+    """Every fixed learner, on all descriptors and on the first."""
+    parts = []
+    for weights in dict.fromkeys([(1.0,) * n, (1.0,) + (0.0,) * (n - 1)]):
+        parts += [Part(name, weights) for name in PLAIN]
+        parts += [Part("kxqda", weights, (one,)) for one in (XQDA, PAPER)]
+        parts.append(Part("knfst", weights, (KNFST_KERNEL,)))
+    return parts

@@ -19,6 +19,7 @@ POST = (
     b"POST /upload" + HEAD + b"Content-Length: 1000\r\n"
     b"Content-Type: multipart/form-data; boundary=b\r\n\r\n"
 )
+PART = b'--b\r\nContent-Disposition: form-data; name="csrf"\r\n\r\n'
 
 
 @pytest.fixture
@@ -51,14 +52,13 @@ def closed_after(line: socket.socket, feed: Callable[[int], bytes]) -> float:
 
 @pytest.mark.parametrize(
     ("first", "then"),
-    [(b"", b""), (b"GET /" + HEAD + b"X: ", b"x"), (POST, b""), (POST, b"x")],
+    [(b"", b""), (b"GET /" + HEAD + b"X: ", b"x"), (POST, b""), (POST + PART, b"x")],
     ids=["silent", "endless header", "no body", "endless body"],
 )
 def test_a_slow_request_is_closed(short: None, client: Any, first: bytes, then: bytes) -> None:
     line = connect(client)
     line.sendall(first)
-    seconds = closed_after(line, lambda turn: then)
-    assert 0.4 < seconds < 5
+    assert closed_after(line, lambda turn: then) < 7
     assert client.get("/info.json").status_code == 200
 
 
@@ -66,7 +66,7 @@ def test_an_idle_connection_is_closed(short: None, client: Any) -> None:
     line = connect(client)
     line.sendall(b"GET /static/page.css" + HEAD + b"\r\n")
     assert line.recv(15) == b"HTTP/1.1 200 OK"
-    assert closed_after(line, lambda turn: b"") < 5
+    assert closed_after(line, lambda turn: b"") < 7
 
 
 def test_an_answer_that_nobody_takes_is_given_up(

@@ -6,9 +6,16 @@ import pytest
 
 from resight.gallery import Gallery
 from resight.gallery.checking import check
+from resight.gallery.log import latest
 from resight.gallery.manifest import trained_on
 
 JSON = {"Accept": "application/json"}
+
+
+@pytest.fixture(autouse=True)
+def two_folds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each fold chooses a setting: two are enough for what is tested here."""
+    monkeypatch.setattr("resight.gallery.teaching._FOLDS", 2)
 
 
 def teach_some(client: Any, gallery: Gallery, demo: Any, csrf: str, n: int = 6) -> None:
@@ -48,6 +55,8 @@ def test_refit_measures_replaces_and_goes_back(
     assert part.headers["hx-trigger"] == "refitted"
     assert client.get(f"/search.json?like={like}").json() == before
     assert check(gallery.uri).clean
+    logged = {entry["what"] for entry in latest(gallery.engine, 99)}
+    assert {"same", "retrain", "model adopted", "undo model"} <= logged
 
 
 def test_a_second_refit_compares_with_the_first(

@@ -19,7 +19,7 @@ def users(
     add: Annotated[
         str | None, option("NAME", "Add a user, or change role and password", "none")
     ] = None,
-    role: Annotated[str, option("ROLE", "viewer, teacher or administrator")] = "viewer",
+    role: Annotated[str, option("ROLE", "Its role: viewer, teacher, administrator")] = "viewer",
     password_file: Annotated[
         Path | None, option("FILE", "Password of --add", f"the variable {_PASSWORD}, or a prompt")
     ] = None,
@@ -95,7 +95,7 @@ def log(
 
     gallery = Gallery.open(place)
     if verify is not None:
-        _verify(gallery.engine, verify)
+        _verify(gallery.engine.log_rows(), verify)
     elif retain is not None:
         gallery.require(log_days=retain)
         gallery.record(operator(), "retain log", days=retain)
@@ -116,10 +116,10 @@ def log(
         print(f"head {number}:{hashed}")
 
 
-def _verify(engine: Any, head: str) -> None:
+def _verify(rows: Any, head: str) -> None:
     from resight.gallery.log_proof import verify
 
-    found = verify(engine.log_rows(), head)
+    found = verify(rows, head)
     for problem in found.problems:
         print(f"NOT PROVEN: {problem}", file=sys.stderr)
     said = "the chain is whole" + (" and leads through this head" if head else "")
@@ -140,15 +140,15 @@ def _export(engine: Any, file: Path) -> None:
 
 
 def _line(entry: dict[str, Any]) -> str:
+    import json
+
     from resight.times import show
 
-    when = show(int(entry.get("end", entry.get("when", 0))))
-    who = " ".join(entry[key] for key in ("who", "via") if key in entry)
-    query = entry.get("query", "")
-    query = query if isinstance(query, str) else " ".join(query)
-    shown = f"{len(entry['shown'])} shown" if "shown" in entry else ""
-    facts = " ".join(filter(None, (entry.get("purpose"), query, *entry.get("persons", ()), shown)))
-    return f"{entry['number'] or '-':>6}  {when:<19}  {who:<24} {entry['what']:<14} {facts}"
+    entry = dict(entry)
+    number, when = entry.pop("number") or "-", show(int(entry.pop("end", entry.get("when", 0))))
+    who, what = (entry.pop(key, "") for key in ("who", "what"))
+    facts = {k: v for k, v in entry.items() if k not in ("begin", "gallery", "model", "when")}
+    return f"{number:>6}  {when:<19}  {who:<12} {what:<14} {json.dumps(facts, ensure_ascii=False)}"
 
 
 def require(

@@ -98,8 +98,8 @@ def load_vectors(
         fingerprint=digest_of_file(path),
         file=str(path),
     )
-    unknown = {name: np.full(count, "") for name in ("persons", "cameras") if name not in columns}
-    return features, _sightings(path, {**columns, **unknown}, named_in.parent, "camera" in needs)
+    unknown = {"persons": np.full(count, ""), "cameras": np.full(count, "unknown")}
+    return features, _sightings(path, {**unknown, **columns}, named_in.parent)
 
 
 def own_vectors(
@@ -285,7 +285,7 @@ def _check_vectors(path: Path, vectors: NDArray[Any], count: int) -> NDArray[Any
     return vectors
 
 
-def _sightings(path: Path, columns: Columns, root: Path, cameras_matter: bool) -> Sightings:
+def _sightings(path: Path, columns: Columns, root: Path) -> Sightings:
     count = len(columns["persons"])
     texts: Columns = {
         name: _as_text(values) if name != "times" else _as_seconds(path, values)
@@ -293,7 +293,7 @@ def _sightings(path: Path, columns: Columns, root: Path, cameras_matter: bool) -
     }
     names = texts.pop("names", np.array([f"{path.name}#{row}" for row in range(count)]))
     texts.setdefault("paths", names)
-    if cameras_matter and (texts["cameras"] == "").any():
+    if (texts["cameras"] == "").any():
         row = int((texts["cameras"] == "").argmax())
         raise InputError(f"{path.name}: row {row} (the first is 0) has no camera; name one")
     return Sightings(**texts, root=root, name=path.stem)

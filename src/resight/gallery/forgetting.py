@@ -182,7 +182,8 @@ def _remove(engine: Engine, job: _Job) -> _Job:
         old = [k for k, text in engine.read(BEFORE_THE_CHAIN) if names(text, ids, job.person)]
         engine.strike(BEFORE_THE_CHAIN, old)
         found = concerned(engine, ids, job.person)
-        engine.drop_purposes()
+        if job.person:
+            engine.drop_purposes()
         if any(found) or not job.logged:
             what = "forget" if job.person else "expire"
             empty(engine, Actor(**job.by), what, found, sightings=len(ids))

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from resight._files import digest_of
 from resight.errors import InputError
-from resight.features.rows import GRAM_LIMIT, FeatureRows
+from resight.features.rows import FeatureRows
 from resight.models.training import Training
 from resight.plans import Plan
 from resight.tuning.auto import AutoKXQDA
-from resight.tuning.cross_validation import Choice, choose
+from resight.tuning.candidates import AUTO_ROWS
+from resight.tuning.cross_validation import Choice, choose, some_people
 from resight.tuning.gram import GramSpace, gram_space
 from resight.tuning.settings import PLAIN
 
@@ -76,15 +76,14 @@ def choose_auto(
         if options.pop(name) is not None:
             raise InputError(f"{name!r} is found out here; give it to AutoKXQDA in Python only")
     variants = training.variants
-    rows = FeatureRows(variants[0].parts, variants[0].blocks, training.rows)
-    if rows.gram_bytes > GRAM_LIMIT:
-        raise too_many(rows)
+    persons, cameras = training.labels
+    some = some_people(persons, AUTO_ROWS)  # as the learner does when it is fitted, and says so
     usable = np.zeros(len(variants[0].parts[0]), bool)
-    usable[training.rows] = True
+    usable[training.rows[some]] = True
     space = GramSpace.joined(gram_space(features, usable) for features in variants)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        setting = learner.choose(space, *training.labels, mirrored=len(variants) > 1)
+        setting = learner.choose(space, persons[some], cameras[some], mirrored=len(variants) > 1)
     # As a file would have them: a model's fingerprint is the same after saving and loading.
     own = {"blocks": variants[0].blocks_of_parts, "setting": setting.as_dict()}
     made = AutoKXQDA(**json.loads(json.dumps(own, sort_keys=True)), **options)
@@ -98,7 +97,7 @@ def choose_candidate(
     plan: Plan, rows: FeatureRows, persons: NDArray[Any], cameras: NDArray[Any]
 ) -> Decision:
     """Choose among a plan's candidates, in the Gram space of some people if there are many."""
-    some = _some_people(persons, _CHOICE_ROWS)
+    some = some_people(persons, _CHOICE_ROWS)
     space = GramSpace([rows.select(some).read()], [rows.blocks])
     every = np.arange(len(some))
     choice = choose(space, every, persons[some], cameras[some], plan.candidates, plan.n_folds)
@@ -117,11 +116,3 @@ def too_many(rows: FeatureRows) -> InputError:
         f"the learner auto compares many settings in Gram space, for which {rows.size} are too "
         "many; use kxqda:cv, which chooses on some of the people, or kxqda with landmarks"
     )
-
-
-def _some_people(persons: NDArray[Any], n_rows: int) -> NDArray[np.intp]:
-    """Return the rows of people, in the order of digests, until there are enough rows."""
-    names, codes, counts = np.unique(persons, return_inverse=True, return_counts=True)
-    order = np.array(sorted(range(len(names)), key=lambda i: digest_of(str(names[i]))))
-    enough = int(np.searchsorted(np.cumsum(counts[order]), n_rows)) + 1
-    return np.flatnonzero(np.isin(codes, order[:enough]))

@@ -35,8 +35,11 @@ CLASSES = {
 """Where each class that may stand in a model file lives, besides the learners."""
 
 
-def load(path: str | Path) -> Model | MetricLearner:
+def load(path: str | Path, *, finished: bool = True) -> Model | MetricLearner:
     """Load a model folder written by ``save``, also of an older version.
+
+    A model that is not `finished`, such as one whose landmarks are being summed up, is not tried
+    out.
 
     Raises
     ------
@@ -65,7 +68,8 @@ def load(path: str | Path) -> Model | MetricLearner:
 
     try:
         loaded: Model | MetricLearner = decode(*read(Path(path)), restore)
-        _try_out(loaded)
+        if finished:
+            _try_out(loaded)
     except StoreError:
         raise
     except Exception as error:  # parts of the wrong kind, size or number fail in a hundred ways

@@ -232,7 +232,7 @@ def write_sums(
 def _model(path: str) -> Model:
     from resight.models.files import load
 
-    model: Model = load(path)
+    model: Model = load(path, finished=False)
     return model
 
 

@@ -16,6 +16,8 @@ from resight.errors import InputError
 from resight.kernels import inner_products, row_squares
 from resight.learners._base import Codes, Floats, MetricLearner
 from resight.learners.normalizer import BlockNormalizer, block_slices
+from resight.tuning.candidates import AUTO_ROWS
+from resight.tuning.cross_validation import some_people
 from resight.tuning.fold_metrics import FittedPart, Fold
 from resight.tuning.fused_kernel import FusedKernel, RowProducts
 from resight.tuning.gram import GramSpace
@@ -29,7 +31,7 @@ class AutoKXQDA(MetricLearner):
 
     It uses `cameras`. A weighted sum of distances is chosen by cross-validation over the people it
     is given: Euclidean and cosine, which learn nothing, XQDA, KNFST and k-XQDA, on each descriptor
-    and on all together. With fewer than six people seen by two cameras nothing is chosen: vectors
+    and on all together. With fewer than 16 people seen by two cameras nothing is learned: vectors
     are compared as they are, and a warning says so. See docs/auto.md for what is tried.
 
     Parameters
@@ -106,6 +108,17 @@ class AutoKXQDA(MetricLearner):
         self.setting = setting
 
     def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
+        if len(X) > AUTO_ROWS:
+            rows = some_people(persons, AUTO_ROWS)
+            some, everybody = len(np.unique(persons[rows])), len(np.unique(persons))
+            warnings.warn(
+                f"{some} of {everybody} people ({len(rows):,} of {len(X):,} sightings) are learned "
+                "from; KXQDA with landmarks learns from all",
+                UserWarning,
+                stacklevel=3,
+            )
+            X, persons = X[rows], persons[rows]
+            cameras = None if cameras is None else cameras[rows]
         descriptors = _descriptors(self.blocks, X.shape[1])
         flat = tuple(width for widths in descriptors for width in widths)
         self.normalizer_ = BlockNormalizer(flat).fit(X)
@@ -173,18 +186,18 @@ class AutoKXQDA(MetricLearner):
         for kernel, coef, offset in zip(self.kernels_, self.coefs_, self.offsets_, strict=True):
             if "plain" in kernel:
                 given = rows if kernel["plain"] == "euclidean" else self._unit_blocks(X)
-                parts.append(coef * self._shortened(given, kernel["weights"]))
+                parts.append(np.multiply(coef, self._shortened(given, kernel["weights"])))
             else:
                 parts.append(FusedKernel.fitted(**kernel).rows(products) @ coef - offset)
         return np.concatenate(parts, axis=1)
 
-    def _unit_blocks(self, X: Floats) -> Floats:
+    def _unit_blocks(self, X: Floats) -> NDArray[Any]:
         """Divide each block by its norm, without centring."""
         cosine = BlockNormalizer(self.normalizer_.blocks).fit(X[:1])
         cosine.mean_ = np.zeros(X.shape[1])
         return cosine.transform(X)
 
-    def _shortened(self, rows: Floats, weights: list[float]) -> Floats:
+    def _shortened(self, rows: NDArray[Any], weights: list[float]) -> NDArray[Any]:
         parts = []
         for i, weight in enumerate(weights):
             columns = rows[:, self.ends_[i] : self.ends_[i + 1]] if weight else rows[:, :0]

@@ -81,9 +81,13 @@ KNFST_KERNEL = Candidate("rbf", 1.0, "identity", 0.0)  # of its authors; nothing
 AUTO_SUM_REGULARISERS = (("kernel", 1e-3), ("kernel", 1e-4), ("relative", 1e-2))
 # Up to so many people: so many folds, drawn anew so many times.
 AUTO_FOLDS = ((25, 5, 3), (75, 5, 2), (250, 3, 2), (10**9, 3, 1))
+# Penalty of leaving the default mixture and the natural weights of descriptors, over people.
+AUTO_STRENGTH = 300.0
+AUTO_PLAIN_STRENGTH = 800.0
 # With so many people, what is learned and what is not have equal weights in the default mixture.
 AUTO_HALF_LEARNED = 35
 AUTO_TOGETHER = 0.7  # of what is learned, on all descriptors together; the rest on one each
+AUTO_ROWS = 4000  # sightings that are chosen from and learned from, by whole people
 
 
 def candidate_from(given: Mapping[str, Any]) -> Candidate:

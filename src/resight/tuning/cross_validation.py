@@ -132,6 +132,14 @@ def people_in_folds(
     return [ordered[fold::n_folds] for fold in range(n_folds)]
 
 
+def some_people(persons: NDArray[Any], n_rows: int) -> Rows:
+    """Return the rows of people, in the order of digests, until there are enough rows."""
+    names, codes, counts = np.unique(persons, return_inverse=True, return_counts=True)
+    order = np.array(sorted(range(len(names)), key=lambda i: digest_of(str(names[i]))))
+    enough = int(np.searchsorted(np.cumsum(counts[order]), n_rows)) + 1
+    return np.flatnonzero(np.isin(codes, order[:enough]))
+
+
 def held_out_map(distances: Floats, persons: NDArray[Any], cameras: NDArray[Any]) -> float:
     """Mean average precision of each camera's sightings against each other camera's."""
     values = [

@@ -3,11 +3,12 @@
 With distances d_b of several metrics, the gallery sighting g of a query q is taken for the match
 with a probability proportional to exp(-sum_b w_b d_b(q, g)). The weights, none negative, maximise
 the likelihood of the true matches minus a penalty for leaving a default mixture. The likelihood
-grows with the number of people and the penalty does not, so few people leave the default alone.
+grows with the number of people and the penalty falls, so few people leave the default alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,6 @@ from scipy.optimize import minimize
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
-STRENGTH = 6.0  # people that the default mixture counts for
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Held:
         """Rows that have both a match and somebody else to be taken for."""
         return np.flatnonzero(self.same.any(axis=1) & self.other.any(axis=1))
 
-    def spread(self, distances: Floats) -> float:
+    def spread(self, distances: NDArray[Any]) -> float:
         """Return the standard deviation of the distances between different people."""
         return float(distances[self.other].std()) if self.other.any() else 0.0
 
@@ -63,7 +63,7 @@ class Likelihood:
         For each fold those of B metrics, of comparable spread.
     """
 
-    def __init__(self, folds: list[Held], distances: list[Floats]) -> None:
+    def __init__(self, folds: list[Held], distances: Sequence[NDArray[Any]]) -> None:
         self._folds = []
         counts = np.bincount(np.concatenate([one.persons[one.asked] for one in folds]))
         for held, of_fold in zip(folds, distances, strict=True):
@@ -85,8 +85,8 @@ class Likelihood:
             gradient += np.tensordot(parts, pull, 2)
         return value, gradient
 
-    def fit(self, default: Floats, strength: float = STRENGTH) -> Floats:
-        """Return the weights; `default` is a mixture, of which the sum does not matter."""
+    def fit(self, default: Floats, strength: float) -> Floats:
+        """Return the weights; leaving a share of the default by x costs strength x^2 / 2."""
         scale = self._scale(default)
 
         def penalised(shares: Floats) -> tuple[float, Floats]:

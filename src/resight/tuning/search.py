@@ -24,10 +24,7 @@ from resight.tuning.settings import PLAIN, Part, Setting
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
-MIN_PEOPLE = 6  # from fewer nothing is chosen
-_PLAIN_STRENGTH = (
-    8.0  # people that equal weights of descriptors count for, where nothing is learned
-)
+MIN_PEOPLE = 16  # from fewer nothing is learned: folds of them say too little
 _CLEARLY = 2.0  # difference of log-likelihoods by which cosine must be better than Euclidean
 _NEGLIGIBLE = 0.03  # share below which a part is left out of the mixture
 
@@ -47,6 +44,8 @@ class Tried:
         Average precisions of the people held out.
     share : float
         Of the mixture that was chosen.
+    failed : bool
+        Whether it could not be fitted on some fold.
     """
 
     part: Part
@@ -54,6 +53,7 @@ class Tried:
     distances: list[NDArray[np.float32]] = field(default_factory=list)
     scores: list[Floats] = field(default_factory=list)
     share: float = 0.0
+    failed: bool = False
 
     @property
     def mean(self) -> float:
@@ -147,7 +147,7 @@ class Search:
                 f"{self.people} people seen by two cameras are too few to choose from (at least "
                 f"{max(MIN_PEOPLE, 2 * self.n_folds)}); descriptors are compared without learning"
             )
-            return safest(n, self.people)
+            return self._unlearned(n)
         pool: list[Tried] = []
         try:
             with progress("choosing, fits", None) as self._advance:
@@ -157,7 +157,7 @@ class Search:
                 f"the budget of {self._budget:g} s was over after {len(self.tried)} metrics; the "
                 "best mixture of those is used"
             )
-        pool = [one for one in pool if len(one.distances) == len(pool[0].distances)]
+        pool = [one for one in pool if not one.failed]
         if not pool:
             return safest(n, self.people)
         return self._mixture(pool)
@@ -165,8 +165,8 @@ class Search:
     def _choose(self, n: int, pool: list[Tried]) -> None:
         """Add to the pool what may enter the mixture."""
         self._choose_variant(n)
-        alone = [tuple(float(i == j) for j in range(n)) for i in range(n)]
-        pool.append(self._best("plain", [self._plain(alone)]))
+        alone = _alone(n)
+        pool.append(self._best("plain", [self._plain(alone)[1]]))
         if n == 1:
             self._learned("learned", alone[0], pool)
             return
@@ -175,16 +175,28 @@ class Search:
             self._learned("one descriptor", weights, pool)
         self._learned_together(alone, pool)
 
-    def _plain(self, alone: Sequence[tuple[float, ...]]) -> Part:
+    def _unlearned(self, n: int) -> Setting:
+        """Return the likeliest way to compare descriptors without learning."""
+        found = {}
+        for variant in self.variants:
+            self._variant = variant
+            found[variant] = self._plain(_alone(n))
+        best = min(found, key=lambda name: found[name][0])
+        return Setting(((1.0, found[best][1]),), best)
+
+    def _plain(self, alone: Sequence[tuple[float, ...]]) -> tuple[float, Part]:
         """Weigh descriptors without learning: nothing is fitted, so nobody must be held out.
 
         Everybody is looked for among everybody. Cosine is taken where it is clearly likelier.
+        Returns the negative log-likelihood as well.
         """
         everything = np.arange(len(self.persons))
         spaces, views = self.variants[self._variant], self._views(everything)
         whole = Fold(spaces, everything, everything, self.persons, views)
         held = Held.of(self.persons, views)
-        found = {}
+        if not len(held.asked):
+            return 0.0, Part("euclidean", (1.0,) * len(alone))
+        found = []
         for name in PLAIN:
             parts = [Part(name, weights) for weights in alone]
             distances = np.stack([whole.part_distances(part) for part in parts])
@@ -192,11 +204,12 @@ class Search:
             spreads = np.maximum([held.spread(one) for one in distances], 1e-9)
             likelihood = Likelihood([held], [distances / spreads[:, None, None]])
             default = natural * spreads
-            weights = likelihood.fit(default / default.sum(), _PLAIN_STRENGTH)
+            strength = allowed.AUTO_PLAIN_STRENGTH / self.people
+            weights = likelihood.fit(default / default.sum(), strength)
             raw = (weights / default / (weights / default).max()).round(3).tolist()
-            found[name] = likelihood(weights)[0], Part(name, tuple(raw))
-        (euclidean, part), (cosine, other) = found.values()
-        return other if cosine < euclidean - _CLEARLY else part
+            found.append((likelihood(weights)[0], Part(name, tuple(raw))))
+        euclidean, cosine = found
+        return cosine if cosine[0] < euclidean[0] - _CLEARLY else euclidean
 
     def _choose_variant(self, n: int) -> None:
         """Take mirror images where they are better both unlearned and learned, on average."""
@@ -220,14 +233,15 @@ class Search:
 
     def _learned_together(self, alone: Sequence[tuple[float, ...]], pool: list[Tried]) -> None:
         """Add k-XQDA on the sum of each descriptor's best kernel, weighted by what it is worth."""
-        singles = [one for one in pool if sum(one.part.weights) == 1.0]
+        singles = [one for one in pool if one.part.weights in alone and not one.failed]
         shares = self._shares(singles, self._default(singles))
         worth, best = [], []
         for weights in alone:
             own = [i for i, one in enumerate(singles) if one.part.weights == weights]
             worth.append(float(shares[own].sum()))
             learned = [singles[i] for i in own if singles[i].part.learner == "kxqda"]
-            best.append(max(learned, key=lambda one: one.mean).part.kernels[0])
+            kernels = {one.mean: one.part.kernels[0] for one in learned}
+            best.append(kernels[max(kernels)] if kernels else XQDA)
         weights = tuple(round(one / sum(worth), 3) for one in worth)
         parts = [
             Part("kxqda", weights, _regularised(best, *regulariser))
@@ -260,7 +274,7 @@ class Search:
             try:
                 distances = self._fold(number).part_distances(one.part)
             except (InputError, LinAlgError):  # too small a regulariser for this kernel: it loses
-                distances = np.ones((len(held), len(held)))
+                distances, one.failed = np.ones((len(held), len(held))), True
             one.distances.append(distances.astype(np.float32))
             one.scores.append(person_precisions(distances, self.persons[held], self._views(held)))
 
@@ -275,16 +289,30 @@ class Search:
         return None if self.cameras is None else self.cameras[rows]
 
     def _mixture(self, pool: list[Tried]) -> Setting:
-        """Weigh the pool, leave out what hardly counts, and weigh again."""
+        """Weigh the pool, leave out what hardly counts, and weigh again.
+
+        Where people held out are found as well without learning, nothing is learned.
+        """
+        plain = pool[0]
         for _ in range(2):
             shares = self._shares(pool, self._default(pool))
             pool = [one for one, share in zip(pool, shares, strict=True) if share > _NEGLIGIBLE]
         shares = self._shares(pool, self._default(pool))
+        weights = shares / self._spreads(pool)
+        if plain.part.learner in PLAIN and self._score(pool, weights) <= plain.mean:
+            pool, shares, weights = [plain], np.ones(1), np.ones(1)
         for one, share in zip(pool, shares, strict=True):
             one.share = float(share)
-        weights = shares / self._spreads(pool)
         parts = ((float(w / weights.sum()), one.part) for w, one in zip(weights, pool, strict=True))
         return Setting(tuple(part for part in parts if part[0]), self._variant)
+
+    def _score(self, pool: list[Tried], weights: Floats) -> float:
+        """Mean average precision of a weighted sum over all folds."""
+        scores = []
+        for number, (_, held) in enumerate(self.divisions[: len(pool[0].distances)]):
+            total = sum(w * one.distances[number] for w, one in zip(weights, pool, strict=True))
+            scores.append(person_precisions(total, self.persons[held], self._views(held)))
+        return float(np.mean(np.concatenate(scores)))
 
     def _spreads(self, pool: list[Tried]) -> Floats:
         """Spread of each part's distances between strangers, in units of its training rows."""
@@ -302,7 +330,9 @@ class Search:
         n = len(pool[0].distances)
         spreads = self._spreads(pool)[:, None, None].astype(np.float32)
         stacks = [np.stack([one.distances[i] for one in pool]) / spreads for i in range(n)]
-        weights = Likelihood(self.held[:n], stacks).fit(default)
+        weights = Likelihood(self.held[:n], stacks).fit(
+            default, allowed.AUTO_STRENGTH / self.people
+        )
         return weights / weights.sum()
 
 
@@ -311,24 +341,18 @@ def default_shares(parts: Sequence[Part], people: int) -> Floats:
     learned = people**2 / (people**2 + allowed.AUTO_HALF_LEARNED**2)
     plain = np.array([part.learner in PLAIN for part in parts])
     joint = np.array([sum(weight > 0 for weight in part.weights) > 1 for part in parts])
-    shares = np.zeros(len(parts))
-    kinds = (
-        (plain, 1.0 - learned),
-        (~plain & joint, learned * allowed.AUTO_TOGETHER),
-        (~plain & ~joint, learned * (1.0 - allowed.AUTO_TOGETHER)),
-    )
-    for kind, share in kinds:
-        shares[kind] = share / max(kind.sum(), 1)
+    shares = np.where(plain, 1.0 - learned, 0.0) / max(plain.sum(), 1)
+    for kind, part in ((joint, allowed.AUTO_TOGETHER), (~joint, 1.0 - allowed.AUTO_TOGETHER)):
+        own, other = ~plain & kind, ~plain & ~kind
+        shares[own] = learned * (part if other.any() else 1.0) / max(own.sum(), 1)
     total: Floats = shares / shares.sum()
     return total
 
 
 def safest(n: int, people: int) -> Setting:
-    """Return what is taken where nothing can be chosen."""
+    """Return the default mixture: what is taken where there was no time to choose."""
     everything = (1.0,) * n
-    parts = [Part("euclidean", everything)]
-    if people >= MIN_PEOPLE:
-        parts.append(Part("kxqda", everything, (XQDA,)))
+    parts = [Part("euclidean", everything), Part("kxqda", everything, (XQDA,))]
     return Setting(tuple(zip(default_shares(parts, people).tolist(), parts, strict=True)))
 
 
@@ -347,6 +371,11 @@ def variants_of(space: GramSpace, mirrored: bool) -> dict[str, list[GramSpace]]:
         return {"plain": spaces}
     half = len(spaces) // 2
     return {"plain": spaces[:half], "mirror": spaces[half:]}
+
+
+def _alone(n: int) -> list[tuple[float, ...]]:
+    """Return weights that take one descriptor each."""
+    return [tuple(float(i == j) for j in range(n)) for i in range(n)]
 
 
 def _regularised(kernels: list[Candidate], form: str, reg: float) -> tuple[Candidate, ...]:

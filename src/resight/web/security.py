@@ -82,14 +82,6 @@ class SlowDown:
             self._wrong.pop(key, None)
 
 
-@dataclass(frozen=True)
-class Identity:
-    """Who sent a request, with which role."""
-
-    actor: Actor
-    role: users.Role
-
-
 @dataclass
 class Guard:
     """The rules of one server.
@@ -155,12 +147,12 @@ class Guard:
 
     # ---- who it is
 
-    def identify(self, request: HTTPConnection) -> Identity:
-        """Find out who sent a request, refusing those who are not logged in."""
+    def identify(self, request: HTTPConnection) -> tuple[Actor, str]:
+        """Find out who sent a request, with which role, refusing those who are not logged in."""
         address = _address(request)
         purpose = request.headers.get("resight-purpose", "")[:500]
         if not self.login:
-            return Identity(Actor("anybody", "no login", address, purpose), "administrator")
+            return Actor("anybody", "no login", address, purpose), "administrator"
         token = bearer(request)
         if token:
             self._slow.check(address)
@@ -171,8 +163,8 @@ class Guard:
                 self._slow.wrong(address)
                 self.gallery.record(Actor("unknown", "token", address), "token refused")
             raise RefusedError(401, "log in first; a program sends the header Authorization")
-        actor = Actor(found.name, found.kind, address, purpose if token else found.purpose)
-        return Identity(actor, found.role)  # type: ignore[arg-type]
+        purpose = purpose if token else found.purpose
+        return Actor(found.name, found.kind, address, purpose), found.role
 
     def enter(
         self, request: HTTPConnection, name: str, password: str, key: str, purpose: str

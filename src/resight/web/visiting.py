@@ -31,7 +31,7 @@ class Visit:
     request: Request
     site: Site
     by: Actor
-    role: Role
+    role: str
     begin: float
 
     @property
@@ -41,7 +41,7 @@ class Visit:
 
     def may(self, role: Role) -> bool:
         """Whether the visitor may do what needs a role."""
-        return ROLES.index(self.role) >= ROLES.index(role)
+        return self.role in ROLES[ROLES.index(role) :]
 
     def record(self, what: str, *, shown: Sequence[str] = (), **rest: Any) -> None:
         """Write what is about to be answered into the log."""
@@ -67,12 +67,8 @@ class Visit:
         """Whether a program asks."""
         return "application/json" in self.request.headers.get("accept", "")
 
-    def back(self, address: str) -> Response:
-        """Send the browser back to a page of this site."""
-        return safe_redirect(address)
 
-
-def safe_redirect(address: str) -> Response:
+def lead_to(address: str) -> Response:
     """Send the browser to a page of this site, never to another one."""
     safe = address.startswith("/") and not address.startswith(("//", "/\\"))
     return RedirectResponse(address if safe else "/", 303)
@@ -89,10 +85,9 @@ def needs(role: Role) -> Callable[..., Visit]:
 
     def visit(request: Request) -> Visit:
         site = cast(Site, request.app.state.site)
-        found = site.guard.identify(request)
-        made = Visit(request, site, found.actor, found.role, time.time())
+        made = Visit(request, site, *site.guard.identify(request), time.time())
         if not made.may(role):
-            raise RefusedError(403, f"this needs the role {role}; you are {found.role}")
+            raise RefusedError(403, f"this needs the role {role}; you are {made.role}")
         return made
 
     visit.role = role  # type: ignore[attr-defined]  # `routes_and_roles` lists it

@@ -12,7 +12,7 @@ from resight.gallery.log import latest
 from resight.web.answers import LogAnswer
 from resight.web.rendering import render
 from resight.web.security import Guard, RefusedError
-from resight.web.visiting import Administrator, Viewing, Visit, safe_redirect, set_cookie
+from resight.web.visiting import Administrator, Viewing, Visit, lead_to, set_cookie
 
 router = APIRouter()
 _SHOWN = 200
@@ -44,7 +44,7 @@ def login(
         secret = guard.enter(request, name.strip(), password, key, purpose.strip()[:500])
     except RefusedError as refused:
         return _form(request, next, refused.words, name, refused.status)
-    response = safe_redirect(next)
+    response = lead_to(next)
     longest = int(users.LONGEST_SESSION)
     set_cookie(request, response, guard.session, secret, max_age=longest)
     return response
@@ -56,7 +56,7 @@ def logout(visit: Viewing) -> Response:
     guard = visit.site.guard
     visit.record("logout")
     users.revoke(guard.gallery.engine, visit.request.cookies.get(guard.session, ""))
-    response = safe_redirect("/login")
+    response = lead_to("/login")
     response.delete_cookie(guard.session)
     return response
 

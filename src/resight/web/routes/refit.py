@@ -8,7 +8,7 @@ from fastapi import APIRouter, Form
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from resight.web.refitting import RefitState
-from resight.web.visiting import Administering, Viewer, Visit
+from resight.web.visiting import Administering, Viewer, Visit, lead_to
 
 router = APIRouter()
 
@@ -56,7 +56,7 @@ def undo(visit: Administering, back: _Back = "/refit") -> Response:
 def _answer(visit: Visit, back: str) -> Response:
     if visit.wants_json:
         return JSONResponse(visit.site.job.state().model_dump())
-    return _part(visit) if visit.by_htmx else visit.back(back)
+    return _part(visit) if visit.by_htmx else lead_to(back)
 
 
 def _part(visit: Visit) -> HTMLResponse:

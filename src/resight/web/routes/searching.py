@@ -12,7 +12,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from resight.errors import InputError
 from resight.web.answers import SearchAnswer, Widening, found, presence, sighting
 from resight.web.security import MAX_BODY, RefusedError
-from resight.web.visiting import Conditions, Viewer, Visit, Where
+from resight.web.visiting import Conditions, Viewer, Visit, Where, lead_to
 
 router = APIRouter()
 
@@ -61,7 +61,7 @@ async def upload(request: Request, visit: Viewer) -> Response:
     await run_in_threadpool(visit.record, "upload", query=[digest])
     if visit.wants_json:
         return JSONResponse({"upload": key})
-    return visit.back(f"/search?upload={key}")
+    return lead_to(f"/search?upload={key}")
 
 
 @router.get("/image/{key}", include_in_schema=False)

@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Res
 from resight.errors import InputError
 from resight.gallery.labels import Entry
 from resight.web.answers import Taught, TeachAnswer, TrayAnswer, sighting
-from resight.web.visiting import Teacher, Teaching, Viewer, Visit
+from resight.web.visiting import Teacher, Teaching, Viewer, Visit, lead_to
 
 router = APIRouter()
 
@@ -64,7 +64,7 @@ def undo(
     undone = next((entry for entry in active if entry.key == (key or active[-1].key)), None)
     if visit.wants_json:
         return _answer(visit, undone, undone.a if undone else "", back)
-    return visit.back(back)
+    return lead_to(back)
 
 
 @router.get("/taught", response_class=HTMLResponse, include_in_schema=False)
@@ -127,7 +127,7 @@ def _taught(entry: Entry, waiting: bool = False) -> Taught:
 
 def _answer(visit: Visit, entry: Entry | None, a: str, back: str) -> Response:
     if not visit.wants_json:
-        return visit.back(back)
+        return lead_to(back)
     labels = visit.site.gallery.view.labels
     answer = TeachAnswer(
         taught=_taught(entry) if entry else None,
