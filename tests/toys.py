@@ -67,7 +67,7 @@ class MeanColour(Descriptor):
 
     def feature_parts(self) -> FeatureParts:
         strip, colour = np.divmod(np.arange(12), 3)
-        return FeatureParts(4, ("R", "G", "B"), strip, strip + 1, colour)
+        return FeatureParts.build(4, ("R", "G", "B"), strip, strip + 1, colour)
 
 
 def _row(match: re.Match[str]) -> Row:

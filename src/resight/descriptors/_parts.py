@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 
 @dataclass(frozen=True)
 class FeatureParts:
     """For every feature of a descriptor, the rows of the image and the channel it comes from.
-
-    What NumPy turns into integer arrays may be given.
 
     Attributes
     ----------
@@ -32,6 +30,15 @@ class FeatureParts:
     bottom: NDArray[np.int16]
     channel: NDArray[np.int8]
 
-    def __post_init__(self) -> None:
-        for name, kind in (("top", np.int16), ("bottom", np.int16), ("channel", np.int8)):
-            object.__setattr__(self, name, np.asarray(getattr(self, name), kind))
+    @classmethod
+    def build(
+        cls,
+        height: int,
+        channels: tuple[str, ...],
+        top: ArrayLike,
+        bottom: ArrayLike,
+        channel: ArrayLike,
+    ) -> FeatureParts:
+        """Make the table from anything that NumPy turns into integer arrays."""
+        rows = np.asarray(top, np.int16), np.asarray(bottom, np.int16)
+        return cls(height, channels, *rows, np.asarray(channel, np.int8))

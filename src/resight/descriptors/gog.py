@@ -92,7 +92,7 @@ def feature_parts() -> FeatureParts:
     """Say for each of the 27,622 features which rows and which colour space it measures."""
     strips = np.resize(_strips(), (sum(GOG_BLOCKS), 2))  # repeated: the strip is fastest
     channel = np.repeat(np.arange(len(GOG_BLOCKS)), GOG_BLOCKS)
-    return FeatureParts(HEIGHT, CHANNELS, strips[:, 0], strips[:, 1], channel)
+    return FeatureParts.build(HEIGHT, CHANNELS, strips[:, 0], strips[:, 1], channel)
 
 
 def _strips() -> list[tuple[int, int]]:

@@ -138,7 +138,9 @@ def feature_parts() -> FeatureParts:
         for _, top, bottom in _strips(channel)
     ]
     top, bottom, part, repeats = np.array(rows).T
-    return FeatureParts(HEIGHT, CHANNELS, *(np.repeat(a, repeats) for a in (top, bottom, part)))
+    return FeatureParts.build(
+        HEIGHT, CHANNELS, *(np.repeat(a, repeats) for a in (top, bottom, part))
+    )
 
 
 def _strips(channel: str) -> list[tuple[int, int, int]]:

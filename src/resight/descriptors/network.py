@@ -196,7 +196,7 @@ class Network(SavableMixin, Descriptor):
     def feature_parts(self) -> FeatureParts:
         """Every feature looks at the whole image."""
         height, every = self.preprocessing.size[0], np.zeros(self.n_features_, np.int16)
-        return FeatureParts(height, ("network",), every, every + height, every)
+        return FeatureParts.build(height, ("network",), every, every + height, every)
 
     def with_mirror(self, mirror: bool) -> Network:
         """Return the same network, its identity included, with or without mirror images."""

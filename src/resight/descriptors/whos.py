@@ -132,7 +132,7 @@ def feature_names(variant: str = "dagger") -> list[str]:
 def feature_parts(variant: str = "dagger") -> FeatureParts:
     """Say for every feature which rows and which channel it measures."""
     top, bottom, channel = zip(*(row[:3] for row in _features(variant)), strict=True)
-    return FeatureParts(HEIGHT, CHANNELS[variant], top, bottom, channel)
+    return FeatureParts.build(HEIGHT, CHANNELS[variant], top, bottom, channel)
 
 
 def _features(variant: str) -> list[tuple[int, int, int, str]]:
