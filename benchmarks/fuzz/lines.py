@@ -116,8 +116,8 @@ KINDS = {
     "after": "time", "before": "time", "start": "time", "person": "",
     "gallery forget person": "known", "ids": "known", "descriptor": "names", "learner": "names",
     "evaluate descriptor": "",  # not used with --features
-   
-    "param": "param", "protocol": "known", "rerank": "known", "find": "known", "people": "counts",
+    "param": "param", "protocol": "known", "rerank": "known", "detector": "known",
+    "people": "counts",
     "cluster": "address", "tables": "known", "add": "model", "days": "number", "host": "host",
     "gallery create place": "new", "gallery restore place": "new", "gallery convert place": "new",
     "only": "", "explain model": "place", "data reproduce": "", "role": "known", "remove": "known",

@@ -132,9 +132,18 @@ def test_when_the_budget_ends_the_best_mixture_so_far_is_fitted(data, monkeypatc
     X, persons, cameras = data
     clock = itertools.count()
     monkeypatch.setattr("resight.tuning.search.time.monotonic", lambda: next(clock))
-    with pytest.warns(UserWarning, match=r"the budget of 25 s was over after 3 metrics"):
-        made = resight.AutoKXQDA(budget=25).fit(X, persons, cameras)
-    assert len(made.setting_["parts"]) >= 1
+    with pytest.warns(UserWarning, match=r"the budget of 60 s was over after \d metrics"):
+        made = resight.AutoKXQDA(budget=60).fit(X, persons, cameras)
+    assert 0 < len(made.candidates_) < 9
+    assert made.setting_["parts"]
+
+
+def test_of_too_many_sightings_some_people_are_learned_from(data, monkeypatch):
+    X, persons, cameras = data
+    monkeypatch.setattr("resight.tuning.auto.AUTO_ROWS", 40)
+    with pytest.warns(UserWarning, match="20 of 36 people \\(40 of 72 sightings\\)"):
+        made = resight.AutoKXQDA(n_repeats=1).fit(X, persons, cameras)
+    assert len(made.X_fit_) == 40
 
 
 def test_constant_vectors_are_refused(data):

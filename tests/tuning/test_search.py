@@ -99,12 +99,11 @@ def test_few_people_are_divided_into_more_folds():
     assert folds_for(10, 2, 1) == (2, 1)
 
 
-def test_a_camera_whose_people_nobody_else_sees_is_refused(data):
+def test_people_seen_by_one_camera_only_are_refused(data):
     useful, _, persons, cameras = data
-    alone = np.where(persons == 30, "C", cameras)
-    persons = np.where(persons == 30, 99, persons)
-    with pytest.raises(InputError, match="camera C has no labelled person"):
-        Search(GramSpace([useful]), np.arange(72), persons, alone)
+    apart = np.where(cameras == "A", persons, persons + 100)
+    with pytest.raises(InputError, match="none of the 72 people is seen by two cameras"):
+        Search(GramSpace([useful]), np.arange(72), apart, cameras)
 
 
 def embeddings(rng, people):

@@ -27,7 +27,8 @@ from resight.learners._base import KernelMetricLearner, MetricLearner
 from resight.learners.euclidean import Euclidean
 from resight.models.held_out_distances import FoldDistances, distances_of
 from resight.tuning.auto import AutoKXQDA
-from resight.tuning.cross_validation import person_folds
+from resight.tuning.candidates import AUTO_ROWS
+from resight.tuning.cross_validation import person_folds, some_people
 
 if TYPE_CHECKING:
     from resight.models.model import Model
@@ -143,6 +144,9 @@ def calibrate_model(
         Also where the fits would take hours.
     """
     _refuse_hours(model.learner, features)
+    if isinstance(model.learner, AutoKXQDA) and len(persons) > AUTO_ROWS:  # it learned from these
+        rows = some_people(persons, AUTO_ROWS)
+        features, persons, cameras = features[rows], persons[rows], cameras[rows]
     once = iterates(model.learner)
     fits = Division.of(len(seen_by_two(persons, cameras)), once=once).fits
     distances = distances_of(model, features, persons, cameras)

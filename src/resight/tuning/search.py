@@ -25,7 +25,7 @@ from resight.tuning.settings import PLAIN, Part, Setting
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 MIN_PEOPLE = 16  # from fewer nothing is learned: folds of them say too little
-_CLEARLY = 2.0  # difference of log-likelihoods by which cosine must be better than Euclidean
+_CLEARLY = 2.0  # difference of log-likelihoods by which what is less usual must be better
 _NEGLIGIBLE = 0.03  # share below which a part is left out of the mixture
 
 
@@ -176,11 +176,12 @@ class Search:
         self._learned_together(alone, pool)
 
     def _unlearned(self, n: int) -> Setting:
-        """Return the likeliest way to compare descriptors without learning."""
+        """Compare descriptors without learning; mirror images must be clearly better."""
         found = {}
         for variant in self.variants:
             self._variant = variant
-            found[variant] = self._plain(_alone(n))
+            value, part = self._plain(_alone(n))
+            found[variant] = value + _CLEARLY * (variant != "plain"), part
         best = min(found, key=lambda name: found[name][0])
         return Setting(((1.0, found[best][1]),), best)
 
