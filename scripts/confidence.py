@@ -133,7 +133,7 @@ def _verdict(reached: bool) -> str:
 
 def draw(found: dict[str, Any]) -> str:
     """Return the reliability diagrams of both datasets as an SVG picture."""
-    from resight.report.diagnostics import ReliabilityDisplay
+    from resight.report.displays import ReliabilityDisplay
 
     runs = [
         {"title": title, "confidence": found[name]}

@@ -13,7 +13,7 @@ from typing import Any
 
 from resight._files import atomic_write
 from resight.experiments.learning_curve import curve_table
-from resight.report.diagnostics import LearningCurveDisplay
+from resight.report.displays import LearningCurveDisplay
 from resight.report.result_files import read_result
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -7,14 +7,14 @@ that what is measured is what is fitted.
 from __future__ import annotations
 
 from resight.registry import AUTO
+from resight.tuning.candidates import AUTO_ROWS
 
 DESCRIPTOR = "gog+lomo-dagger+whos-dagger"
 MIRROR = False  # the learner `auto` compares with features averaged over mirror images by itself
 LEARNER = AUTO
 LARGE_LEARNER = "kxqda:cv"  # chooses on some of the people, and goes through landmarks if need be
-LARGE = 5000
-"""Labelled sightings up to which all settings are compared: one fit of `auto` takes half a minute
-there, and its inner products two gigabytes."""
+LARGE = AUTO_ROWS
+"""Labelled sightings up to which `auto` learns from all of them."""
 
 _SECONDS = (30.0, 600.0)  # of a choice, at least and at most
 

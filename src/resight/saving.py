@@ -66,6 +66,8 @@ class SavableMixin:
 
     def save(self: Self, path: str | Path) -> Self:
         """Write this object as a model folder, atomically: an old one stays until the end."""
+        from safetensors.numpy import save as tensors_to_bytes
+
         folder = Path(path)
         if folder.exists() and not (folder / MANIFEST).is_file():
             raise InputError(
@@ -74,7 +76,7 @@ class SavableMixin:
             )
         tensors: dict[str, np.ndarray] = {}
         state = encode(self, "", tensors)
-        data = _tensors_to_bytes(tensors)
+        data = bytes(tensors_to_bytes({k: np.ascontiguousarray(v) for k, v in tensors.items()}))
         manifest = {
             "schema": SCHEMA,
             "versions": {"resight": __version__, "numpy": np.__version__},
@@ -153,12 +155,6 @@ def _manifest_bytes(manifest: dict[str, Any]) -> bytes:
 def _manifest_digest(manifest: dict[str, Any]) -> str:
     rest = {key: value for key, value in manifest.items() if key != "digest"}
     return digest_of(json.dumps(rest, sort_keys=True))
-
-
-def _tensors_to_bytes(tensors: dict[str, np.ndarray]) -> bytes:
-    from safetensors.numpy import save as tensors_to_bytes
-
-    return bytes(tensors_to_bytes({k: np.ascontiguousarray(v) for k, v in tensors.items()}))
 
 
 def encode(value: Any, key: str, tensors: dict[str, np.ndarray]) -> Any:

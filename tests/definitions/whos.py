@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from definitions.colour import gray, ruzon_lab
-from resight.descriptors._whos_constants import (
+from resight.descriptors.whos import (
     BLOCK,
     HEIGHT,
     HOG_BINS,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from resight.errors import InputError
-from resight.learners._foley_sammon import null_coefficients, null_directions
+from resight.learners.nfst import null_coefficients, null_directions
 
 
 def test_null_directions_are_orthonormal_and_complete():

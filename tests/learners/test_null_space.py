@@ -113,17 +113,12 @@ def test_refinement_covers_the_directions_that_were_dropped():
     settings_ = {"width": 100.0, "reg": 3e-8}
     K = KXQDA(**settings_).fit(X, persons, cameras).kernel_.fit_matrix(X)
     pairs = CrossCameraPairs(persons, cameras)
-    E, F, s = pairs.similar.eigenbasis()
-    blocks = _null_space._blocks(K, E, F, s)
-    mu, ritz = _null_space._rayleigh_ritz(
-        _null_space._start(blocks, pairs, 3e-8), blocks, pairs, 3e-8
-    )
+    pencil = _null_space._Pencil(K, pairs, 3e-8, pairs.similar.eigenbasis())
+    mu, ritz = pencil.rayleigh_ritz(pencil.start())
     changes = []
     for _ in range(3):
-        errors = _null_space._errors(ritz, mu, blocks, K, pairs, 3e-8, 5)
-        changes.append(errors.change)
-        space = _null_space._refined(ritz, mu, blocks, pairs, 3e-8, 5)
-        mu, ritz = _null_space._rayleigh_ritz(space, blocks, pairs, 3e-8)
+        changes.append(pencil.errors(ritz, mu, 5).change)
+        mu, ritz = pencil.rayleigh_ritz(pencil.refined(ritz, mu, 5))
     assert changes[0] > 10 * changes[1] > 100 * changes[2]
     dense = KXQDA(**settings_, solver="dense").fit(X, persons, cameras)
     np.testing.assert_allclose(mu[:5], dense.eigenvalues_, rtol=1e-9)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import numpy as np
 import pytest
 
+from resight.datasets import DATASETS
 from resight.errors import InputError
 from resight.protocols import for_dataset
 from resight.protocols.committed import committed_splits
@@ -124,8 +123,7 @@ def test_roles_name_what_is_missing(table):
     ("name", "gallery"), [("cuhk01", 485), ("grid", 900), ("prid2011", 649), ("prid450s", 225)]
 )
 def test_the_real_folders_fit_their_protocols(shared, name, gallery):
-    dataset = import_module(f"resight.datasets.{name}").DATASET
-    sightings = dataset.load(shared / "data")
+    sightings = DATASETS[name].load(shared / "data")
     protocol = for_dataset(sightings)
     assert len(protocol.splits) == 10
     assert {len(split.gallery) for split in protocol.splits} == {gallery}

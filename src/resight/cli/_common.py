@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from resight.datasets.sightings import Sightings
     from resight.descriptors.describing import Failure
     from resight.features.store import Features
+    from resight.gallery import Gallery
     from resight.workers.executors import Executor
 
 CONFIGURABLE = ("crop", "extract", "fit", "evaluate", "reproduce", "add", "search", "serve")
@@ -147,6 +148,20 @@ def inputs(
         )
     vectors, sightings = load_vectors(features, data, needs)
     return sightings, vectors
+
+
+def open_gallery(place: str) -> Gallery:
+    """Open the gallery of a command; importing what it needs takes a while, so not before."""
+    from resight.gallery import Gallery
+
+    return Gallery.open(place)
+
+
+def record(gallery: Gallery, what: str, **facts: Any) -> None:
+    """Write into a gallery's log what the user of this machine did."""
+    from resight.gallery.log import operator
+
+    gallery.record(operator(), what, **facts)
 
 
 def given(ctx: typer.Context, *names: str) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from resight.cli._common import GalleryPlace, Json, option, print_json
+from resight.cli._common import GalleryPlace, Json, open_gallery, option, print_json, record
 
 _PASSWORD = "RESIGHT_PASSWORD"
 
@@ -32,22 +32,20 @@ def users(
     json: Json = False,
 ) -> None:
     """List, add and remove those who may log in to a gallery's web page."""
-    from resight.gallery import Gallery
     from resight.gallery import users as known
-    from resight.gallery.log import operator
 
-    gallery = Gallery.open(place)
+    gallery = open_gallery(place)
     engine = gallery.engine
     known.check_user(add or "nobody", role)
     if add is not None:
         known.add_user(engine, add, role, _password(password_file))
-        gallery.record(operator(), "add user", user=add, role=role)
+        record(gallery, "add user", user=add, role=role)
     if remove is not None:
         known.remove_user(engine, remove)
-        gallery.record(operator(), "remove user", user=remove)
+        record(gallery, "remove user", user=remove)
     if token is not None:
         user = known.user_named(engine, token)
-        gallery.record(operator(), "issue token", user=token)
+        record(gallery, "issue token", user=token)
         print(known.issue(engine, user.name, user.role, "token"))
         return
     listed = [{"name": user.name, "role": user.role} for user in engine.users()]
@@ -89,20 +87,19 @@ def log(
     Keep heads where whoever runs the gallery cannot change them. --verify "" checks without one,
     which does not find entries that are missing at the end, nor a chain that was written anew.
     """
-    from resight.gallery import Gallery
     from resight.gallery.log import latest, operator
     from resight.gallery.log_erasing import expire_log
 
-    gallery = Gallery.open(place)
+    gallery = open_gallery(place)
     if verify is not None:
         _verify(gallery.engine.log_rows(), verify)
     elif retain is not None:
         gallery.require(log_days=retain)
-        gallery.record(operator(), "retain log", days=retain)
+        record(gallery, "retain log", days=retain)
         emptied = expire_log(gallery.engine, operator())
         print(f"entries of the log are kept for {retain:g} days; emptied {emptied:,}")
     else:
-        gallery.record(operator(), "read log" if export is None else "export log")
+        record(gallery, "read log" if export is None else "export log")
         number, hashed = gallery.engine.log_head()
         if export is not None:
             _export(gallery.engine, export)
@@ -162,14 +159,11 @@ def require(
     ] = None,
 ) -> None:
     """Set what a gallery asks of those who search and label."""
-    from resight.gallery import Gallery
-    from resight.gallery.log import operator
-
-    gallery = Gallery.open(place)
+    gallery = open_gallery(place)
     rules = {"asks_purpose": purpose, "second_person": second_person}
     gallery.require(**{name: value for name, value in rules.items() if value is not None})
     now = gallery.view.manifest
     rules = {"purpose": now.asks_purpose, "second person": now.second_person}
-    gallery.record(operator(), "require", rules=rules)
+    record(gallery, "require", rules=rules)
     for name, on in rules.items():
         print(f"{name:<15} {'required' if on else 'not required'}")

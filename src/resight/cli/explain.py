@@ -40,7 +40,9 @@ def explain(
         from resight.explanation.drawing import draw_page, picture
         from resight.images import read
 
-        pictures = (picture(read(path), _caption(path)) for path in (image_a, image_b))
+        # Folders above a file often name its camera and person.
+        shown = {path: "/".join(path.parts[-3:]) for path in (image_a, image_b)}
+        pictures = (picture(read(path), shown[path]) for path in (image_a, image_b))
         with atomic_write(html, "w") as stream:
             stream.write(draw_page(found.to_dict(), *pictures))
         say(f"wrote {html}")
@@ -61,10 +63,6 @@ def _explainer(place: str) -> Explainer:
         finally:
             gallery.close()
     return Explainer(Model.load(place))
-
-
-def _caption(path: Path) -> str:
-    return "/".join(path.parts[-3:])  # camera and person, where folders name them
 
 
 def _table(found: Explanation) -> str:

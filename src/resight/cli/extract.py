@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -65,29 +65,22 @@ def _report(
         images = count(len(features.changed), "image")
         say(f"recomputed {images} that changed since stored: {shown}")
     if as_json:
-        print_json(_document(sightings, features, store, seconds))
+        descriptors = zip(features.descriptors, features.parts, strict=True)
+        document = {
+            "schema": SCHEMA,
+            "dataset": {"name": sightings.name, "sightings": len(sightings)},
+            "store": str(store),
+            "fingerprint": features.fingerprint,
+            "descriptors": [{"name": n, "n_features": part.shape[1]} for n, part in descriptors],
+            "computed": features.computed,
+            "failures": [failure._asdict() for failure in features.failures],
+            "changed": list(features.changed),
+            "seconds": round(seconds, 3),
+        }
+        print_json(document)
         return
     print(
         f"{int(features.usable.sum()):,} of {count(len(sightings), 'sighting')} have "
         f"{'+'.join(features.descriptors)} in {store}: computed "
         f"{count(features.computed, 'vector')} in {seconds:.1f} s, the rest were already stored"
     )
-
-
-def _document(
-    sightings: Sightings, features: Features, store: Path, seconds: float
-) -> dict[str, Any]:
-    return {
-        "schema": SCHEMA,
-        "dataset": {"name": sightings.name, "sightings": len(sightings)},
-        "store": str(store),
-        "fingerprint": features.fingerprint,
-        "descriptors": [
-            {"name": name, "n_features": part.shape[1]}
-            for name, part in zip(features.descriptors, features.parts, strict=True)
-        ],
-        "computed": features.computed,
-        "failures": [failure._asdict() for failure in features.failures],
-        "changed": list(features.changed),
-        "seconds": round(seconds, 3),
-    }

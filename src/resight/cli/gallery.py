@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,7 @@ import typer
 
 from resight.cli import _common as common
 from resight.cli import _doors as doors
-from resight.cli._common import Json, count, flag, option, print_json, verb
+from resight.cli._common import Json, count, flag, open_gallery, option, print_json, record, verb
 
 if TYPE_CHECKING:
     from resight.datasets.sightings import Sightings
@@ -91,14 +92,10 @@ def add(
     With --features the gallery's model must have been fitted on such vectors; sightings whose image
     is not there are shown by a placeholder.
     """
-    from dataclasses import replace
-
     import numpy as np
 
     from resight._progress import progress
     from resight.features.store import FeatureStore
-    from resight.gallery import Gallery
-    from resight.gallery.log import operator
 
     workers = common.executor(jobs, cluster)
     sightings, vectors = _sightings(ctx, data, root, camera, features)
@@ -106,7 +103,7 @@ def add(
         sightings = replace(sightings, persons=np.full(len(sightings), ""))
     if store is None and Path("features").is_dir():
         store = Path("features")
-    gallery = Gallery.open(place)
+    gallery = open_gallery(place)
     with workers, progress("adding", len(sightings)) as advance:
         result = gallery.add(
             sightings,
@@ -116,7 +113,7 @@ def add(
             executor=workers,
             imageless=vectors is not None,
         )
-    gallery.record(operator(), "add", added=len(result.added))
+    record(gallery, "add", added=len(result.added))
     _print_added(place, result, len(gallery), json)
     common.report_failures(result.failures)
 
@@ -141,22 +138,18 @@ def remove(
     ids: Annotated[list[str], typer.Argument(help="Ids of sightings, as printed by search")],
 ) -> None:
     """Remove sightings by id (to erase a person and verify it, use `forget`)."""
-    from resight.gallery import Gallery
-    from resight.gallery.log import operator
-
-    gallery = Gallery.open(place)
+    gallery = open_gallery(place)
     removed = gallery.remove(ids)
-    gallery.record(operator(), "remove", removed=removed)
+    record(gallery, "remove", removed=removed)
     print(f"removed {count(removed, 'sighting')}; {len(gallery):,} left")
 
 
 @app.command()
 def info(place: common.GalleryPlace, json: Json = False) -> None:
     """Show what a gallery contains."""
-    from resight.gallery import Gallery
     from resight.times import show
 
-    facts: dict[str, Any] = Gallery.open(place).info()
+    facts: dict[str, Any] = open_gallery(place).info()
     if json:
         print_json({"schema": "resight.gallery-info/1", **facts})
         return
@@ -189,16 +182,7 @@ def check(place: common.GalleryPlace, json: Json = False) -> None:
 
     report = check_gallery(place)
     if json:
-        print_json(
-            {
-                "schema": "resight.gallery-check/1",
-                "clean": report.clean,
-                "sightings": report.sightings,
-                "problems": report.problems,
-                "notes": report.notes,
-                "recall": report.recall,
-            }
-        )
+        print_json({"schema": "resight.gallery-check/1", "clean": report.clean, **asdict(report)})
     else:
         for text in report.problems:
             print(f"damaged: {text}")
@@ -218,14 +202,12 @@ def rebuild(place: common.GalleryPlace, model: _Model) -> None:
 
     Run again to resume; until it has finished, searches use the old model.
     """
-    from resight.gallery import Gallery
-    from resight.gallery.log import operator
     from resight.models.model import Model
 
-    gallery = Gallery.open(place)
+    gallery = open_gallery(place)
     with _shares("embedding") as on_step:
         gallery.rebuild(Model.load(model), on_step=on_step)
-    gallery.record(operator(), "rebuild")
+    record(gallery, "rebuild")
     print(f"{place} with {count(len(gallery), 'sighting')} now uses {model}")
 
 
@@ -235,13 +217,11 @@ def backup(
     file: Annotated[Path, typer.Argument(help="Backup file; it must not exist")],
 ) -> None:
     """Back up a gallery to one file: a consistent copy, even while the gallery is in use."""
-    from resight.gallery import Gallery
     from resight.gallery.copying import backup as write
-    from resight.gallery.log import operator
 
     with _shares("copying") as on_step:
         n = write(place, file, on_step)
-    Gallery.open(place).record(operator(), "backup", sightings=n)
+    record(open_gallery(place), "backup", sightings=n)
     print(f"backed up {count(n, 'sighting')} to {file}. {_OF_BACKUPS}")
 
 
@@ -251,13 +231,11 @@ def restore(
     place: common.GalleryPlace,
 ) -> None:
     """Create a gallery from a backup, in a folder or in PostgreSQL."""
-    from resight.gallery import Gallery
     from resight.gallery.copying import restore as read
-    from resight.gallery.log import operator
 
     with _shares("copying") as on_step:
         n = read(file, place, on_step)
-    Gallery.open(place).record(operator(), "restore", sightings=n)
+    record(open_gallery(place), "restore", sightings=n)
     print(f"restored {count(n, 'sighting')} to {place}. {_OF_BACKUPS}")
 
 
@@ -301,13 +279,11 @@ def forget(
     json: Json = False,
 ) -> None:
     """Erase a person: sightings, crops, embeddings and labels; then verify."""
-    from dataclasses import asdict
-
-    from resight.gallery import Gallery, forgetting
+    from resight.gallery import forgetting
 
     if bool(person) == resume:
         raise typer.BadParameter("give a person, or --resume to finish an interrupted erasing")
-    gallery = Gallery.open(place)
+    gallery = open_gallery(place)
     done = forgetting.resume(gallery) if resume else [forgetting.forget(gallery, person)]
     if json:
         documents = [{"schema": _FORGET, **asdict(one)} for one in done]
@@ -341,13 +317,11 @@ def retain(
     ] = None,
 ) -> None:
     """Set how many days sightings are kept and remove older ones now."""
-    from resight.gallery import Gallery
     from resight.gallery.forgetting import expire
-    from resight.gallery.log import operator
 
-    gallery = Gallery.open(place)
+    gallery = open_gallery(place)
     gallery.retain(days)
-    gallery.record(operator(), "retain", days=days)
+    record(gallery, "retain", days=days)
     removed = expire(gallery)
     kept = "without limit" if days is None else f"for {days:g} days"
     print(f"sightings are kept {kept}; removed {removed:,}, {len(gallery):,} left")
@@ -361,8 +335,6 @@ def _sightings(
     features: Path | None,
 ) -> tuple[Sightings, Features | None]:
     """Read what is added: images, or own vectors with their table."""
-    from dataclasses import replace
-
     import numpy as np
 
     path = Path(data or "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from os import PathLike
 from pathlib import Path
 
@@ -11,14 +10,10 @@ from resight.datasets._dataset import Dataset
 from resight.datasets._walk import images_below, require_folder
 from resight.datasets.fingerprint import fingerprint
 from resight.datasets.folders import TABLE, read_folder
+from resight.datasets.published import DATASETS
 from resight.datasets.sightings import Sightings
 from resight.datasets.table import read_table, write_table
 from resight.errors import InputError, unknown_name
-
-_PUBLISHED = ("cuhk01", "grid", "market1501", "prid450s", "prid2011", "viper")  # one module each
-DATASETS: dict[str, Dataset] = {
-    name: import_module(f"resight.datasets.{name}").DATASET for name in _PUBLISHED
-}
 
 __all__ = [
     "DATASETS",

@@ -19,7 +19,6 @@ class Camera:
 
     Attributes
     ----------
-    name : str
     colour : float32 array (3, 3)
         Linear response: white balance times the mixing of the channels.
     exposure, gamma, haze : float
@@ -40,7 +39,6 @@ class Camera:
         The scene without people, larger than one crop.
     """
 
-    name: str
     colour: Floats
     exposure: float
     gamma: float
@@ -104,7 +102,6 @@ def camera(rng: np.random.Generator, index: int, phase: float) -> Camera:
     angle = phase + index * _GOLDEN_ANGLE
     contrast = 1.0 if (index + int(phase * 10)) % 2 else -1.0
     return Camera(
-        name=f"camera-{index + 1}",
         colour=_response(rng, angle + rng.normal(0, 0.2)),
         exposure=float(np.exp(0.05 + 0.22 * contrast + rng.normal(0, 0.05))),
         gamma=float(1.0 + 0.18 * contrast + rng.normal(0, 0.03)),

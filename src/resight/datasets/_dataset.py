@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -31,7 +31,7 @@ class Dataset:
 
     Attributes
     ----------
-    name, title, summary, licence, citation : str
+    name, title, summary, citation, licence : str
     people : int
         People seen by at least two cameras.
     images : int
@@ -47,13 +47,13 @@ class Dataset:
     name: str
     title: str
     summary: str
-    licence: str
     citation: str
     people: int
     images: int
     homes: tuple[str, ...]
     layouts: dict[str, str]
     row: Callable[[re.Match[str]], Row]
+    licence: str = "research use only; not redistributed with resight"
 
     def load(self, root: Path) -> Sightings:
         """Read the dataset from its folder, or from a data folder that holds it.
@@ -67,7 +67,7 @@ class Dataset:
             if folder.is_dir():
                 rows = self._rows(folder)
                 if rows:
-                    return self._table(folder, rows)
+                    return sightings_of_rows(rows, folder, self.name)
         raise InputError(
             f"no {self.title} images in {str(root)!r}; expected {' or '.join(self.layouts)}: give "
             "the folder of the dataset or the folder above it"
@@ -95,17 +95,9 @@ class Dataset:
             )
         return next(iter(found.values()), {})
 
-    def _table(self, folder: Path, rows: dict[str, Row]) -> Sightings:
-        persons, cameras, roles, sites, sequences = (
-            np.array(column) for column in zip(*rows.values(), strict=True)
-        )
-        return Sightings(
-            np.array(list(rows)),
-            persons,
-            cameras,
-            sequences=sequences,
-            roles=roles,
-            sites=sites,
-            root=folder,
-            name=self.name,
-        )
+
+def sightings_of_rows(rows: Mapping[str, Row], root: Path, name: str) -> Sightings:
+    """Make a table of what file names tell: paths and their rows."""
+    persons, cameras, roles, sites, sequences = map(np.array, zip(*rows.values(), strict=True))
+    labels = {"sequences": sequences, "roles": roles, "sites": sites}
+    return Sightings(np.array(list(rows)), persons, cameras, **labels, root=root, name=name)

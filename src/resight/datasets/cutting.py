@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from resight._progress import progress
 from resight.datasets.folders import TABLE
@@ -74,6 +73,8 @@ def _names(sightings: Sightings) -> list[str]:
 def _cut_picture(
     picture: Path, boxes: dict[int, list[int]], targets: dict[int, Path]
 ) -> dict[int, str]:
+    from PIL import Image
+
     from resight.images import cut, read
 
     try:
@@ -83,14 +84,10 @@ def _cut_picture(
     failures = {}
     for row, box in boxes.items():
         try:
-            _write(targets[row], cut(pixels, box))
+            crop = Image.fromarray(cut(pixels, box))
         except InputError as error:
             failures[row] = f"{picture}: {error}"
+            continue
+        targets[row].parent.mkdir(parents=True, exist_ok=True)
+        crop.save(targets[row])
     return failures
-
-
-def _write(file: Path, crop: NDArray[np.uint8]) -> None:
-    from PIL import Image
-
-    file.parent.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(crop).save(file)

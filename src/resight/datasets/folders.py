@@ -13,9 +13,7 @@ from __future__ import annotations
 import re
 from pathlib import Path, PurePosixPath
 
-import numpy as np
-
-from resight.datasets._dataset import Row
+from resight.datasets._dataset import Row, sightings_of_rows
 from resight.datasets._walk import folders_without_images, images_below, require_folder
 from resight.datasets.sightings import Sightings
 from resight.datasets.table import read_table
@@ -59,12 +57,8 @@ def read_folder(folder: str | Path) -> Sightings:
         raise InputError(
             f"the folder {empty[0]!r}{more} in {str(root)!r} has no images; add some or remove it"
         )
-    rows = _rows(root, images)
-    persons, cameras, roles, _, sequences = (np.array(c) for c in zip(*rows, strict=True))
-    paths = np.array([str(path) for path in images])
-    return Sightings(
-        paths, persons, cameras, roles=roles, sequences=sequences, root=root, name=_name(root)
-    )
+    rows = dict(zip(map(str, images), _rows(root, images), strict=True))
+    return sightings_of_rows(rows, root, root.resolve().name or "sightings")
 
 
 def _rows(root: Path, images: list[PurePosixPath]) -> list[Row]:
@@ -110,7 +104,3 @@ def _market_row(path: PurePosixPath) -> Row:
     role = _ROLE_FOLDERS[path.parts[0].lower()] if len(path.parts) == 2 else ""
     role = {"-1": "junk", "0000": "distractor"}.get(person, role)
     return Row(person, f"c{camera}", role, sequence=f"s{sequence}" if sequence else "")
-
-
-def _name(root: Path) -> str:
-    return root.resolve().name or "sightings"

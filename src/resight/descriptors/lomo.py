@@ -80,7 +80,11 @@ def lomo(image: Image, *, retinex: bool | NDArray[np.uint8] = True, resize: bool
         )
     if retinex is True:
         coloured = apply_retinex(image)
-    return _describe(image, coloured)
+    from resight.descriptors import _lomo_kernels as compiled  # numba is loaded only when needed
+
+    starts = _starts(*image.shape[:2])
+    tables = (GRAY_WEIGHTS, _UNIT, _LOGS)
+    return compiled.describe(image, coloured, starts, SIDE, STEP, RADII, *tables)
 
 
 def _coloured(image: Image, retinex: bool | NDArray[np.uint8]) -> Image:
@@ -93,14 +97,6 @@ def _coloured(image: Image, retinex: bool | NDArray[np.uint8]) -> Image:
             "give both in the same size"
         )
     return given
-
-
-def _describe(image: Image, coloured: Image) -> Floats:
-    from resight.descriptors import _lomo_kernels as compiled
-
-    starts = _starts(*image.shape[:2])
-    tables = (GRAY_WEIGHTS, _UNIT, _LOGS)
-    return compiled.describe(image, coloured, starts, SIDE, STEP, RADII, *tables)
 
 
 @lru_cache(maxsize=64)
@@ -122,10 +118,6 @@ def _rows_of_part(sizes: list[tuple[int, int]], channel: str) -> list[int]:
     return [(h - SIDE) // STEP + 1 if min(h, w) >= least else 0 for h, w in sizes]
 
 
-def _n_bins(part: int) -> int:
-    return N_COLOURS if part == 0 else N_PATTERNS
-
-
 def feature_names() -> list[str]:
     """Name the 26,960 features: channel, scale, rows of the image, bin."""
     colours = [f"h{i % 8}s{i // 8 % 8}v{i // 64}" for i in range(N_COLOURS)]
@@ -141,7 +133,7 @@ def feature_names() -> list[str]:
 def feature_parts() -> FeatureParts:
     """Say for each of the 26,960 features which rows and which channel it measures."""
     rows = [
-        (top, bottom, part, _n_bins(part))
+        (top, bottom, part, N_PATTERNS if part else N_COLOURS)
         for part, channel in enumerate(CHANNELS)
         for _, top, bottom in _strips(channel)
     ]

@@ -51,6 +51,8 @@ class LOMO(Descriptor):
     }
     version = LOMO_VERSION
     blocks = (26960,)
+    feature_names = staticmethod(lomo_names)
+    feature_parts = staticmethod(lomo_parts)
 
     def __init__(self, *, retinex: bool = True, mirror: bool = False) -> None:
         self.retinex = retinex
@@ -64,14 +66,6 @@ class LOMO(Descriptor):
     def describe_once(self, image: Image) -> Floats:
         """Describe one image as it is, (26960,)."""
         return lomo(image, retinex=self.retinex)
-
-    def feature_names(self) -> list[str]:
-        """Name every feature: channel, scale, rows, bin."""
-        return lomo_names()
-
-    def feature_parts(self) -> FeatureParts:
-        """Rows and channel (HSV, SILTP with radius 3 and 5) of every feature."""
-        return lomo_parts()
 
 
 class GOG(Descriptor):
@@ -90,6 +84,8 @@ class GOG(Descriptor):
     name = "gog"
     version = GOG_VERSION
     blocks = GOG_BLOCKS
+    feature_names = staticmethod(gog_names)
+    feature_parts = staticmethod(gog_parts)
 
     def __init__(self, *, mirror: bool = False) -> None:
         self.mirror = mirror
@@ -97,14 +93,6 @@ class GOG(Descriptor):
     def describe_once(self, image: Image) -> Floats:
         """Describe one image as it is, (27622,)."""
         return gog(image)
-
-    def feature_names(self) -> list[str]:
-        """Name every feature: colour space, strip, matrix element."""
-        return gog_names()
-
-    def feature_parts(self) -> FeatureParts:
-        """Rows and colour space (RGB, Lab, HSV, normalised RG) of every feature."""
-        return gog_parts()
 
 
 class WHOS(Descriptor):

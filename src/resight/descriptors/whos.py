@@ -7,27 +7,17 @@ from functools import lru_cache
 import numpy as np
 
 from resight.descriptors._parts import FeatureParts
-from resight.descriptors._whos_constants import (
-    BLOCK,
-    HEIGHT,
-    HOG_BINS,
-    HOG_CELL,
-    LBP_CELL,
-    LBP_CODES,
-    STRIPE,
-    STRIPE_STEP,
-    WIDTH,
-    WINDOW,
-    epanechnikov_mask,
-    gaussian_mask,
-    lbp_table,
-)
 from resight.errors import InputError, unknown_name
 from resight.images.check import as_rgb
 from resight.images.colour import GRAY_WEIGHTS, Floats, Image
 from resight.images.resize import resize as resize_image
 
 VERSION = 1  # raise it whenever the numbers change: stored features are then computed anew
+HEIGHT, WIDTH = 128, 64
+STRIPE, STRIPE_STEP = 16, 8
+WINDOW = (slice(8, 120), slice(8, 56))  # what HOG and LBP look at: the border is background
+HOG_CELL, HOG_BINS, BLOCK = 8, 4, 2
+LBP_CELL, LBP_CODES = 16, 58
 CHANNELS = {"dagger": ("hs", "rgb", "lab", "hog", "lbp"), "star": ("hs", "rgb", "hog")}
 N_STRIPES = (HEIGHT - STRIPE) // STRIPE_STEP + 1
 N_COLOURS = 64
@@ -90,11 +80,7 @@ def whos(image: Image, *, variant: str = "dagger", resize: bool = True) -> Float
             f"WHOS without resizing needs {HEIGHT} x {WIDTH} pixels, not "
             f"{image.shape[0]} x {image.shape[1]}; use resize=True"
         )
-    return _describe(image, variant)
-
-
-def _describe(image: Image, variant: str) -> Floats:
-    from resight.descriptors import _whos_kernels as compiled
+    from resight.descriptors import _whos_kernels as compiled  # numba is loaded only when needed
 
     mask, table = _tables(variant)
     window = np.ascontiguousarray(image[WINDOW])
@@ -107,6 +93,35 @@ def _tables(variant: str) -> tuple[Floats, np.ndarray]:
     """Mask of the variant, (128, 64), and the 58 codes of the 256 neighbour patterns."""
     make = gaussian_mask if variant == "dagger" else epanechnikov_mask
     return make(), lbp_table()
+
+
+def gaussian_mask() -> Floats:
+    """Weigh pixels by a Gaussian about the centre (of WHOS-dagger), (128, 64)."""
+    y, x = np.mgrid[1 : HEIGHT + 1, 1 : WIDTH + 1]
+    across = (x - WIDTH / 2) ** 2 / (WIDTH / 4) ** 2
+    return np.exp(-across - (y - HEIGHT / 2) ** 2 / (HEIGHT / 4) ** 2)
+
+
+def epanechnikov_mask() -> Floats:
+    """Weigh pixels by an Epanechnikov kernel about the centre (of WHOS-star), (128, 64)."""
+    y, x = np.mgrid[1 : HEIGHT + 1, 1 : WIDTH + 1]
+    across = ((x - (WIDTH + 1) / 2) / (WIDTH / 2)) ** 2
+    return np.maximum(0.75 * (1.0 - across - ((y - (HEIGHT + 1) / 2) / (HEIGHT / 2)) ** 2), 0.0)
+
+
+def lbp_table() -> np.ndarray:
+    """Map 8 neighbour bits (E, SE, S, SW, W, NW, N, NE) to one of 58 codes, (256,) int64.
+
+    56 codes are one run of ones: 7 * (where it starts) + (its length - 1); code 56 is "no or
+    all ones"; code 57 is everything else.
+    """
+    table = np.full(256, 57)
+    table[[0, 255]] = 56
+    for start in range(8):
+        for run in range(1, 8):
+            bits = sum(1 << (start + i) % 8 for i in range(run))
+            table[bits] = 7 * start + run - 1
+    return table
 
 
 def feature_names(variant: str = "dagger") -> list[str]:

@@ -57,7 +57,8 @@ def explain_matches(
     model = Model(made_by, learner, mirror=mirror, normalize=run.plan.normalize)
     persons, cameras = sightings.persons, sightings.cameras
     model.fit(features.read(train), persons[train], cameras[train])
-    references = _some(gallery)
+    n_drawn = min(len(gallery), 4 * N_PAIRS)
+    references = np.sort(np.random.default_rng(_SEED).choice(gallery, n_drawn, replace=False))
     explainer = Explainer(model, features.read(references), persons[references])
     matches = []
     for place in _chosen(result.first_ranks == 1, result.top_distances[:, 0], n_matches):
@@ -79,11 +80,6 @@ def save_explanations(folder: Path, told: dict[str, Any] | None) -> None:
 def _can_be_fitted_again(run: Run) -> bool:
     plan = run.plan
     return plan.rerank is None and plan.learner != AUTO and not plan.spec.effort
-
-
-def _some(rows: Rows) -> Rows:
-    n_drawn = min(len(rows), 4 * N_PAIRS)
-    return np.sort(np.random.default_rng(_SEED).choice(rows, n_drawn, replace=False))
 
 
 def _chosen(right: NDArray[np.bool_], distances: NDArray[np.float64], n_matches: int) -> list[int]:

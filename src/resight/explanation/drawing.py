@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,6 +13,7 @@ from numpy.typing import NDArray
 
 from resight.explanation.explanation import PEOPLE, SHARES, percent
 from resight.explanation.occlusion import OCCLUSION
+from resight.images.embedding import data_uri
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _LOW, _HIGH = "#2166ac", "#c2510a"  # blue and orange: told apart by colour-blind people as well
@@ -52,15 +51,7 @@ class Strip:
 
 def picture(image: NDArray[np.uint8], caption: str) -> Picture:
     """Embed an RGB image, so that a page needs no other file."""
-    from PIL import Image
-
-    shown = Image.fromarray(image)
-    if shown.height > _KEPT_HEIGHT:
-        width = max(1, round(shown.width * _KEPT_HEIGHT / shown.height))
-        shown = shown.resize((width, _KEPT_HEIGHT))
-    stream = io.BytesIO()
-    shown.save(stream, "JPEG", quality=85)
-    source = "data:image/jpeg;base64," + base64.b64encode(stream.getvalue()).decode()
+    source = data_uri(image, min(len(image), _KEPT_HEIGHT), quality=85)
     return Picture(source, image.shape[1], image.shape[0], caption)
 
 

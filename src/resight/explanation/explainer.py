@@ -104,15 +104,8 @@ class Explainer:
         if self._metric.method != LEFT_OUT and not _adds_up(contributions, distance):
             self._metric = opaque(self.model)  # a learner that works otherwise than thought
             contributions = self._divide(pair)
-        usual = self.usual
-        return Explanation(
-            distance,
-            self._metric.method,
-            self.partition,
-            contributions,
-            None if usual is None else usual.parts,
-            "" if usual is None else usual.compared,
-        )
+        method, usual = self._metric.method, self.usual or ()
+        return Explanation(distance, method, self.partition, contributions, *usual)
 
     def _divide(self, pair: NDArray[Any]) -> Floats:
         rows = self._metric.normalize(pair)
@@ -140,15 +133,12 @@ class Explainer:
     def _usual_of(
         self, rows: NDArray[Any], persons: NDArray[Any] | None, compared: str
     ) -> Usual | None:
-        first, second = _pairs(len(rows), persons, self._n_pairs)
+        n_pairs = _FEWER_PAIRS if self._metric.method == LEFT_OUT else N_PAIRS
+        first, second = _pairs(len(rows), persons, n_pairs)
         if len(first) < _FEWEST_PAIRS:
             return None
         A, B = (np.asarray(rows[chosen], np.float64) for chosen in (first, second))
         return Usual(self._metric.divide(A, B, self.partition.of_feature), compared)
-
-    @property
-    def _n_pairs(self) -> int:
-        return _FEWER_PAIRS if self._metric.method == LEFT_OUT else N_PAIRS
 
 
 def explain(model: Any, image_a: Image, image_b: Image) -> Explanation:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -62,16 +62,6 @@ class Share:
     share: float
     level: float | None
     verdict: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it in plain types."""
-        return {
-            "label": self.label,
-            "contribution": self.contribution,
-            "share": self.share,
-            "level": self.level,
-            "verdict": self.verdict,
-        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,9 +176,9 @@ class Explanation:
             "compared": self.compared,
             "usual_pairs": self.n_usual,
             "summary": self.summary,
-            "whole": self.whole.to_dict(),
-            "bands": [band.to_dict() for band in self.bands],
-            "channels": [channel.to_dict() for channel in self.channels],
+            "whole": asdict(self.whole),
+            "bands": [asdict(band) for band in self.bands],
+            "channels": [asdict(channel) for channel in self.channels],
             "parts": parts,
         }
 

@@ -87,17 +87,14 @@ def partition_of(descriptors: tuple[str, ...]) -> Partition:
         first = (parts.top.astype(np.intp) * N_BANDS) // parts.height  # band that it begins in
         keys.append((parts.channel.astype(np.intp) + len(channels)) * N_BANDS + first)
         spreads.append(_spread(parts))
-        channels += [Channel(name, channel, _kind(name, channel)) for channel in parts.channels]
+        kinds = dict.fromkeys(parts.channels, _GOG_KIND) if name == "gog" else _KINDS
+        channels += [Channel(name, channel, kinds[channel]) for channel in parts.channels]
     used, of_feature = np.unique(np.concatenate(keys), return_inverse=True)
     counts = np.bincount(of_feature)
     bands = [
         np.bincount(of_feature, weights=column) / counts for column in np.concatenate(spreads).T
     ]
     return Partition(tuple(channels), of_feature, used // N_BANDS, np.array(bands).T)
-
-
-def _kind(name: str, channel: str) -> str:
-    return _GOG_KIND if name == "gog" else _KINDS[channel]
 
 
 def _spread(parts: FeatureParts) -> Floats:

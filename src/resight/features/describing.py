@@ -166,11 +166,10 @@ def _content(path: str, contents: Mapping[str, bytes] | None) -> bytes:
 
 def _digests(paths: Sequence[str]) -> list[tuple[str, str | OSError]]:
     """Digest of each file; many in one task, since handing it to a thread costs more than one."""
-    return [(path, _digest(path)) for path in paths]
-
-
-def _digest(path: str) -> str | OSError:
-    try:
-        return digest_of_file(path, images.MAX_BYTES)
-    except OSError as error:
-        return error
+    found: list[tuple[str, str | OSError]] = []
+    for path in paths:
+        try:
+            found.append((path, digest_of_file(path, images.MAX_BYTES)))
+        except OSError as error:
+            found.append((path, error))
+    return found

@@ -83,7 +83,15 @@ def load_vectors(
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"{path.name} is not a file of vectors; allowed: {', '.join(SUFFIXES)}")
     check_file(path)
-    vectors, columns = _READERS[path.suffix.lower()](path, needs)
+    try:
+        vectors, columns = _READERS[path.suffix.lower()](path, needs)
+    except InputError:
+        raise
+    except Exception as error:  # broken files raise a dozen types
+        raise InputError(
+            f"{path.name} cannot be read ({error}); save it again as plain arrays of numbers and "
+            "text"
+        ) from error
     named_in = path
     if labels is not None or not {LABELS[name] for name in needs or NEEDED} <= columns.keys():
         beside = Path(labels) if labels is not None else path.with_suffix(".csv")
@@ -125,27 +133,15 @@ def own_vectors(
 
 
 def _read_npy(path: Path, needs: Sequence[str]) -> tuple[NDArray[Any], Columns]:
-    return _load_numpy(path, mmap_mode="r"), {}
+    return np.load(path, mmap_mode="r", allow_pickle=False), {}
 
 
 def _read_npz(path: Path, needs: Sequence[str]) -> tuple[NDArray[Any], Columns]:
-    with _load_numpy(path) as archive:
-        try:
-            large = sum(member.file_size for member in archive.zip.infolist())
-            if large > _MOST:
-                raise InputError(f"{large / 2**30:,.0f} GB when unpacked; save it as .npy")
-            return _split(path, {name: archive[name] for name in archive.files})
-        except InputError:
-            raise
-        except Exception as error:  # as below
-            raise _unreadable(path, error) from error
-
-
-def _load_numpy(path: Path, **options: Any) -> Any:
-    try:
-        return np.load(path, allow_pickle=False, **options)
-    except Exception as error:  # broken headers raise a dozen types
-        raise _unreadable(path, error) from error
+    with np.load(path, allow_pickle=False) as archive:
+        large = sum(member.file_size for member in archive.zip.infolist())
+        if large > _MOST:
+            raise InputError(f"{large / 2**30:,.0f} GB when unpacked; save it as .npy")
+        return _split(path, {name: archive[name] for name in archive.files})
 
 
 def _read_mat(path: Path, needs: Sequence[str]) -> tuple[NDArray[Any], Columns]:
@@ -157,8 +153,6 @@ def _read_mat(path: Path, needs: Sequence[str]) -> tuple[NDArray[Any], Columns]:
         raise InputError(
             f"{path.name} is a MATLAB 7.3 file; save it with save(..., '-v7'), or as .npy or .csv"
         ) from error
-    except Exception as error:  # the reader raises a dozen types, all meaning a damaged file
-        raise _unreadable(path, error) from error
     return _split(path, {name: found[name] for name in found if not name.startswith("__")})
 
 
@@ -311,12 +305,6 @@ def _as_seconds(path: Path, values: NDArray[Any]) -> NDArray[np.float64]:
         return np.array([parse(text) if text not in ("", "nan") else np.nan for text in texts])
     except InputError as error:
         raise InputError(f"{path.name}: {error}, or leave it empty") from None
-
-
-def _unreadable(path: Path, error: Exception) -> InputError:
-    return InputError(
-        f"{path.name} cannot be read ({error}); save it again as plain arrays of numbers and text"
-    )
 
 
 _READERS = {".csv": _read_csv, ".mat": _read_mat, ".npy": _read_npy, ".npz": _read_npz}

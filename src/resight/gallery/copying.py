@@ -3,38 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from resight._files import sync_folder
 from resight.errors import InputError, StoreError
 from resight.gallery.creating import empty_place
-from resight.gallery.engines.base import Column, Engine, Floats32, Rows, Table
+from resight.gallery.engines.base import Engine, Rows, Table
+from resight.gallery.engines.lance import LanceSource
 from resight.gallery.engines.sqlite import SqliteEngine
 from resight.gallery.forgetting import resume
 from resight.gallery.gallery import Gallery
 from resight.gallery.history import JOURNAL
-from resight.gallery.manifest import Generation, Kept, Manifest
+from resight.gallery.manifest import Generation, Manifest
 
 _BATCH = 64
 _SILENT: Callable[[float], None] = lambda share: None  # noqa: E731
-
-
-class Source(Kept, Protocol):
-    """What is read of a gallery to copy it."""
-
-    def names(self, prefix: str) -> list[str]: ...  # noqa: D102
-    def read(self, journal: str) -> list[tuple[str, str]]: ...  # noqa: D102
-    def table(self) -> Table: ...  # noqa: D102
-    def fetch(self, ids: Sequence[str], column: Column) -> dict[str, bytes]: ...  # noqa: D102
-    def embeddings(  # noqa: D102
-        self, generation: int, width: int
-    ) -> Iterator[tuple[NDArray[np.str_], Floats32]]: ...
+Source = Engine | LanceSource
 
 
 def backup(uri: str | Path, file: Path, on_step: Callable[[float], None] = _SILENT) -> int:
@@ -82,8 +70,6 @@ def restore(file: Path, uri: str | Path, on_step: Callable[[float], None] = _SIL
 
 def convert(old: str, uri: str | Path, on_step: Callable[[float], None] = _SILENT) -> int:
     """Make a gallery from one that resight 0.1 kept in LanceDB; the old one stays as it is."""
-    from resight.gallery.engines.lance import LanceSource
-
     return _copied_into(LanceSource(old), uri, on_step)
 
 

@@ -8,8 +8,8 @@ from typing import Any, get_args
 from resight.errors import InputError, StoreError, unknown_name
 from resight.gallery.engines import connect
 from resight.gallery.engines.base import Engine
-from resight.gallery.manifest import NAME, Generation, Manifest, Stored, store_model
-from resight.gallery.rebuilding import embedding_width, n_features
+from resight.gallery.manifest import NAME, Manifest, Stored, store_model
+from resight.gallery.rebuilding import generation_of
 from resight.validation import MAX_DAYS, check_number
 
 
@@ -24,17 +24,13 @@ def create(uri: str | Path, model: Any, retention_days: float | None, stored: St
             "this model was fitted on your own vectors: a gallery without them (--no-descriptors) "
             "could never change its model. Store them"
         )
-    width = n_features(model)
-    descriptor = model.descriptor_fingerprint
-    dimensions = embedding_width(model, width)
-    first = Generation(
-        1, model.fingerprint, dimensions, "create", descriptor=descriptor, n_features=width
-    )
+    first = generation_of(model, 1, "create")
+    made = Manifest(first.descriptor, first.n_features, (first,), retention_days, stored=stored)
     engine.create()
     with engine.transaction():
         engine.start_generation(1, first.width)
         store_model(engine, 1, model)
-        Manifest(descriptor, width, (first,), retention_days, stored=stored).store(engine)
+        made.store(engine)
     return engine
 
 

@@ -20,7 +20,8 @@ Picture = NDArray[np.uint8]
 
 MAX_BYTES = 20 * 2**20
 MAX_PIXELS = 16_000_000  # a crop of one person; the pictures that boxes are cut from may have more
-_KEPT_AS_THEY_ARE = {"JPEG": "image/jpeg", "PNG": "image/png"}
+# What files that are kept as they are begin with, and their media types.
+_KEPT_AS_THEY_ARE = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg"}
 # What is stored and shown of a sighting that is known by its vector alone: a grey figure.
 NO_IMAGE = b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAACAAAABAAQMAAABBQOftAAAABlBMVEXi4uK+vr5J1tDtAAAAUUlEQVR42rWOoQ3A"
@@ -70,8 +71,5 @@ def keep(content: bytes, picture: Picture, box: Sequence[int] | None) -> tuple[b
 
 def image_type(content: bytes) -> str | None:
     """Return the media type of stored bytes, None for anything that browsers need not show."""
-    if content.startswith(b"\x89PNG\r\n\x1a\n"):
-        return _KEPT_AS_THEY_ARE["PNG"]
-    if content.startswith(b"\xff\xd8\xff"):
-        return _KEPT_AS_THEY_ARE["JPEG"]
-    return None
+    known = (kind for sign, kind in _KEPT_AS_THEY_ARE.items() if content.startswith(sign))
+    return next(known, None)

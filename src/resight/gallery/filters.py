@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,11 +53,6 @@ class Filter:
     def __bool__(self) -> bool:
         return self != Filter()
 
-    @property
-    def timed(self) -> bool:
-        """Whether there is a condition on time."""
-        return self.after is not None or self.before is not None
-
     def check_cameras(self, known: Sequence[str]) -> None:
         """Refuse cameras that the gallery does not have."""
         for camera in (*self.cameras, *self.exclude_cameras):
@@ -80,15 +76,11 @@ class Filter:
 
     def widened(self) -> list[tuple[str, Filter]]:
         """Each way to drop one condition, with words for it: offered when nothing was found."""
-        from dataclasses import replace
-
-        ways: list[tuple[str, Filter]] = []
-        if self.cameras:
-            ways.append(("any camera", replace(self, cameras=())))
-        if self.exclude_cameras:
-            ways.append(("include the excluded cameras", replace(self, exclude_cameras=())))
-        if self.timed:
-            ways.append(("any time", replace(self, after=None, before=None)))
-        if self.persons:
-            ways.append(("any person", replace(self, persons=())))
-        return ways
+        drops: dict[str, dict[str, Any]] = {
+            "any camera": {"cameras": ()},
+            "include the excluded cameras": {"exclude_cameras": ()},
+            "any time": {"after": None, "before": None},
+            "any person": {"persons": ()},
+        }
+        ways = [(words, replace(self, **drop)) for words, drop in drops.items()]
+        return [(words, wider) for words, wider in ways if wider != self]

@@ -84,7 +84,7 @@ def forget(gallery: Gallery, person: str, by: Actor | None = None) -> Forgotten:
         for done in earlier:
             if person and done.person == person:
                 return done
-        raise unknown_name("person", person, {p for p in view.persons.tolist() if p})
+        raise unknown_name("person", person, view.named)
     return _finish(gallery.engine, _intend(gallery.engine, person, ids, by or operator()))
 
 

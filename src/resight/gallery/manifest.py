@@ -8,12 +8,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from resight._version import __version__
 from resight.errors import StoreError
 from resight.gallery.engines.base import Engine
 from resight.validation import check_count, check_name, parse_json
+
+if TYPE_CHECKING:
+    from resight.gallery.engines.lance import LanceSource
 
 SCHEMA = "resight.gallery/2"
 _READ = ("resight.gallery/1", SCHEMA)  # 1 is what resight 0.1 wrote
@@ -22,15 +25,6 @@ NAME = "manifest"
 Origin = Literal["create", "rebuild", "refit"]
 Stored = Literal["float32", "float16", "none"]
 DESCRIPTORS: Stored = "float16"  # new galleries; rank 1 moves by less than 0.1, see docs/gallery.md
-
-
-class Kept(Protocol):
-    """A place with documents: an engine, or what is converted."""
-
-    uri: str
-
-    def exists(self) -> bool: ...  # noqa: D102
-    def get(self, name: str) -> bytes | None: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -96,6 +90,11 @@ class Manifest:
         """The generation in use."""
         return self.history[-1]
 
+    @property
+    def numbers(self) -> set[int]:
+        """The numbers of all generations that are kept."""
+        return {generation.number for generation in self.history}
+
     def with_current(self, **changes: Any) -> Manifest:
         """Return a copy whose current generation is changed."""
         return replace(self, history=(*self.history[:-1], replace(self.current, **changes)))
@@ -112,7 +111,7 @@ class Manifest:
         engine.put({NAME: json.dumps(document, indent=1, allow_nan=False).encode()})
 
     @staticmethod
-    def read(engine: Kept) -> Manifest:
+    def read(engine: Engine | LanceSource) -> Manifest:
         """Read it, refusing what is no gallery, damaged or of another format."""
         content = engine.get(NAME) if engine.exists() else None
         if content is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from resight.gallery.view import View
 
@@ -26,21 +25,10 @@ def propose(view: View, n: int) -> list[str]:
         return []
     unknown = np.flatnonzero(view.persons == "")
     pool = unknown[:: max(1, len(unknown) // _POOL)][:_POOL]
-    nearest = nearest_elsewhere(view.index.embeddings, view.table.cameras, pool)
+    nearest = np.full(len(pool), np.inf)  # stays infinite where there is no other camera
+    for place, row in enumerate(pool.tolist()):
+        distances = view.index.distances(view.index.embeddings[row])
+        elsewhere = view.table.cameras != view.table.cameras[row]
+        nearest[place] = distances[elsewhere].min(initial=np.inf)
     order = np.argsort(-nearest, kind="stable")
     return [str(view.table.ids[pool[i]]) for i in order if np.isfinite(nearest[i])][:n]
-
-
-def nearest_elsewhere(
-    embeddings: NDArray[np.float32], cameras: NDArray[np.str_], rows: NDArray[np.intp]
-) -> NDArray[np.float64]:
-    """Squared distance from each row to the nearest sighting of another camera, shape (len(rows),).
-
-    Infinite where there is no other camera.
-    """
-    squares = np.einsum("ij,ij->i", embeddings, embeddings)
-    nearest = np.full(len(rows), np.inf)
-    for place, row in enumerate(rows.tolist()):
-        D = squares - 2.0 * (embeddings @ embeddings[row]) + squares[row]
-        nearest[place] = D[cameras != cameras[row]].min(initial=np.inf)
-    return nearest

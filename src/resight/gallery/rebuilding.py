@@ -44,26 +44,15 @@ def rebuild(
     """Embed every sighting with another model, then switch; see `Gallery.rebuild`."""
     manifest = Manifest.read(engine)
     _require_model(model)
-    if model.descriptor_fingerprint == manifest.descriptor:
-        width = manifest.width
-    elif manifest.stored == "none":
-        width = n_features(model)
-    else:
+    known = model.descriptor_fingerprint == manifest.descriptor
+    if not known and manifest.stored != "none":
         raise InputError(
             f"the model uses descriptors {model.descriptor_fingerprint}, the gallery "
             f"{manifest.descriptor}; train a model on the same descriptors or create a new gallery"
         )
-    wanted = Generation(
-        0,
-        model.fingerprint,
-        embedding_width(model, width),
-        origin,
-        descriptor=model.descriptor_fingerprint,
-        n_features=width,
-    )
+    wanted = generation_of(model, 0, origin, manifest.width if known else None)
     job = _resumed(engine, manifest, wanted, examples)
-    if job is None:
-        job = _begun(engine, manifest, model, wanted, examples)
+    job = job or _begun(engine, manifest, model, wanted, examples)
     for share in _embedded(engine, manifest, job, model, batch_size):
         if on_step is not None:
             on_step(share)
@@ -80,12 +69,28 @@ def undo(engine: Engine) -> None:
         drop_model(engine, manifest.current.number)
 
 
-def n_features(model: Any) -> int:
-    """Ask how long descriptors are, or describe a picture of nothing."""
+def generation_of(
+    model: Any, number: int, origin: Origin, n_features: int | None = None
+) -> Generation:
+    """Ask a model how long its descriptors and embeddings are, by trying it where need be.
+
+    A metric without embeddings says why it has none.
+    """
     _require_model(model)
-    if hasattr(model, "n_features"):
-        return int(model.n_features)
-    return int(np.asarray(model.describe([np.zeros((128, 64, 3), np.uint8)])).shape[1])
+    if n_features is None and hasattr(model, "n_features"):
+        n_features = int(model.n_features)
+    elif n_features is None:
+        nothing = np.zeros((128, 64, 3), np.uint8)
+        n_features = int(np.asarray(model.describe([nothing])).shape[1])
+    width = int(np.asarray(model.embed(np.zeros((1, n_features), np.float32))).shape[1])
+    return Generation(
+        number,
+        model.fingerprint,
+        width,
+        origin,
+        descriptor=model.descriptor_fingerprint,
+        n_features=n_features,
+    )
 
 
 def _require_model(given: Any) -> None:
@@ -95,26 +100,19 @@ def _require_model(given: Any) -> None:
         )
 
 
-def embedding_width(model: Any, width: int) -> int:
-    """Embed nothing much to learn the width; a metric without embeddings says why it has none."""
-    return int(np.asarray(model.embed(np.zeros((1, width), np.float32))).shape[1])
-
-
 def pending(engine: Engine) -> Generation | None:
     """Return the model that is on its way, None if there is none."""
     content = engine.get(_NOTE)
     if content is None:
         return None
     job = Generation(**parse_json(content))
-    used = {generation.number for generation in Manifest.read(engine).history}
-    return None if job.number in used else job
+    return None if job.number in Manifest.read(engine).numbers else job
 
 
 def unfinished(engine: Engine) -> list[int]:
     """List models that something is stored of, though the manifest does not name them."""
-    used = {generation.number for generation in Manifest.read(engine).history}
     stored = {int(name.split("/")[1]) for name in engine.names("model/")}
-    return sorted((stored | set(engine.generations())) - used)
+    return sorted((stored | set(engine.generations())) - Manifest.read(engine).numbers)
 
 
 def _resumed(
@@ -140,8 +138,7 @@ def _begun(
 ) -> Generation:
     """Make room for a model's embeddings; its number was never used before."""
     with engine.transaction():
-        taken = [generation.number for generation in manifest.history] + unfinished(engine)
-        job = replace(wanted, number=max(taken) + 1)
+        job = replace(wanted, number=max(*manifest.numbers, *unfinished(engine), 0) + 1)
         engine.start_generation(job.number, job.width)
         store_model(engine, job.number, model, examples)
         engine.put({_NOTE: json.dumps(asdict(job)).encode()})
@@ -170,7 +167,7 @@ def _switch(engine: Engine, job: Generation) -> None:
     """Put the new model in use and remove those that nobody can go back to."""
     with engine.transaction():
         manifest = Manifest.read(engine)  # again: it may have changed since the job was begun
-        if job.number not in {generation.number for generation in manifest.history}:
+        if job.number not in manifest.numbers:
             if pending(engine) != job:
                 raise StoreError(
                     f"gallery {engine.uri}: another process is switching to another model, "

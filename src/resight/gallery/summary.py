@@ -15,12 +15,11 @@ from resight.gallery.view import View
 def summary(engine: Engine, view: View, pending: Generation | None) -> dict[str, Any]:
     """Describe a gallery; `pending` is the model of a rebuild that has not finished."""
     generation, table = view.manifest.current, view.table
-    known = {person for person in view.persons.tolist() if person}
     times = table.times[~np.isnan(table.times)]
     return {
         "uri": engine.place,
         "sightings": len(table),
-        "persons": len(known),
+        "persons": len(view.named),
         "labelled": int((view.persons != "").sum()),
         "cameras": {c: int((table.cameras == c).sum()) for c in view.cameras},
         "times": [float(times.min()), float(times.max())] if len(times) else None,

@@ -28,7 +28,9 @@ D65 = (0.95047, 1.0, 1.08883)
 def luma(image: Image) -> Image:
     """Convert to the luma Y of ITU-R BT.601 in studio range 16..235, uint8, (height, width)."""
     red, green, blue = _channels(image)
-    return _rounded(16.0 + (65.481 * red + 128.553 * green + 24.966 * blue) / 255.0)
+    values = 16.0 + (65.481 * red + 128.553 * green + 24.966 * blue) / 255.0
+    # All values are positive, so this rounds halves away from zero, as MATLAB does.
+    return np.floor(values + 0.5).astype(np.uint8)
 
 
 def hsv(image: Image) -> Floats:
@@ -54,8 +56,8 @@ def hsv(image: Image) -> Floats:
 
 def lab(image: Image) -> Floats:
     """Convert sRGB to CIE L*a*b* under D65 as GOG uses it, float64, (height, width, 3)."""
-    linear = _SRGB_TO_LINEAR[image]  # (height, width, 3)
-    x, y, z = _xyz(linear[..., 0], linear[..., 1], linear[..., 2])
+    red, green, blue = np.moveaxis(_SRGB_TO_LINEAR[image], -1, 0)
+    x, y, z = (a * red + b * green + c * blue for a, b, c in XYZ_ROWS)
     fx, fy, fz = (_cie_curve(axis / white) for axis, white in zip((x, y, z), D65, strict=True))
     return np.stack([116.0 * fy - 16.0, 500.0 * (fx - fy), 200.0 * (fy - fz)], axis=-1)
 
@@ -63,16 +65,6 @@ def lab(image: Image) -> Floats:
 def _channels(image: Image) -> tuple[Floats, Floats, Floats]:
     red, green, blue = np.moveaxis(image, -1, 0).astype(np.float64)
     return red, green, blue
-
-
-def _rounded(values: Floats) -> Image:
-    # All values are positive, so this rounds halves away from zero, as MATLAB does.
-    return np.floor(values + 0.5).astype(np.uint8)
-
-
-def _xyz(red: Floats, green: Floats, blue: Floats) -> tuple[Floats, Floats, Floats]:
-    x, y, z = (a * red + b * green + c * blue for a, b, c in XYZ_ROWS)
-    return x, y, z
 
 
 def _cie_curve(t: Floats) -> Floats:

@@ -43,32 +43,6 @@ _SMALLEST = 1e-10
 
 
 @dataclass(frozen=True)
-class _Blocks:
-    """The kernel in the basis [E, F], reduced to what every step needs."""
-
-    E: sparse.csc_array  # (N, e)
-    F: sparse.csc_array  # (N, f)
-    s: Floats  # (f,)
-    factor: tuple[Floats, bool]  # Cholesky factor of K_FF
-    Z: Floats  # K_FF^-1 K_FE, (f, e)
-    schur: Floats  # K_EE - K_EF Z, (e, e)
-    schur_factor: tuple[Floats, bool]  # its Cholesky factor
-    trace: float  # of K L_S K
-
-    def solve(self, M: Floats) -> Floats:
-        """Return K_FF^-1 M."""
-        return np.asarray(cho_solve(self.factor, M, check_finite=False))
-
-    def inverse_kernel(self, a: Floats, b: Floats) -> Floats:
-        """Return F^T K^-1 (E a + F b)."""
-        return self.solve(b) - self.Z @ self.solve_schur(a - self.Z.T @ b)
-
-    def solve_schur(self, M: Floats) -> Floats:
-        """Return schur^-1 M."""
-        return np.asarray(cho_solve(self.schur_factor, M, check_finite=False))
-
-
-@dataclass(frozen=True)
 class _Candidate:
     """A subspace theta = E a + F b together with its image K theta = E w + F v."""
 
@@ -76,11 +50,6 @@ class _Candidate:
     b: Floats
     w: Floats
     v: Floats
-
-    @classmethod
-    def from_pull(cls, blocks: _Blocks, a: Floats, v: Floats) -> _Candidate:
-        """Build the theta with E part `a` whose image has the F part `v`."""
-        return cls(a, blocks.solve(v) - blocks.Z @ a, blocks.schur @ a + blocks.Z.T @ v, v)
 
     def times(self, R: Floats) -> _Candidate:
         """Recombine the columns."""
@@ -124,24 +93,22 @@ def solve_in_null_space(
     -------
     mu : array (bound,), largest first, and Theta : array (N, bound); or None.
     """
-    E, F, s = pairs.similar.eigenbasis()
-    if bound > E.shape[1]:
+    basis = pairs.similar.eigenbasis()
+    if bound > basis[0].shape[1]:
         return None  # some wanted directions vary between similar pairs
     try:
-        blocks = _blocks(K, E, F, s)
-        if reg * pairs.n_similar < _SMALLEST * blocks.trace:
+        pencil = _Pencil(K, pairs, reg, basis)
+        if reg * pairs.n_similar < _SMALLEST * pencil.trace:
             return None
-        mu, ritz = _rayleigh_ritz(_start(blocks, pairs, reg), blocks, pairs, reg)
+        mu, ritz = pencil.rayleigh_ritz(pencil.start())
         for refinements, tolerated in enumerate(_RESIDUALS):
             if refinements:
-                space = _refined(ritz, mu, blocks, pairs, reg, bound)
-                mu, ritz = _rayleigh_ritz(space, blocks, pairs, reg)
+                mu, ritz = pencil.rayleigh_ritz(pencil.refined(ritz, mu, bound))
             if not mu[bound - 1] > 1.0:
                 return None
-            errors = _errors(ritz, mu, blocks, K, pairs, reg, bound)
+            errors = pencil.errors(ritz, mu, bound)
             if errors.change <= _CHANGE and errors.residual <= tolerated:
-                found = ritz.columns(slice(bound))
-                return mu[:bound], E @ found.a + F @ found.b
+                return mu[:bound], pencil.theta(ritz.columns(slice(bound)))
             if not errors.change <= _REFINE:
                 return None
     except LinAlgError:
@@ -149,91 +116,96 @@ def solve_in_null_space(
     return None
 
 
-def _blocks(K: Floats, E: sparse.csc_array, F: sparse.csc_array, s: Floats) -> _Blocks:
-    in_e, in_f = E.T.tocsr(), F.T.tocsr()
-    K_F = in_f @ K  # (f, N)
-    K_FE = np.ascontiguousarray((in_e @ K_F.T).T)  # (f, e)
-    K_EE = in_e @ (in_e @ K).T  # (e, e)
-    trace = float(s @ np.einsum("ij,ij->i", K_F, K_F))
-    factor = cho_factor(in_f @ K_F.T, lower=True, overwrite_a=True, check_finite=False)
-    Z = np.asarray(cho_solve(factor, K_FE, check_finite=False))
-    schur = K_EE - K_FE.T @ Z
-    schur_factor = cho_factor(schur, lower=True, check_finite=False)
-    return _Blocks(E, F, s, factor, Z, schur, schur_factor, trace)
+class _Pencil:
+    """The pencil in the basis [E, F], reduced to what every step needs; s as in L_S F = F s."""
 
+    def __init__(
+        self,
+        K: Floats,
+        pairs: CrossCameraPairs,
+        reg: float,
+        basis: tuple[sparse.csc_array, sparse.csc_array, Floats],
+    ) -> None:
+        self.K, self.pairs, self.reg = K, pairs, reg
+        self.E, self.F, self.s = basis  # (N, e), (N, f), (f,)
+        in_e, in_f = self.E.T.tocsr(), self.F.T.tocsr()
+        K_F = in_f @ K  # (f, N)
+        K_FE = np.ascontiguousarray((in_e @ K_F.T).T)  # (f, e)
+        K_EE = in_e @ (in_e @ K).T  # (e, e)
+        self.trace = float(self.s @ np.einsum("ij,ij->i", K_F, K_F))  # of K L_S K
+        self.factor = cho_factor(in_f @ K_F.T, lower=True, overwrite_a=True, check_finite=False)
+        self.Z = self.solve(K_FE)  # K_FF^-1 K_FE, (f, e)
+        self.schur = K_EE - K_FE.T @ self.Z  # (e, e)
+        self.schur_factor = cho_factor(self.schur, lower=True, check_finite=False)
 
-def _start(blocks: _Blocks, pairs: CrossCameraPairs, reg: float) -> _Candidate:
-    """Correct the null space theta = E - F Z once: the step of `_next_pull` for a = I, mu = inf."""
-    identity = np.eye(blocks.Z.shape[1])
-    in_e = blocks.solve_schur(identity + blocks.Z.T @ blocks.Z)
-    held = blocks.solve(blocks.Z) + blocks.Z @ in_e  # -F^T K^-1 theta
-    v = (reg * pairs.n_similar / blocks.s)[:, None] * held
-    b = blocks.solve(v) - blocks.Z
-    return _Candidate(identity, b, blocks.schur + blocks.Z.T @ v, v)
+    def solve(self, M: Floats) -> Floats:
+        """Return K_FF^-1 M."""
+        return np.asarray(cho_solve(self.factor, M, check_finite=False))
 
+    def solve_schur(self, M: Floats) -> Floats:
+        """Return schur^-1 M."""
+        return np.asarray(cho_solve(self.schur_factor, M, check_finite=False))
 
-def _refined(
-    ritz: _Candidate, mu: Floats, blocks: _Blocks, pairs: CrossCameraPairs, reg: float, bound: int
-) -> _Candidate:
-    """Take one step with the leading vectors and keep the rest, so that E stays covered."""
-    pull = _next_pull(ritz.columns(slice(bound)), mu[:bound], blocks, pairs, reg)
-    v = np.hstack([pull, ritz.v[:, bound:]])
-    return _Candidate.from_pull(blocks, ritz.a, v)
+    def theta(self, found: _Candidate) -> Floats:
+        """Return E a + F b."""
+        return np.asarray(self.E @ found.a + self.F @ found.b)
 
+    def image(self, found: _Candidate) -> Floats:
+        """Return K theta, (N, columns)."""
+        return np.asarray(self.E @ found.w + self.F @ found.v)
 
-def _next_pull(
-    ritz: _Candidate, mu: Floats, blocks: _Blocks, pairs: CrossCameraPairs, reg: float
-) -> Floats:
-    """Solve the F part of the pencil for v = F^T K theta, the rest being known."""
-    image = blocks.E @ ritz.w + blocks.F @ ritz.v  # K theta, (N, b)
-    pushed = blocks.F.T @ pairs.mean_dissimilar(image) / mu
-    held = reg * blocks.inverse_kernel(ritz.a, ritz.b)
-    return (pairs.n_similar / blocks.s)[:, None] * (pushed - held)
+    def start(self) -> _Candidate:
+        """Correct the null space theta = E - F Z once: `_next_pull` for a = I, mu = inf."""
+        identity = np.eye(self.Z.shape[1])
+        in_e = self.solve_schur(identity + self.Z.T @ self.Z)
+        held = self.solve(self.Z) + self.Z @ in_e  # -F^T K^-1 theta
+        v = (self.reg * self.pairs.n_similar / self.s)[:, None] * held
+        return _Candidate(identity, self.solve(v) - self.Z, self.schur + self.Z.T @ v, v)
 
+    def refined(self, ritz: _Candidate, mu: Floats, bound: int) -> _Candidate:
+        """Take one step with the leading vectors and keep the rest, so that E stays covered."""
+        pull = self._next_pull(ritz.columns(slice(bound)), mu[:bound])
+        a, v = ritz.a, np.hstack([pull, ritz.v[:, bound:]])
+        # The theta with E part a whose image has the F part v.
+        return _Candidate(a, self.solve(v) - self.Z @ a, self.schur @ a + self.Z.T @ v, v)
 
-def _rayleigh_ritz(
-    space: _Candidate, blocks: _Blocks, pairs: CrossCameraPairs, reg: float
-) -> tuple[Floats, _Candidate]:
-    """Best approximations of eigenpairs within a subspace, largest first."""
-    image = blocks.E @ space.w + blocks.F @ space.v  # K theta, (N, e)
-    between = image.T @ pairs.mean_dissimilar(image)
-    spread = (blocks.s / pairs.n_similar)[:, None] * space.v
-    within = space.v.T @ spread + reg * (space.a.T @ space.a + space.b.T @ space.b)
-    mu, R = leading_pencil(np.asfortranarray(between), np.asfortranarray(within), len(within))
-    return mu, space.times(R)
+    def rayleigh_ritz(self, space: _Candidate) -> tuple[Floats, _Candidate]:
+        """Best approximations of eigenpairs within a subspace, largest first."""
+        image = self.image(space)  # (N, e)
+        between = image.T @ self.pairs.mean_dissimilar(image)
+        spread = (self.s / self.pairs.n_similar)[:, None] * space.v
+        within = space.v.T @ spread + self.reg * (space.a.T @ space.a + space.b.T @ space.b)
+        mu, R = leading_pencil(np.asfortranarray(between), np.asfortranarray(within), len(within))
+        return mu, space.times(R)
 
+    def errors(self, ritz: _Candidate, mu: Floats, bound: int) -> _Errors:
+        """Measure the leading, the last and some other of the wanted columns."""
+        middle = np.random.default_rng(0).permutation(bound)[: _CHECKED // 2]
+        last = np.arange(max(0, bound - _CHECKED // 2), bound)
+        columns = np.unique(np.concatenate([[0], middle, last]))
+        some, values = ritz.columns(columns), mu[columns]
+        step = self._next_pull(some, values) - some.v
+        norms = np.linalg.norm(solve_triangular(self.factor[0], step, lower=True), axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            # |f|^2 = theta^T K theta, and a step dv changes theta by F K_FF^-1 dv
+            changes = norms / np.sqrt((some.a * some.w).sum(axis=0) + (some.b * some.v).sum(axis=0))
+        return _Errors(_largest(changes), _largest(self._residuals(values, self.theta(some))))
 
-def _errors(
-    ritz: _Candidate,
-    mu: Floats,
-    blocks: _Blocks,
-    K: Floats,
-    pairs: CrossCameraPairs,
-    reg: float,
-    bound: int,
-) -> _Errors:
-    """Measure the leading, the last and some other of the wanted columns."""
-    middle = np.random.default_rng(0).permutation(bound)[: _CHECKED // 2]
-    last = np.arange(max(0, bound - _CHECKED // 2), bound)
-    columns = np.unique(np.concatenate([[0], middle, last]))
-    some, values = ritz.columns(columns), mu[columns]
-    step = _next_pull(some, values, blocks, pairs, reg) - some.v
-    norms = np.linalg.norm(solve_triangular(blocks.factor[0], step, lower=True), axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        # |f|^2 = theta^T K theta, and a step dv changes theta by F K_FF^-1 dv
-        changes = norms / np.sqrt((some.a * some.w).sum(axis=0) + (some.b * some.v).sum(axis=0))
-    theta = blocks.E @ some.a + blocks.F @ some.b
-    return _Errors(_largest(changes), _largest(_residuals(K, pairs, reg, values, theta)))
+    def _next_pull(self, ritz: _Candidate, mu: Floats) -> Floats:
+        """Solve the F part of the pencil for v = F^T K theta, the rest being known."""
+        pushed = self.F.T @ self.pairs.mean_dissimilar(self.image(ritz)) / mu
+        a, b = ritz.a, ritz.b
+        inverse = self.solve(b) - self.Z @ self.solve_schur(a - self.Z.T @ b)  # F^T K^-1 theta
+        return np.asarray((self.pairs.n_similar / self.s)[:, None] * (pushed - self.reg * inverse))
 
-
-def _residuals(K: Floats, pairs: CrossCameraPairs, reg: float, mu: Floats, theta: Floats) -> Floats:
-    """Return |A theta - mu B theta| / |mu B theta| of each column."""
-    image = K @ theta
-    left = K @ pairs.mean_dissimilar(image)
-    right = mu * (K @ pairs.mean_similar(image) + reg * theta)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ratios: Floats = np.linalg.norm(left - right, axis=0) / np.linalg.norm(right, axis=0)
-    return ratios
+    def _residuals(self, mu: Floats, theta: Floats) -> Floats:
+        """Return |A theta - mu B theta| / |mu B theta| of each column."""
+        image = self.K @ theta
+        left = self.K @ self.pairs.mean_dissimilar(image)
+        right = mu * (self.K @ self.pairs.mean_similar(image) + self.reg * theta)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratios: Floats = np.linalg.norm(left - right, axis=0) / np.linalg.norm(right, axis=0)
+        return ratios
 
 
 def _largest(values: Floats) -> float:

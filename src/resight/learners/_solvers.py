@@ -87,3 +87,11 @@ def gram(P: Floats, scale: float = 1.0, into: Floats | None = None) -> Floats:
     else:
         updated = dsyrk(scale, factor, beta=1.0, c=into, trans=trans, lower=1, overwrite_c=1)
     return updated
+
+
+def quadratic_form(A: Floats, B: Floats, M: Floats) -> Floats:
+    """Return (a - b)^T M (a - b) for all rows, with a symmetric M that may be indefinite."""
+    AM = A @ M
+    forms: Floats = np.sum(AM * A, axis=1)[:, None] + np.sum((B @ M) * B, axis=1)[None, :]
+    forms -= 2.0 * (AM @ B.T)
+    return forms

@@ -156,16 +156,13 @@ class PCAMetricLearner(MetricLearner):
     def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
         projection = pca(X, self.pca)
         self.n_pca_ = projection.basis.shape[1]
-        self._store(projection, self._fit_reduced(projection(X), persons, cameras))
+        self.mean_ = projection.mean
+        self.components_ = projection.basis @ self._fit_reduced(projection(X), persons, cameras)
+        self.n_components_ = self.components_.shape[1]
 
     @abstractmethod
     def _fit_reduced(self, Z: Floats, persons: Codes, cameras: Codes | None) -> Floats:
         """Learn from principal components Z; return a matrix (n_pca, n_components)."""
-
-    def _store(self, projection: Projection, transformation: Floats) -> None:
-        self.mean_ = projection.mean
-        self.components_ = projection.basis @ transformation
-        self.n_components_ = self.components_.shape[1]
 
     def _embed(self, X: Floats) -> Floats:
         return Projection(self.mean_, self.components_)(X)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from resight.learners._quasi_newton import descend
 from resight.learners._subspace import PCAMetricLearner
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ITML(PCAMetricLearner):
     """The metric nearest to the Euclidean one that keeps pairs within bounds, with slack.
 
@@ -90,20 +92,11 @@ class ITML(PCAMetricLearner):
     state_version = 1
     learned = "bounds_ objective_ n_iter_ gradient_norm_ converged_"
 
-    def __init__(
-        self,
-        *,
-        gamma: float = 1.0,
-        percentiles: tuple[float, float] = (5.0, 95.0),
-        pca: int | str = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-    ) -> None:
-        self.gamma = gamma
-        self.percentiles = percentiles
-        self.pca = pca
-        self.max_iter = max_iter
-        self.tol = tol
+    gamma: float = 1.0
+    percentiles: tuple[float, float] = (5.0, 95.0)
+    pca: int | str = "auto"
+    max_iter: int = 1000
+    tol: float = 1e-4
 
     def _fit_reduced(self, Z: Floats, persons: Codes, cameras: Codes | None) -> Floats:
         percentiles = self._checked_percentiles()

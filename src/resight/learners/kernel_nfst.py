@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from resight.learners import _parameters as allowed
 from resight.learners._base import Codes, Floats, KernelMetricLearner
-from resight.learners._foley_sammon import null_coefficients
 from resight.learners._graphs import check_persons
+from resight.learners.nfst import null_coefficients
 
 
 class KernelNFST(KernelMetricLearner):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,9 +14,11 @@ from resight.learners._base import Floats
 from resight.learners._graphs import shrink
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._pairs import ListedPairs, PairLearner, n_independent_similar, positive_root
+from resight.learners._solvers import quadratic_form
 from resight.learners._subspace import Projection, pca, round_off
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class KISSME(PairLearner):
     """Ask which of two Gaussians a difference comes from: similar or dissimilar pairs.
 
@@ -79,18 +82,10 @@ class KISSME(PairLearner):
     turned = True
     learned = "metric_ n_pca_ mean_ components_"
 
-    def __init__(
-        self,
-        *,
-        pca: int | str = "auto",
-        reg: float = 0.0,
-        dissimilar_weight: float = 1.0,
-        psd: bool = True,
-    ) -> None:
-        self.pca = pca
-        self.reg = reg
-        self.dissimilar_weight = dissimilar_weight
-        self.psd = psd
+    pca: int | str = "auto"
+    reg: float = 0.0
+    dissimilar_weight: float = 1.0
+    psd: bool = True
 
     def _fit_to_pairs(self, X: Floats, pairs: CrossCameraPairs | ListedPairs) -> None:
         independent = n_independent_similar(pairs)
@@ -127,14 +122,6 @@ class KISSME(PairLearner):
 
     def _projected(self, X: Floats) -> Floats:
         return Projection(self.mean_, self.components_)(X)
-
-
-def quadratic_form(A: Floats, B: Floats, M: Floats) -> Floats:
-    """Return (a - b)^T M (a - b) for all rows, with a symmetric M that may be indefinite."""
-    AM = A @ M
-    forms: Floats = np.sum(AM * A, axis=1)[:, None] + np.sum((B @ M) * B, axis=1)[None, :]
-    forms -= 2.0 * (AM @ B.T)
-    return forms
 
 
 def _inverse(C: Floats) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from resight.learners._graphs import (
 from resight.learners._subspace import PCAMetricLearner
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LFDA(PCAMetricLearner):
     """Fisher analysis in which only sightings of a person that are alike must come together.
 
@@ -80,20 +82,11 @@ class LFDA(PCAMetricLearner):
     state_version = 1
     learned = "eigenvalues_"
 
-    def __init__(
-        self,
-        *,
-        n_components: int = 40,
-        pca: int | str = "auto",
-        n_neighbors: int = 7,
-        reg: float = 0.1,
-        embedding: str = "plain",
-    ) -> None:
-        self.n_components = n_components
-        self.pca = pca
-        self.n_neighbors = n_neighbors
-        self.reg = reg
-        self.embedding = embedding
+    n_components: int = 40
+    pca: int | str = "auto"
+    n_neighbors: int = 7
+    reg: float = 0.1
+    embedding: str = "plain"
 
     def _fit_reduced(self, Z: Floats, persons: Codes, cameras: Codes | None) -> Floats:
         check_persons(persons)

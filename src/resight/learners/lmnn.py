@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -16,6 +17,7 @@ from resight.learners._quasi_newton import descend
 from resight.learners._subspace import PCAMetricLearner
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LMNN(PCAMetricLearner):
     """Pull the nearest sightings of the same person close, push impostors a margin further away.
 
@@ -97,22 +99,12 @@ class LMNN(PCAMetricLearner):
     state_version = 1
     learned = "objective_ n_iter_ gradient_norm_ converged_"
 
-    def __init__(
-        self,
-        *,
-        n_neighbors: int = 1,
-        push: float = 0.5,
-        pca: int | str = "auto",
-        smoothing: float = 0.1,
-        max_iter: int = 1000,
-        tol: float = 1e-3,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.push = push
-        self.pca = pca
-        self.smoothing = smoothing
-        self.max_iter = max_iter
-        self.tol = tol
+    n_neighbors: int = 1
+    push: float = 0.5
+    pca: int | str = "auto"
+    smoothing: float = 0.1
+    max_iter: int = 1000
+    tol: float = 1e-3
 
     def _fit_reduced(self, Z: Floats, persons: Codes, cameras: Codes | None) -> Floats:
         CrossCameraPairs(persons, cameras)  # refuses data without target or impostor

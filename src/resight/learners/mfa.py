@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from resight.learners._subspace import PCAMetricLearner
 SMALLEST_RATIO = 1e-10
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MFA(PCAMetricLearner):
     """Bring sightings of one person together and push the nearest of other persons away.
 
@@ -75,20 +77,11 @@ class MFA(PCAMetricLearner):
     state_version = 1
     learned = "eigenvalues_"
 
-    def __init__(
-        self,
-        *,
-        n_components: int = 40,
-        pca: int | str = "auto",
-        within_neighbors: int | None = None,
-        between_neighbors: int | None = None,
-        reg: float = 0.1,
-    ) -> None:
-        self.n_components = n_components
-        self.pca = pca
-        self.within_neighbors = within_neighbors
-        self.between_neighbors = between_neighbors
-        self.reg = reg
+    n_components: int = 40
+    pca: int | str = "auto"
+    within_neighbors: int | None = None
+    between_neighbors: int | None = None
+    reg: float = 0.1
 
     def _fit_reduced(self, Z: Floats, persons: Codes, cameras: Codes | None) -> Floats:
         check_persons(persons)

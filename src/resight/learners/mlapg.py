@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from resight.learners._subspace import PCAMetricLearner
 FIRST_LIPSCHITZ = 2.0**-8
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MLAPG(PCAMetricLearner):
     """Pull similar pairs below and push dissimilar pairs above one distance, logistic loss.
 
@@ -98,20 +100,11 @@ class MLAPG(PCAMetricLearner):
     state_version = 1
     learned = "objective_ n_iter_ converged_"
 
-    def __init__(
-        self,
-        *,
-        pca: int | str = "full",
-        scale: float | None = 1.5,
-        max_iter: int = 300,
-        tol: float = 1e-4,
-        precision: str = "float64",
-    ) -> None:
-        self.pca = pca
-        self.scale = scale
-        self.max_iter = max_iter
-        self.tol = tol
-        self.precision = precision
+    pca: int | str = "full"
+    scale: float | None = 1.5
+    max_iter: int = 300
+    tol: float = 1e-4
+    precision: str = "float64"
 
     def _fit_reduced(self, Z: Floats, persons: Codes, cameras: Codes | None) -> Floats:
         blocks = pair_blocks(persons, cameras)

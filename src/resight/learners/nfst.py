@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.linalg
 
+from resight.errors import InputError
 from resight.learners._base import Codes, Floats, MetricLearner
-from resight.learners._foley_sammon import null_coefficients, null_directions
 from resight.learners._graphs import check_persons
-from resight.learners._subspace import CENTRED_BY_COLUMNS, Projection, centred_products, lift, pca
+from resight.learners._subspace import (
+    CENTRED_BY_COLUMNS,
+    Projection,
+    centred_products,
+    lift,
+    pca,
+    round_off,
+)
 
 
 class NFST(MetricLearner):
@@ -65,3 +74,68 @@ class NFST(MetricLearner):
 
     def _embed(self, X: Floats) -> Floats:
         return Projection(self.mean_, self.components_)(X)
+
+
+def null_directions(Z: Floats, persons: Codes) -> Floats:
+    """Orthonormal null space of the scatter within persons.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n_sightings, n_dimensions)
+        Coordinates in an orthonormal basis of the span of the centred training sightings, so that
+        no direction is null because nothing varies in it.
+    persons : int array of shape (n_sightings,)
+
+    Returns
+    -------
+    ndarray of shape (n_dimensions, n_components)
+        The null space; when it is empty, the one direction of least scatter, with a warning.
+    """
+    members = np.bincount(persons)
+    sums = np.zeros((len(members), Z.shape[1]))
+    np.add.at(sums, persons, Z)
+    H = Z - (sums / members[:, None])[persons]  # (N, p): (I - L) Z
+    values, vectors = scipy.linalg.eigh(H.T @ H, check_finite=False)  # T = H H^T of the paper
+    null: Floats = vectors[:, values <= round_off(len(values)) * values[-1]]
+    if null.shape[1]:
+        return null
+    warnings.warn(
+        f"the null space is empty: {Z.shape[1]} dimensions cannot hold {len(Z)} sightings of "
+        f"{len(members)} persons with each person in one point. The single direction of least "
+        f"scatter is used instead; use KernelNFST, a descriptor of more than "
+        f"{len(Z) - len(members)} dimensions, or fewer sightings of each person",
+        UserWarning,
+        stacklevel=2,
+    )
+    return vectors[:, :1]
+
+
+def null_coefficients(K: Floats, persons: Codes) -> Floats:
+    """Coefficients of the null directions over training sightings, from their inner products.
+
+    With K = U Lambda U^T, B = (I - 1/N) U Lambda^-1/2 is an orthonormal basis of the span, in
+    which the sightings have the coordinates U Lambda^1/2.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n_sightings, n_sightings)
+        Centred inner products (the lower triangle counts); overwritten.
+    persons : int array of shape (n_sightings,)
+
+    Returns
+    -------
+    ndarray of shape (n_sightings, n_components)
+        The columns sum to 0, so that it does not matter whether new rows are centred.
+    """
+    values, U = scipy.linalg.eigh(K, overwrite_a=True, check_finite=False)
+    kept = values > round_off(len(K)) * max(values[-1], 0.0)
+    if not kept.any():
+        raise InputError(
+            "the kernel does not tell any two training sightings apart; "
+            "check the features, or give another gamma or width"
+        )
+    roots = np.sqrt(values[kept])
+    U = U[:, kept]  # (N, p)
+    B = (U - U.mean(axis=0)) / roots
+    coefficients: Floats = B @ null_directions(U * roots, persons)
+    return coefficients

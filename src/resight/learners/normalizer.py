@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -78,9 +78,4 @@ def block_slices(blocks: Sequence[int] | None, n_features: int) -> list[slice]:
             f"blocks {tuple(widths)} add up to {sum(widths)}, but there are {n_features} features; "
             "give widths of at least 1 that add up to the number of features"
         )
-    return list(_ranges(widths))
-
-
-def _ranges(widths: list[int]) -> Iterator[slice]:
-    for start, stop in pairwise(np.cumsum([0, *widths]).tolist()):
-        yield slice(start, stop)
+    return [slice(*ends) for ends in pairwise(np.cumsum([0, *widths]).tolist())]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,9 +15,10 @@ from resight.learners import _parameters as allowed
 from resight.learners._base import Codes, Floats, MetricLearner
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._pencil import covariances, direction_weights
-from resight.learners._solvers import leading_pencil
+from resight.learners._solvers import leading_pencil, quadratic_form
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class XQDA(MetricLearner):
     """Learn a linear cross-view subspace and its metric.
 
@@ -72,12 +74,9 @@ class XQDA(MetricLearner):
     turned = True
     learned = "components_ eigenvalues_ metric_"
 
-    def __init__(
-        self, *, reg: float = 1e-3, n_components: int | None = None, solver: str = "eigh"
-    ) -> None:
-        self.reg = reg
-        self.n_components = n_components
-        self.solver = solver
+    reg: float = 1e-3
+    n_components: int | None = None
+    solver: str = "eigh"
 
     def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
         pairs = CrossCameraPairs(persons, cameras)
@@ -134,11 +133,7 @@ class XQDA(MetricLearner):
     def _distances(self, Q: Floats, G: Floats) -> Floats:
         if self.metric_ is None:
             return super()._distances(Q, G)
-        A, B = Q @ self.components_, G @ self.components_
-        along = A @ self.metric_  # (n_queries, b)
-        squares = (along * A).sum(axis=1)[:, None] + ((B @ self.metric_) * B).sum(axis=1)
-        difference: Floats = squares - 2.0 * along @ B.T
-        return difference
+        return quadratic_form(Q @ self.components_, G @ self.components_, self.metric_)
 
 
 def span_coordinates(products: Floats) -> tuple[Floats, Floats]:

@@ -206,7 +206,12 @@ def fit_landmark_model(
     with progress("summing up landmark features", len(job.source)) as advance:
         for outcome in run(workers, write_sums, chunks, lambda one: job.arguments(one, folder)):
             if outcome.error is not None:
-                raise _failed(outcome.item, outcome.error, outcome.attempts, len(chunks))
+                raise ResightError(
+                    f"{len(outcome.item.rows)} training rows could not be summed up after "
+                    f"{outcome.attempts} attempts: {outcome.error or type(outcome.error).__name__}."
+                    f" The other chunks of {len(chunks)} are kept; the same command resumes from "
+                    "there"
+                )
             advance(len(outcome.item.rows))
     choice = job.finish(job.statistics(chunks, folder))
     shutil.rmtree(folder, ignore_errors=True)
@@ -245,11 +250,3 @@ def _landmark_learner(model: Model) -> KXQDA:
     if not isinstance(model.learner, KXQDA) or model.learner.landmarks is None:
         raise InputError("landmarks are a parameter of the learner kxqda; choose it, or none")
     return model.learner
-
-
-def _failed(chunk: Chunk, error: BaseException, attempts: int, n_chunks: int) -> ResightError:
-    return ResightError(
-        f"{len(chunk.rows)} training rows could not be summed up after {attempts} attempts: "
-        f"{error or type(error).__name__}. The other chunks of {n_chunks} are kept; the same "
-        "command resumes from there"
-    )

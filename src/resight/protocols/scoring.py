@@ -82,8 +82,8 @@ def person_scores(
     pooled = combine.reduceat(pooled, query_starts, axis=0)
     pooled = combine.reduceat(pooled, gallery_starts, axis=1)
     if rule == "mean":
-        sizes = _sizes(query_starts, len(queries)), _sizes(gallery_starts, len(gallery))
-        pooled = pooled / np.outer(*sizes)
+        n_each = np.diff(query_starts, append=len(queries))
+        pooled = pooled / np.outer(n_each, np.diff(gallery_starts, append=len(gallery)))
     query_rows, gallery_rows = query_order[query_starts], gallery_order[gallery_starts]
     return PersonScores(
         pooled, queries[query_rows], gallery[gallery_rows], query_rows, gallery_rows
@@ -102,14 +102,10 @@ def _grouped(persons: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]
     return order, starts
 
 
-def _sizes(starts: NDArray[np.intp], n: int) -> NDArray[np.intp]:
-    return np.diff(starts, append=n)
-
-
 def _require_equal_counts(
     persons: NDArray[Any], order: NDArray[np.intp], starts: NDArray[np.intp]
 ) -> None:
-    sizes = _sizes(starts, len(persons))
+    sizes = np.diff(starts, append=len(persons))
     if sizes.min() == sizes.max():
         return
     few, many = (persons[order[starts[pick]]] for pick in (sizes.argmin(), sizes.argmax()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,7 @@ from resight._files import atomic_write
 from resight.datasets.sightings import Sightings
 from resight.evaluation.statistics import compare_paired
 from resight.report.cameras import camera_table
-from resight.report.diagnostics import LearningCurveDisplay, ReliabilityDisplay
-from resight.report.displays import CMCDisplay
+from resight.report.displays import CMCDisplay, LearningCurveDisplay, ReliabilityDisplay
 from resight.report.matches import read_matches
 from resight.report.rankings import worst_first
 from resight.report.result_files import read_rankings
@@ -70,7 +68,7 @@ def _context(
         "result": result,
         "command": command,
         "measures": _MEASURES,
-        "best": _best(result["runs"]),
+        "best": max(result["runs"], key=lambda run: float(run["summary"]["rank1"]["mean"])),
         "curves": CMCDisplay.from_document(result).svg(),
         "comparisons": _comparisons(result),
         "reliability": ReliabilityDisplay.from_document(result),
@@ -89,10 +87,6 @@ def _context(
         explanations = rankings.with_name("explanations.json")
         context["explained"], context["matches"] = read_matches(explanations, sightings)
     return context
-
-
-def _best(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    return max(runs, key=lambda run: float(run["summary"]["rank1"]["mean"]))
 
 
 def _comparisons(result: dict[str, Any]) -> list[dict[str, Any]]:

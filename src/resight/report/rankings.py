@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from resight.datasets.sightings import Sightings
 from resight.errors import ResightError
-from resight.report.thumbnails import thumbnail
+from resight.images import read
+from resight.images.embedding import data_uri
 
 _QUERIES = 24  # pictures keep the file small: at most so many queries ...
 _ANSWERS = 8  # ... with so many answers each
+_HEIGHT = 96
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,6 @@ def _query_list(row: dict[str, str], sightings: Sightings, place: dict[str, int]
 
 def _picture(sightings: Sightings, path: str) -> str | None:
     try:
-        return thumbnail(sightings.root / path)
+        return data_uri(read(sightings.root / path), _HEIGHT, quality=78)
     except (ResightError, OSError):
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from resight.experiments.results import summary_of
 from resight.experiments.trials import warnings_of
 from resight.registry import AUTO
-from resight.reproduce.paper import Job, PaperRow, PaperTable
+from resight.reproduce.paper import Job, PaperTable
 
 
 def run_figures(job: Job, trials: Sequence[dict[str, Any]], seconds: float) -> dict[str, Any]:
@@ -63,7 +64,13 @@ def table_document(table: PaperTable, found: Mapping[Job, dict[str, Any]]) -> di
     rows: list[dict[str, Any]] = []
     for row in table.rows:
         figures = [found[job] for job in table.jobs(row) if job in found]
-        base = _printed(row)
+        base = {
+            "learner": row.learner,
+            "title": row.title,
+            "descriptors": list(row.descriptors),
+            "descriptors_inferred": row.inferred,
+            "paper": row.printed,
+        }
         measured = [{**base, **_measured(one)} for one in figures]
         for one, its_figures in zip(measured, figures, strict=True):
             if its_figures["learner"] == AUTO:
@@ -76,16 +83,6 @@ def table_document(table: PaperTable, found: Mapping[Job, dict[str, Any]]) -> di
         "protocol": table.protocol,
         "rows": rows,
         "reported": table.reported,
-    }
-
-
-def _printed(row: PaperRow) -> dict[str, Any]:
-    return {
-        "learner": row.learner,
-        "title": row.title,
-        "descriptors": list(row.descriptors),
-        "descriptors_inferred": row.inferred,
-        "paper": row.printed,
     }
 
 
@@ -102,7 +99,8 @@ def _measured(figures: dict[str, Any]) -> dict[str, Any]:
         variants = _counts([one["variant"] for one in figures["chosen"]])
         found |= {"chosen_by": {"variant": variants}, "stages": figures["stages"]}
     elif "chosen" in figures:
-        found["chosen"] = _counts([_words(one) for one in figures["chosen"]])
+        settings = ((f"{key}={value}" for key, value in one.items()) for one in figures["chosen"])
+        found["chosen"] = _counts([", ".join(setting) for setting in settings])
     return found
 
 
@@ -130,12 +128,6 @@ def _compared(
     return found
 
 
-def _words(setting: dict[str, Any]) -> str:
-    return ", ".join(f"{key}={value}" for key, value in setting.items())
-
-
 def _counts(words: Sequence[str]) -> dict[str, int]:
     """How often each was chosen, most frequent first."""
-    names, counts = np.unique(words, return_counts=True)
-    order = np.argsort(-counts, kind="stable")
-    return {str(names[i]): int(counts[i]) for i in order}
+    return dict(Counter(sorted(words)).most_common())

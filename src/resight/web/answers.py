@@ -5,14 +5,19 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
-from resight.gallery import Hit, Hits
 from resight.gallery.labels import Verdict
 from resight.gallery.view import View
 
 
-class Sighting(BaseModel):
+class Answer(BaseModel):
+    """Data of a page; what is of the same shape, such as a `Hit`, is taken as it is."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+
+class Sighting(Answer):
     """One stored crop of a person."""
 
     id: str
@@ -36,14 +41,14 @@ class Found(Sighting):
     verdict: Verdict | None
 
 
-class Widening(BaseModel):
+class Widening(Answer):
     """A wider filter, when a search found nothing."""
 
     words: str
     address: str
 
 
-class PresenceAnswer(BaseModel):
+class PresenceAnswer(Answer):
     """Whether the person seems to be in the gallery; see `resight.gallery.confidence`."""
 
     likely: bool
@@ -52,7 +57,7 @@ class PresenceAnswer(BaseModel):
     words: str
 
 
-class SearchAnswer(BaseModel):
+class SearchAnswer(Answer):
     """The sightings most similar to a stored one (`like`) or an uploaded image (`upload`)."""
 
     like: str
@@ -65,7 +70,7 @@ class SearchAnswer(BaseModel):
     model: str
 
 
-class Explained(BaseModel):
+class Explained(Answer):
     """Why a result looks alike or different; `explanation` has schema resight.explanation/1."""
 
     like: str
@@ -76,7 +81,7 @@ class Explained(BaseModel):
     explanation: dict[str, Any]
 
 
-class BrowseAnswer(BaseModel):
+class BrowseAnswer(Answer):
     """A page of the gallery."""
 
     sightings: list[Sighting]
@@ -87,7 +92,7 @@ class BrowseAnswer(BaseModel):
     propose: list[Sighting]
 
 
-class PersonAnswer(BaseModel):
+class PersonAnswer(Answer):
     """All sightings of a person, by camera and time."""
 
     person: str
@@ -95,7 +100,7 @@ class PersonAnswer(BaseModel):
     cameras: list[str]
 
 
-class Taught(BaseModel):
+class Taught(Answer):
     """One answer."""
 
     key: str
@@ -105,16 +110,16 @@ class Taught(BaseModel):
     person: str
     who: str
     when: float
-    waiting: bool
+    waiting: bool = False
 
 
-class TrayAnswer(BaseModel):
+class TrayAnswer(Answer):
     """All answers that were not undone, newest first."""
 
     taught: list[Taught]
 
 
-class TeachAnswer(BaseModel):
+class TeachAnswer(Answer):
     """The result of an answer."""
 
     taught: Taught | None
@@ -122,7 +127,7 @@ class TeachAnswer(BaseModel):
     total: int
 
 
-class LogAnswer(BaseModel):
+class LogAnswer(Answer):
     """The latest entries of the log, newest first, and the head of its chain."""
 
     head: str
@@ -138,32 +143,4 @@ def sighting(view: View, row: int) -> Sighting:
         camera=str(table.cameras[row]),
         time=None if np.isnan(time) else time,
         source=str(table.sources[row]),
-    )
-
-
-def presence(hits: Hits) -> PresenceAnswer | None:
-    """Describe whether the person seems to be there."""
-    told = hits.presence
-    if told is None:
-        return None
-    return PresenceAnswer(
-        likely=told.likely,
-        false_accepts=told.false_accepts,
-        compared=told.compared,
-        words=told.words,
-    )
-
-
-def found(hit: Hit) -> Found:
-    """Describe a hit."""
-    return Found(
-        id=hit.id,
-        person=hit.person,
-        camera=hit.camera,
-        time=hit.time,
-        source=hit.source,
-        rank=hit.rank,
-        distance=hit.distance,
-        probability=hit.probability,
-        verdict=hit.verdict,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -59,7 +60,7 @@ class RefitJob:
     def adopt_anyway(self, by: Actor) -> None:
         """Use a refitted model although it found fewer."""
         if self._candidate is not None:
-            self._launch(self._adopt, by)
+            self._launch(partial(self._adopt, self._candidate), by)
 
     def undo(self) -> None:
         """Go back to the model before the last refit."""
@@ -87,38 +88,31 @@ class RefitJob:
             self._state = RefitState(status="failed", words=str(error))
         except Exception:
             logging.getLogger(__name__).exception("refit failed")
-            self._state = RefitState(
-                status="failed", words="retraining failed; the current model is unchanged"
-            )
+            words = "retraining failed; the current model is unchanged"
+            self._state = RefitState(status="failed", words=words)
+
+    def _update(self, **changes: Any) -> None:
+        self._state = self._state.model_copy(update=changes)
 
     def _step(self, words: str, share: float) -> None:
-        self._state = self._state.model_copy(update={"words": words, "share": share})
+        self._update(words=words, share=share)
 
     def _refit(self) -> None:
         self._candidate = candidate = refit(self._gallery, self._step)
-        gain = {
-            "before": candidate.before,
-            "after": candidate.after,
-            "queries": candidate.queries,
-            "people": candidate.people,
-        }
-        self._state = self._state.model_copy(update=gain)
+        gain = ("before", "after", "queries", "people")
+        self._update(**{name: getattr(candidate, name) for name in gain})
         if candidate.better:
-            self._adopt()
+            self._adopt(candidate)
         else:
-            words = f"{candidate.words}, so it was kept"
-            self._state = self._state.model_copy(update={"status": "worse", "words": words})
+            self._update(status="worse", words=f"{candidate.words}, so it was kept")
 
-    def _adopt(self) -> None:
-        if self._candidate is None:
-            return
-        gain = {"before": self._candidate.before, "after": self._candidate.after}
-        self._state = self._state.model_copy(update={"status": "running", **gain})
-        adopt(self._gallery, self._candidate, self._step)
+    def _adopt(self, candidate: Candidate) -> None:
+        gain = {"before": candidate.before, "after": candidate.after}
+        self._update(status="running", **gain)
+        adopt(self._gallery, candidate, self._step)
         self._gallery.record(self._by, "model adopted", gain=gain)
-        words = f"{self._candidate.words}; it is now in use"
-        if self._candidate.uncalibrated is not None:
-            words += f", without probabilities: {self._candidate.uncalibrated}"
+        words = f"{candidate.words}; it is now in use"
+        if candidate.uncalibrated is not None:
+            words += f", without probabilities: {candidate.uncalibrated}"
         self._candidate = None
-        done = {"status": "done", "words": words, "share": 1.0}
-        self._state = self._state.model_copy(update=done)
+        self._update(status="done", words=words, share=1.0)

@@ -42,9 +42,7 @@ class RefusedError(Exception):
 
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach an address."""
-    if host == "localhost":
-        return True
-    return _is_address(host) and ip_address(host).is_loopback
+    return host == "localhost" or (_is_address(host) and ip_address(host).is_loopback)
 
 
 def _is_address(host: str) -> bool:

@@ -15,6 +15,7 @@ from resight.gallery import Filter
 from resight.gallery.log import Actor
 from resight.gallery.users import ROLES, Role
 from resight.times import parse
+from resight.web.answers import Sighting, sighting
 from resight.web.rendering import render
 from resight.web.security import RefusedError
 from resight.web.site import Site
@@ -48,14 +49,18 @@ class Visit:
         self.site.gallery.record(self.by, what, begin=self.begin, shown=shown, **rest)
         self.site.has_seen(self.by.who, shown)
 
-    def page(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
-        """Render a page with what all pages show."""
-        return HTMLResponse(self.part(template, **values), status)
+    def stored(self, key: str) -> Sighting:
+        """Describe the sighting of that id."""
+        view = self.site.gallery.view
+        if key not in view.rows:
+            raise RefusedError(404, "this sighting is not in the gallery; it may have been removed")
+        return sighting(view, view.rows[key])
 
-    def part(self, template: str, **values: Any) -> str:
-        """Render a page or a part of one."""
+    def page(self, template: str, **values: Any) -> HTMLResponse:
+        """Render a page, or a part of one, with what all pages show."""
         info, refit = self.site.gallery.info(), self.site.job.state()
-        return render(template, visit=self, csrf=self.csrf, info=info, refit=refit, **values)
+        shown = {"visit": self, "csrf": self.csrf, "info": info, "refit": refit}
+        return HTMLResponse(render(template, **shown, **values))
 
     @property
     def by_htmx(self) -> bool:

@@ -89,7 +89,7 @@ class ClusterExecutor(Executor):
     def recover(self) -> None:
         """Connect anew if the scheduler went away, and look at the workers it has now."""
         if self._client.status != "running":
-            self._close_client()
+            self.close()
             self._client = self._connect(self.patience)
         self._scheduler = self._scheduler_info().get("id")
         self._await_workers(self.patience)
@@ -159,7 +159,10 @@ class ClusterExecutor(Executor):
 
     def close(self) -> None:
         """Close our connection; the cluster itself is not ours and stays."""
-        self._close_client()
+        try:
+            self._client.close(timeout=2)
+        except Exception:  # a connection that is gone cannot be closed better
+            logging.getLogger(__name__).debug("closing the client failed", exc_info=True)
 
     def _connect(self, seconds: float) -> Any:
         from distributed import Client
@@ -207,17 +210,10 @@ class ClusterExecutor(Executor):
         return answers
 
     def _scheduler_info(self) -> dict[str, Any]:
-        try:
-            return dict(self._client.scheduler_info())
-        except Exception:  # a connection that breaks right now is noticed by the tasks' futures
-            return {}
+        return _or_nothing(self._client.scheduler_info)
 
     def _threads(self) -> dict[str, int]:
-        try:
-            threads: dict[str, int] = self._client.nthreads()
-        except Exception:  # a connection that breaks right now is noticed by the tasks' futures
-            return {}
-        return threads
+        return _or_nothing(self._client.nthreads)
 
     def _no_workers(self, seconds: float) -> str:
         return (
@@ -233,11 +229,12 @@ class ClusterExecutor(Executor):
             "again to resume"
         )
 
-    def _close_client(self) -> None:
-        try:
-            self._client.close(timeout=2)
-        except Exception:  # a connection that is gone cannot be closed better
-            logging.getLogger(__name__).debug("closing the client failed", exc_info=True)
+
+def _or_nothing(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    try:
+        return dict(ask())
+    except Exception:  # a connection that breaks right now is noticed by the tasks' futures
+        return {}
 
 
 def _cancel_with(sent: Any, future: Future[Any]) -> None:

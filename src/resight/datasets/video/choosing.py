@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import NamedTuple
 
 import cv2
@@ -42,11 +43,11 @@ class Choice:
     def add(self, crop: Crop) -> None:
         """Look at the track's next crop."""
         if self._filled % self._length:
-            self._best[-1] = max(self._best[-1], crop, key=_quality)
+            self._best[-1] = max(self._best[-1], crop, key=attrgetter("quality"))
         else:
             if len(self._best) == 2 * self._n:
                 pairs = zip(self._best[::2], self._best[1::2], strict=True)
-                self._best = [max(pair, key=_quality) for pair in pairs]
+                self._best = [max(pair, key=attrgetter("quality")) for pair in pairs]
                 self._length *= 2
             self._best.append(crop)
         self._filled += 1
@@ -54,7 +55,7 @@ class Choice:
     def chosen(self) -> list[Crop]:
         """Return at most n crops in the order of time."""
         parts = np.array_split(np.arange(len(self._best)), min(self._n, len(self._best)))
-        return [max((self._best[i] for i in part), key=_quality) for part in parts]
+        return [max((self._best[i] for i in part), key=attrgetter("quality")) for part in parts]
 
 
 def quality(picture: Picture, box: Box, others: list[Box]) -> float:
@@ -65,7 +66,3 @@ def quality(picture: Picture, box: Box, others: list[Box]) -> float:
     overlaps = overlap(np.array([box[:4]], float), np.array([b[:4] for b in others], float))
     free = 1 - np.sort(overlaps[0])[-2] if len(others) > 1 else 1.0  # the largest is the box itself
     return float(np.sqrt(area) * area / (box.w * box.h) * sharpness * free)
-
-
-def _quality(crop: Crop) -> float:
-    return crop.quality

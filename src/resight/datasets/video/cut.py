@@ -90,7 +90,6 @@ def cut(
     check_number(confidence, "confidence", 0, 1)
     if per_track is not None:
         check_count(per_track, "per_track")
-    check_number(confidence, "confidence", 0, 1)
     stem = re.sub(r"[^\w.-]", "_", source.stem) or "frames"
     earlier = _earlier(out / camera, stem)
     if earlier and not overwrite:

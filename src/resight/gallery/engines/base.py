@@ -205,15 +205,15 @@ class Engine(Ledger):
     def _condition(self, where: Filter) -> tuple[list[str], list[Any]]:
         """Write a filter on the sightings `s` as SQL, with the values for its places."""
         given = (
-            (f"s.camera {self._in}", self._list(where.cameras) if where.cameras else None),
+            (f"s.camera {self._in}", where.cameras and self._list(where.cameras)),
             (
                 f"NOT s.camera {self._in}",
-                self._list(where.exclude_cameras) if where.exclude_cameras else None,
+                where.exclude_cameras and self._list(where.exclude_cameras),
             ),
             ("s.time >= ?", where.after),
             ("s.time <= ?", where.before),
         )
-        used = [(text, value) for text, value in given if value is not None]
+        used = [(text, value) for text, value in given if value not in (None, ())]
         return [text for text, _ in used], [value for _, value in used]
 
     def embedded(self, generation: int) -> set[str]:

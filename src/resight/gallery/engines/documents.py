@@ -32,6 +32,7 @@ class Documents(ABC):
         self.wait = WAIT
         self._lock = threading.RLock()
         self._depth = 0
+        self._connection: Any = None
 
     @abstractmethod
     def _connected(self) -> Any:
@@ -57,9 +58,12 @@ class Documents(ABC):
     def create(self) -> None:
         """Make the empty tables, unless they are here."""
 
-    @abstractmethod
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connection; the next use opens another."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = None
 
     # Statements.
     @contextmanager

@@ -83,11 +83,10 @@ class PostgresEngine(Engine):
                 "(lower case)"
             )
         self._schema = name or "resight"
-        self._connection: psycopg.Connection[Any] | None = None
 
     # ---- the connection
 
-    def _connected(self) -> psycopg.Connection[Any]:
+    def _connected(self) -> Any:
         if self._connection is None or self._connection.closed:
             connection = psycopg.connect(self._address, autocommit=True, connect_timeout=10)
             weakref.finalize(self, connection.close)  # galleries need not be closed by hand
@@ -168,13 +167,6 @@ class PostgresEngine(Engine):
                     connection.execute(made)
                 self._run_script(connection, TABLES + _PLAIN + _TO_3)
             self.close()  # the next connection knows the vector type
-
-    def close(self) -> None:
-        """Close the connection."""
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-            self._connection = None
 
     # ---- the dialect
 

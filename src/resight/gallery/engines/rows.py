@@ -28,16 +28,13 @@ class Table:
 
     def select(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Table:
         """Return some rows, in the order asked for."""
-        return Table(*(getattr(self, name)[rows] for name in TABLE_COLUMNS))
+        return Table(*(column[rows] for column in vars(self).values()))
 
     @staticmethod
     def empty() -> Table:
         """Return a table without rows."""
         text, number = np.empty(0, "U1"), np.empty(0)
         return Table(text, text, text, number, text, text, number)
-
-
-TABLE_COLUMNS = ("ids", "persons", "cameras", "times", "sequences", "sources", "added")
 
 
 @dataclass(frozen=True)
@@ -52,6 +49,3 @@ class Rows:
     images: list[bytes]
     features: NDArray[np.floating[Any]] | None
     embeddings: Floats32 | None
-
-    def __len__(self) -> int:
-        return len(self.table)

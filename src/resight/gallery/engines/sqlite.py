@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -46,11 +47,10 @@ class SqliteEngine(Engine):
     def __init__(self, uri: str, file: Path | None = None) -> None:
         super().__init__(uri)
         self._file = file or Path(uri) / NAME
-        self._connection: sqlite3.Connection | None = None
 
     # ---- the connection
 
-    def _connected(self) -> sqlite3.Connection:
+    def _connected(self) -> Any:
         if self._connection is None:
             if not self._file.is_file():
                 raise StoreError(
@@ -181,13 +181,6 @@ class SqliteEngine(Engine):
         self.close()
         with self._file.open("rb") as stream:
             os.fsync(stream.fileno())
-
-    def close(self) -> None:
-        """Close the connection."""
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-            self._connection = None
 
     # ---- the dialect
 

@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse
 
 from resight.gallery.proposing import propose
 from resight.web.answers import BrowseAnswer, sighting
-from resight.web.visiting import Viewer, Visit
+from resight.web.visiting import Viewer
 
 router = APIRouter()
 _PER_PAGE = 48
@@ -26,7 +26,7 @@ _Page = Annotated[int, Query(ge=1)]
 def index(visit: Viewer, camera: _Camera = "", known: _Known = "", page: _Page = 1) -> HTMLResponse:
     """Show the gallery."""
     visit.site.expire_sometimes()
-    answer = _browse(visit, camera, known, page)
+    answer = index_json(visit, camera, known, page)
     return visit.page("browse.html", answer=answer, camera=camera, known=known)
 
 
@@ -35,22 +35,6 @@ def index_json(
     visit: Viewer, camera: _Camera = "", known: _Known = "", page: _Page = 1
 ) -> BrowseAnswer:
     """List sightings, a page at a time, and those suggested for labelling."""
-    return _browse(visit, camera, known, page)
-
-
-@router.get("/info.json", tags=["gallery"])
-def info_json(visit: Viewer) -> dict[str, Any]:
-    """Summarise the gallery; `csrf` is the token that changes in this session need."""
-    return {**visit.site.gallery.info(), "csrf": visit.csrf}
-
-
-@router.get("/openapi.json", include_in_schema=False)
-def openapi_json(visit: Viewer) -> dict[str, Any]:
-    """Describe the API."""
-    return dict(visit.request.app.openapi())
-
-
-def _browse(visit: Visit, camera: str, known: str, page: int) -> BrowseAnswer:
     view = visit.site.gallery.view
     chosen = np.ones(len(view.table), bool)
     if camera:
@@ -72,3 +56,15 @@ def _browse(visit: Visit, camera: str, known: str, page: int) -> BrowseAnswer:
         cameras=view.cameras,
         propose=[sighting(view, view.rows[key]) for key in proposed],
     )
+
+
+@router.get("/info.json", tags=["gallery"])
+def info_json(visit: Viewer) -> dict[str, Any]:
+    """Summarise the gallery; `csrf` is the token that changes in this session need."""
+    return {**visit.site.gallery.info(), "csrf": visit.csrf}
+
+
+@router.get("/openapi.json", include_in_schema=False)
+def openapi_json(visit: Viewer) -> dict[str, Any]:
+    """Describe the API."""
+    return dict(visit.request.app.openapi())

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Query, Request
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import HTMLResponse, Response
 
 from resight.gallery import users
 from resight.gallery.log import latest
 from resight.web.answers import LogAnswer
 from resight.web.rendering import render
 from resight.web.security import Guard, RefusedError
-from resight.web.visiting import Administrator, Viewing, Visit, lead_to, set_cookie
+from resight.web.visiting import Administrator, Viewing, lead_to, set_cookie
 
 router = APIRouter()
 _SHOWN = 200
@@ -64,16 +64,12 @@ def logout(visit: Viewing) -> Response:
 @router.get("/log", response_class=HTMLResponse, include_in_schema=False)
 def log(visit: Administrator) -> HTMLResponse:
     """Show who did what."""
-    return visit.page("log.html", answer=_log(visit))
+    return visit.page("log.html", answer=log_json(visit))
 
 
 @router.get("/log.json", response_model=LogAnswer, tags=["gallery"])
-def log_json(visit: Administrator) -> JSONResponse:
+def log_json(visit: Administrator) -> LogAnswer:
     """List the latest entries of the log; `resight gallery log --export` has all of them."""
-    return JSONResponse(_log(visit).model_dump())
-
-
-def _log(visit: Visit) -> LogAnswer:
     engine = visit.site.gallery.engine
     entries = latest(engine, _SHOWN)[::-1]
     visit.record("read log")

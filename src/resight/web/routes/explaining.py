@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import numpy as np
 from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 
 from resight.errors import InputError
 from resight.explanation.drawing import Picture, draw
 from resight.images import read
-from resight.web.answers import Explained, Sighting, sighting
-from resight.web.security import RefusedError
+from resight.web.answers import Explained, Sighting
 from resight.web.visiting import Viewer, Visit
 
 router = APIRouter()
@@ -24,7 +24,7 @@ _Hit = Annotated[str, Query(description="id of the stored sighting to compare wi
 @router.get("/why", response_class=HTMLResponse, include_in_schema=False)
 def why(visit: Viewer, hit: _Hit, like: _Like = "", upload: _Upload = "") -> HTMLResponse:
     """Show why a result looks alike or different, drawn over the two crops."""
-    answer = _explain(visit, hit, like, upload)
+    answer = why_json(visit, hit, like, upload)
     first = _picture(visit, answer.query, upload)
     part = draw(answer.explanation, first, _picture(visit, answer.hit, ""))
     return visit.page("why.html", answer=answer, part=part)
@@ -33,26 +33,17 @@ def why(visit: Viewer, hit: _Hit, like: _Like = "", upload: _Upload = "") -> HTM
 @router.get("/why.json", response_model=Explained, tags=["search"])
 def why_json(visit: Viewer, hit: _Hit, like: _Like = "", upload: _Upload = "") -> Explained:
     """Break down the distance of two sightings by strip, colour and texture."""
-    return _explain(visit, hit, like, upload)
-
-
-def _explain(visit: Visit, hit: str, like: str, upload: str) -> Explained:
-    import numpy as np
-
-    gallery = visit.site.gallery
-    second = gallery.features([_stored(visit, hit).id]).features
+    gallery, second = visit.site.gallery, visit.stored(hit)
     query: Sighting | None = None
-    asked = like
     if like:
-        query = _stored(visit, like)
-        first = gallery.features([like]).features
+        query, asked, first = visit.stored(like), like, gallery.features([like])
     elif upload:
         kept = visit.site.upload(visit.by.who, upload)
-        first, asked = kept.described.features, kept.digest
+        asked, first = kept.digest, kept.described
     else:
         raise InputError("nothing to compare with; give `like` or `upload`")
     found = visit.site.explainer().explain_features(
-        np.concatenate([first, second]),
+        np.concatenate([first.features, gallery.features([hit]).features]),
         lambda: [
             read(kept.image if query is None else gallery.image(query.id)),
             read(gallery.image(hit)),
@@ -63,17 +54,10 @@ def _explain(visit: Visit, hit: str, like: str, upload: str) -> Explained:
         like=like,
         upload=upload,
         query=query,
-        hit=_stored(visit, hit),
+        hit=second,
         model=gallery.view.manifest.current.fingerprint,
         explanation=found.to_dict(),
     )
-
-
-def _stored(visit: Visit, key: str) -> Sighting:
-    view = visit.site.gallery.view
-    if key not in view.rows:
-        raise RefusedError(404, "this sighting is not in the gallery; it may have been removed")
-    return sighting(view, view.rows[key])
 
 
 def _picture(visit: Visit, one: Sighting | None, upload: str) -> Picture:

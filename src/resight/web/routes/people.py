@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse
 
 from resight.web.answers import PersonAnswer, sighting
 from resight.web.security import RefusedError
-from resight.web.visiting import Viewer, Visit
+from resight.web.visiting import Viewer
 
 router = APIRouter()
 
@@ -20,7 +20,7 @@ _Name = Annotated[str, Query(description="the person's name")]
 @router.get("/person", response_class=HTMLResponse, include_in_schema=False)
 def person(visit: Viewer, name: _Name) -> HTMLResponse:
     """Show all sightings of a person on a timeline by camera."""
-    answer = _person(visit, name)
+    answer = person_json(visit, name)
     times = [one.time for one in answer.sightings if one.time is not None]
     span = (min(times), max(times)) if times else None
     return visit.page("person.html", answer=answer, span=span)
@@ -29,10 +29,6 @@ def person(visit: Viewer, name: _Name) -> HTMLResponse:
 @router.get("/person.json", response_model=PersonAnswer, tags=["gallery"])
 def person_json(visit: Viewer, name: _Name) -> PersonAnswer:
     """List all sightings of a person, by time."""
-    return _person(visit, name)
-
-
-def _person(visit: Visit, name: str) -> PersonAnswer:
     view = visit.site.gallery.view
     rows = np.flatnonzero(view.persons == name) if name else np.empty(0, np.intp)
     if not len(rows):

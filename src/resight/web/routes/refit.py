@@ -60,7 +60,8 @@ def _answer(visit: Visit, back: str) -> Response:
 
 
 def _part(visit: Visit) -> HTMLResponse:
-    state = visit.site.job.state()
-    # Another model is in use: the results on the page ask for themselves again.
-    headers = {"HX-Trigger": "refitted"} if state.status in ("done", "undone") else {}
-    return HTMLResponse(visit.part("refit_part.html"), headers=headers)
+    part, state = visit.page("refit_part.html"), visit.site.job.state()
+    if state.status in ("done", "undone"):
+        # Another model is in use: the results on the page ask for themselves again.
+        part.headers["HX-Trigger"] = "refitted"
+    return part

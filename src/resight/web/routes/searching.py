@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -10,9 +11,9 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from resight.errors import InputError
-from resight.web.answers import SearchAnswer, Widening, found, presence, sighting
-from resight.web.security import MAX_BODY, RefusedError
-from resight.web.visiting import Conditions, Viewer, Visit, Where, lead_to
+from resight.web.answers import Found, PresenceAnswer, SearchAnswer, Widening
+from resight.web.security import MAX_BODY
+from resight.web.visiting import Conditions, Viewer, Where, lead_to
 
 router = APIRouter()
 
@@ -23,7 +24,7 @@ _Upload = Annotated[str, Query(description="key returned by POST /upload")]
 @router.get("/search", response_class=HTMLResponse, include_in_schema=False)
 def search(visit: Viewer, where: Where, like: _Like = "", upload: _Upload = "") -> HTMLResponse:
     """Show the sightings most similar to the query."""
-    answer = _search(visit, where, like, upload)
+    answer = search_json(visit, where, like, upload)
     cameras = visit.site.gallery.view.cameras
     return visit.page("search.html", answer=answer, where=where, cameras=cameras)
 
@@ -33,7 +34,32 @@ def search_json(
     visit: Viewer, where: Where, like: _Like = "", upload: _Upload = ""
 ) -> SearchAnswer:
     """Find the sightings most similar to a stored one or an uploaded image."""
-    return _search(visit, where, like, upload)
+    gallery = visit.site.gallery
+    model = gallery.view.manifest.current.fingerprint
+    query, own = None, ""
+    if like:
+        query = visit.stored(like)
+        asked, name, own = like, query.source, query.camera
+        hits = gallery.search_like(like, where.k, where.filter(own))
+    elif upload:
+        kept = visit.site.upload(visit.by.who, upload)
+        asked, name = kept.digest, kept.name
+        hits = gallery.search_described(kept.described, where.k, where.filter())[0]
+    else:
+        raise InputError("nothing to search for; pick a sighting or upload an image")
+    filters = {k: value for k, value in where.values().items() if k not in ("k", "person")}
+    shown = [hit.id for hit in hits]
+    visit.record("search", query=[asked], shown=shown, persons=where.person, filters=filters)
+    return SearchAnswer(
+        like=like,
+        upload=upload,
+        name=name,
+        query=query,
+        hits=[Found.model_validate(hit) for hit in hits],
+        presence=PresenceAnswer.model_validate(hits.presence) if hits.presence else None,
+        widen=[] if hits else _widen(where, like, upload),
+        model=model,
+    )
 
 
 class _InMemory(MultiPartParser):
@@ -85,56 +111,16 @@ def _picture(content: bytes) -> Response:
     return Response(content, media_type=image_type(content))
 
 
-def _search(visit: Visit, where: Conditions, like: str, upload: str) -> SearchAnswer:
-    gallery = visit.site.gallery
-    view = gallery.view
-    query, name, own, asked = None, "", "", like
-    if like:
-        if like not in view.rows:
-            raise RefusedError(404, "this sighting is not in the gallery; it may have been removed")
-        query = sighting(view, view.rows[like])
-        name, own = query.source, query.camera
-        hits = gallery.search_like(like, where.k, where.filter(own))
-    elif upload:
-        kept = visit.site.upload(visit.by.who, upload)
-        name, asked = kept.name, kept.digest
-        hits = gallery.search_described(kept.described, where.k, where.filter())[0]
-    else:
-        raise InputError("nothing to search for; pick a sighting or upload an image")
-    filters = {k: value for k, value in where.values().items() if k not in ("k", "person")}
-    visit.record(
-        "search",
-        query=[asked],
-        shown=[hit.id for hit in hits],
-        persons=where.person,
-        filters=filters,
-    )
-    return SearchAnswer(
-        like=like,
-        upload=upload,
-        name=name,
-        query=query,
-        hits=[found(hit) for hit in hits],
-        presence=presence(hits),
-        widen=[] if hits else _widen(where, own, like, upload),
-        model=view.manifest.current.fingerprint,
-    )
-
-
-def _widen(where: Conditions, own: str, like: str, upload: str) -> list[Widening]:
+def _widen(where: Conditions, like: str, upload: str) -> list[Widening]:
     """Offer to drop each condition in turn."""
-    from dataclasses import replace
-
     drops: dict[str, dict[str, Any]] = {
-        "any camera": {"camera": (), "others": False} if where.camera or where.others else {},
-        "any time": {"after": "", "before": ""} if where.after or where.before else {},
-        "any person": {"person": ()} if where.person else {},
+        "any camera": {"camera": (), "others": False},
+        "any time": {"after": "", "before": ""},
+        "any person": {"person": ()},
     }
+    ways = [(words, replace(where, **drop)) for words, drop in drops.items()]
     return [
-        Widening(
-            words=words,
-            address=replace(where, **changes).address("/search", like=like, upload=upload),
-        )
-        for words, changes in drops.items()
-        if changes
+        Widening(words=words, address=wider.address("/search", like=like, upload=upload))
+        for words, wider in ways
+        if wider != where
     ]

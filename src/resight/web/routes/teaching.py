@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 from typing import Annotated, Literal
+from urllib.parse import urlencode
 
+import numpy as np
 from fastapi import APIRouter, Form
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
@@ -44,8 +46,6 @@ def name(
     """Give a person a name."""
     entry = visit.site.gallery.teach("name", a, person=person, by=visit.by)
     new = visit.site.gallery.view.labels.person(a)
-    from urllib.parse import urlencode
-
     address = f"/person?{urlencode({'name': new})}" if back.startswith("/person") else back
     return _answer(visit, entry, a, address)
 
@@ -70,13 +70,20 @@ def undo(
 @router.get("/taught", response_class=HTMLResponse, include_in_schema=False)
 def taught(visit: Viewer) -> HTMLResponse:
     """Show all answers."""
-    return visit.page("taught.html", answer=_tray(visit))
+    return visit.page("taught.html", answer=taught_json(visit))
 
 
 @router.get("/taught.json", response_model=TrayAnswer, tags=["teaching"])
 def taught_json(visit: Viewer) -> TrayAnswer:
     """List all answers that were not undone."""
-    return _tray(visit)
+    labels = visit.site.gallery.view.labels
+    listed = sorted((*labels.active, *labels.waiting), key=lambda entry: -entry.when)
+    named = {key for entry in listed for key in (entry.a, entry.b) if key}
+    visit.record("answers", shown=sorted(named))
+    answers = [Taught.model_validate(entry) for entry in listed]
+    for answer, entry in zip(answers, listed, strict=True):
+        answer.waiting = entry in labels.waiting
+    return TrayAnswer(taught=answers)
 
 
 @router.get("/labels.csv", response_class=PlainTextResponse, tags=["teaching"])
@@ -86,15 +93,11 @@ def labels_csv(visit: Teacher) -> PlainTextResponse:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["id", "person", "camera", "time", "source"])
-    for row in range(len(view.table)):
-        one = sighting(view, row)
-        if one.person:
-            time = "" if one.time is None else repr(one.time)
-            writer.writerow(
-                [one.id, *map(_plain, (one.person, one.camera)), time, _plain(one.source)]
-            )
-    labelled = view.table.ids[view.persons != ""].tolist()
-    visit.record("export labels", shown=labelled)
+    labelled = [sighting(view, row) for row in np.flatnonzero(view.persons != "").tolist()]
+    for one in labelled:
+        time = "" if one.time is None else repr(one.time)
+        writer.writerow([one.id, _plain(one.person), _plain(one.camera), time, _plain(one.source)])
+    visit.record("export labels", shown=[one.id for one in labelled])
     headers = {"Content-Disposition": 'attachment; filename="labels.csv"'}
     return PlainTextResponse(buffer.getvalue(), headers=headers, media_type="text/csv")
 
@@ -104,33 +107,12 @@ def _plain(text: str) -> str:
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
-def _tray(visit: Visit) -> TrayAnswer:
-    labels = visit.site.gallery.view.labels
-    listed = sorted((*labels.active, *labels.waiting), key=lambda entry: -entry.when)
-    named = {key for entry in listed for key in (entry.a, entry.b) if key}
-    visit.record("answers", shown=sorted(named))
-    return TrayAnswer(taught=[_taught(entry, entry in labels.waiting) for entry in listed])
-
-
-def _taught(entry: Entry, waiting: bool = False) -> Taught:
-    return Taught(
-        key=entry.key,
-        kind=entry.kind,  # type: ignore[arg-type]  # undo is never active
-        a=entry.a,
-        b=entry.b,
-        person=entry.person,
-        who=entry.who,
-        when=entry.when,
-        waiting=waiting,
-    )
-
-
 def _answer(visit: Visit, entry: Entry | None, a: str, back: str) -> Response:
     if not visit.wants_json:
         return lead_to(back)
     labels = visit.site.gallery.view.labels
     answer = TeachAnswer(
-        taught=_taught(entry) if entry else None,
+        taught=Taught.model_validate(entry) if entry else None,
         person=labels.person(a) if a else "",
         total=len(labels.active),
     )
@@ -146,4 +128,4 @@ def _card(visit: Visit, a: str, b: str) -> HTMLResponse:
         "hit": sighting(view, view.rows[b]),
         "verdict": view.labels.verdict(a, b),
     }
-    return HTMLResponse(visit.part("verdict_part.html", **values))
+    return visit.page("verdict_part.html", **values)

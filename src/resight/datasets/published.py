@@ -1,0 +1,182 @@
+"""The published datasets that resight reads: facts, file names, and what these tell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from resight.datasets._dataset import Dataset, Row
+
+_PRID2011_IN_BOTH = 200  # persons 1..200 are the same people in both cameras of PRID2011
+_MARKET_ROLES = {"bounding_box_train": "train", "query": "query", "bounding_box_test": "gallery"}
+
+
+def _named(rule: Callable[..., Row]) -> Callable[[re.Match[str]], Row]:
+    """Give a rule the named groups of a pattern."""
+    return lambda match: rule(**match.groupdict())
+
+
+def _numbered(person: str, camera: str, role: str = "", site: str = "", sequence: str = "") -> Row:
+    return Row(str(int(person)), camera, role, site, sequence)
+
+
+def _grid(person: str, camera: str, site: str) -> Row:
+    """Person 0 is a distractor; the protocol's camera is the folder, the real one is the site."""
+    return _numbered(person, camera, role="" if int(person) else "distractor", site=site)
+
+
+def _market(folder: str, person: str, camera: str, sequence: str) -> Row:
+    """Person 0000 is a distractor, -1 is junk that evaluation leaves out."""
+    role = {"0000": "distractor", "-1": "junk"}.get(person, _MARKET_ROLES[folder])
+    return _numbered(person, f"c{camera}", role, sequence=f"s{sequence}")
+
+
+def _prid2011(letter: str, person: str) -> Row:
+    """Tell people apart by number up to 200; beyond, each camera counts for itself.
+
+    People whom only camera B saw fill the gallery (distractor); people whom only camera A saw have
+    no match to look for and no published protocol uses them (junk).
+    """
+    camera, number = f"cam_{letter}", int(person)
+    if number <= _PRID2011_IN_BOTH:
+        return Row(str(number), camera)
+    return Row(f"{letter}{number}", camera, role="junk" if letter == "a" else "distractor")
+
+
+_ALL = (
+    Dataset(
+        name="cuhk01",
+        title="CUHK01",
+        summary=(
+            "971 students on a campus, 60 x 160 pixels, two images from each of two "
+            "cameras: camera A shows the front or back, camera B the side."
+        ),
+        citation=(
+            "W. Li, R. Zhao, X. Wang: Human reidentification with transferred metric learning. "
+            "ACCV 2012"
+        ),
+        people=971,
+        images=3884,
+        homes=("cuhk01", "CUHK01"),
+        layouts={
+            f"{folder}NNNNPPP.png": folder + r"(?P<person>\d{4})00(?P<view>[1-4])\.(?:png|jpg|bmp)"
+            for folder in ("campus/", "")
+        },
+        row=_named(lambda person, view: _numbered(person, "A" if view in "12" else "B")),
+    ),
+    Dataset(
+        name="grid",
+        title="GRID (QMUL underground re-identification)",
+        summary=(
+            "250 people with a probe and a gallery image from a busy underground station, low "
+            "quality, plus 775 gallery images of other people (person 0, role distractor). The "
+            "folder counts as the camera; the actual camera in the station is stored as site."
+        ),
+        citation=(
+            "C. C. Loy, T. Xiang, S. Gong: Multi-camera activity correlation analysis. CVPR 2009; "
+            "Time-delayed correlation analysis for multi-camera activity understanding. IJCV 2010"
+        ),
+        people=250,
+        images=1275,
+        homes=("grid", "GRID", "underground_reid"),
+        layouts={
+            "probe/NNNN_C_*.jpeg and gallery/NNNN_C_*.jpeg": (
+                r"(?P<camera>probe|gallery)/(?P<person>\d{4})_(?P<site>\d)_[\d_]+\.(?:jpeg|jpg|png)"
+            )
+        },
+        row=_named(_grid),
+    ),
+    Dataset(
+        name="market1501",
+        title="Market-1501",
+        summary=(
+            "1,501 people in front of a supermarket, 128 x 64 pixels, six cameras: 12,936 "
+            "training images of 751 people, 3,368 queries and 19,732 gallery images of "
+            "750 people, distractors (0000) and junk boxes (-1)."
+        ),
+        citation=(
+            "L. Zheng, L. Shen, L. Tian, S. Wang, J. Wang, Q. Tian: Scalable person "
+            "re-identification: a benchmark. ICCV 2015"
+        ),
+        people=1501,
+        images=36036,
+        homes=(
+            *("market1501", "Market-1501", "Market-1501-v15.09.15"),
+            "market1501/Market-1501-v15.09.15",
+        ),
+        layouts={
+            "bounding_box_train/NNNN_cCsS_*.jpg, query/ and bounding_box_test/": (
+                r"(?P<folder>bounding_box_train|query|bounding_box_test)"
+                r"/(?P<person>-1|\d{4})_c(?P<camera>\d)s(?P<sequence>\d)_\w+(?:\.jpg){1,2}"
+            )
+        },
+        row=_named(_market),
+    ),
+    Dataset(
+        name="prid450s",
+        title="PRID450S",
+        summary=(
+            "450 pedestrians on a street, one image from each of two cameras that face each other."
+        ),
+        citation=(
+            "P. M. Roth, M. Hirzer, M. Koestinger, C. Beleznai, H. Bischof: Mahalanobis distance "
+            "learning for person re-identification. In: Person Re-Identification, Springer 2014"
+        ),
+        people=450,
+        images=900,
+        homes=("prid450s", "PRID450S", "prid_450s", "PRID_450S"),
+        layouts={
+            "cam_a/img_NNN.png and cam_b/img_NNN.png": (
+                r"cam_(?P<view>[ab])/img_(?P<person>\d{3,4})\.png"
+            ),
+            "images/NNNNPPP.png": r"images/(?P<person>\d{4})00(?P<view>[12])\.png",
+        },
+        row=_named(lambda person, view: _numbered(person, "A" if view in "1a" else "B")),
+    ),
+    Dataset(
+        name="prid2011",
+        title="PRID2011 (single shot)",
+        summary=(
+            "Pedestrians on a street and a crosswalk: 385 in camera A, 749 in camera B; "
+            "people 1 to 200 appear in both. The others are named after their camera "
+            "(a201, b201): role junk in A, distractor in B."
+        ),
+        citation=(
+            "M. Hirzer, C. Beleznai, P. M. Roth, H. Bischof: Person re-identification by "
+            "descriptive and discriminative classification. SCIA 2011"
+        ),
+        people=200,
+        images=1134,
+        homes=("prid2011", "prid_2011", "PRID2011", "prid_2011/prid_2011"),
+        layouts={
+            f"{folder}cam_a/person_NNNN.png and {folder}cam_b/person_NNNN.png": (
+                folder + r"cam_(?P<letter>[ab])/person_(?P<person>\d{4})\.png"
+            )
+            for folder in ("single_shot/", "")
+        },
+        row=_named(_prid2011),
+    ),
+    Dataset(
+        name="viper",
+        title="VIPeR",
+        summary=(
+            "632 pedestrians outdoors, 128 x 48 pixels, one image from each of two cameras, mostly "
+            "from viewpoints 90 degrees apart (the angle in the file name is not used)."
+        ),
+        citation=(
+            "D. Gray, S. Brennan, H. Tao: Evaluating appearance models for recognition, "
+            "reacquisition, and tracking. PETS 2007"
+        ),
+        people=632,
+        images=1264,
+        homes=("viper", "VIPeR", "VIPeR.v1.0/VIPeR"),
+        layouts={
+            "cam_a/NNN_ANGLE.bmp and cam_b/NNN_ANGLE.bmp": (
+                r"(?P<camera>cam_[ab])/(?P<person>\d{3,4})_(?:\d{1,3})\.(?:bmp|png|jpg)"
+            )
+        },
+        row=_named(_numbered),
+    ),
+)
+
+DATASETS = {dataset.name: dataset for dataset in _ALL}
