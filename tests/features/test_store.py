@@ -35,7 +35,8 @@ from resight.features.store import FeatureStore
 kit = runpy.run_path(sys.argv[1])
 images, store, log = map(Path, sys.argv[2:5])
 files = sorted(path.name for path in images.iterdir())
-sightings = kit["Sightings"](files, [""] * len(files), [""] * len(files), root=images, name="noise")
+n = len(files)
+sightings = kit["Sightings"](files, [""] * n, ["a"] * n, root=images, name="noise")
 with local(int(sys.argv[5])) as executor:
     features = FeatureStore(store).ensure(
         sightings, kit["tiny"](log, float(sys.argv[6])), executor=executor)

@@ -230,8 +230,10 @@ def test_retention(uri: str, people: Sightings, model: Callable[..., Any]) -> No
     assert expire(gallery, now=1.7e9 + 40 * day) == 0
     gallery.retain(None)
     assert expire(gallery, now=1e12) == 0
-    with pytest.raises(InputError, match="above 0"):
+    with pytest.raises(InputError, match="from 0 to 36,500"):
         gallery.retain(-1)
+    with pytest.raises(InputError, match="above 0"):
+        gallery.retain(0)
 
 
 def test_erased_bytes_leave_the_folder(

@@ -131,7 +131,7 @@ def _trouble(file: Path) -> str | None:
     try:
         read(file)
     except InputError as error:
-        return str(error).removeprefix(f"{file} ")
+        return str(error).removeprefix(f"{file} ").replace(str(file), "it")
     except OSError as error:
         return error.strerror or str(error)
     return None

@@ -76,7 +76,7 @@ class AutoKXQDA(MetricLearner):
     >>> X = rng.normal(size=(30, 50))[persons] + 0.5 * rng.normal(size=(60, 50))
     >>> learner = AutoKXQDA(n_repeats=1).fit(X, persons, np.repeat(["A", "B"], 30))
     >>> len(learner.candidates_)
-    9
+    8
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
