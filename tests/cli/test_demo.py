@@ -33,5 +33,5 @@ def test_it_leaves_a_report_and_a_model(demo):
 
 def test_it_fills_a_gallery_for_the_page(demo):
     gallery = resight.Gallery.open(demo / "gallery")
-    assert len(gallery) == 400
+    assert len(gallery) == 160
     gallery.close()

@@ -415,6 +415,7 @@ def undeclared(thing: SavableMixin) -> set[str]:
     return (own - set(thing.state_names())).union(*map(undeclared, parts))
 
 
+@pytest.mark.filterwarnings("ignore:.*too few to choose from")
 @pytest.mark.parametrize(("name", "params"), list(variants()), ids=str)
 def test_all_that_is_learned_is_declared_and_saved(
     name: str, params: dict[str, Any], toy: Toy, tmp_path: Path

@@ -16,8 +16,8 @@ from resight.plans import Plan
 def drawn(tmp_path_factory):
     """Three cameras; half of the people train, camera A asks the other two."""
     folder = tmp_path_factory.mktemp("drawn")
-    sightings = draw_cameras(folder / "cameras", n_people=20, n_cameras=3, size=(64, 32))
-    trained = np.isin(sightings.persons, np.unique(sightings.persons)[:12])
+    sightings = draw_cameras(folder / "cameras", n_people=40, n_cameras=3, size=(64, 32))
+    trained = np.isin(sightings.persons, np.unique(sightings.persons)[:24])
     first = sightings.cameras == sightings.cameras[0]
     roles = np.where(trained, "train", np.where(first, "query", "gallery"))
     return replace(sightings, roles=roles), FeatureStore(folder / "features")

@@ -46,7 +46,7 @@ def is_kernel(name: str) -> bool:
     return isinstance(made(name), KernelMetricLearner)
 
 
-def sightings(n_people: int = 25) -> tuple[Any, Any, Any]:
+def sightings(n_people: int = 30) -> tuple[Any, Any, Any]:
     rng = np.random.default_rng(3)
     persons = np.tile(np.arange(n_people), 2)
     looks = rng.uniform(size=(n_people, N_FEATURES))
@@ -59,7 +59,7 @@ def fitted(learner: Any, dtype: Any = np.float64, normalize: bool = True) -> tup
     model = Model((), learner, normalize=normalize)
     if normalize:
         model.normalizer = BlockNormalizer((20, 40))
-    return model.fit(X[:40].astype(dtype), persons[:40], cameras[:40]), X[40:].astype(dtype)
+    return model.fit(X[:50].astype(dtype), persons[:50], cameras[:50]), X[50:].astype(dtype)
 
 
 def divided(model: Any, new: Any) -> tuple[Any, Any, str]:
@@ -165,7 +165,7 @@ def test_members_of_an_automatic_choice_add_up() -> None:
 def test_training_rows_are_the_normalised_ones() -> None:
     X, _, _ = sightings()
     model, _ = fitted(KXQDA())
-    expected = model.normalizer.transform(X[:40])
+    expected = model.normalizer.transform(X[:50])
     rows: Any = metric_of(model).training_rows
     np.testing.assert_allclose(rows, expected, atol=1e-12)
     assert metric_of(fitted(XQDA())[0]).training_rows is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -59,6 +60,17 @@ class KernelTerm:
     def divide(self, A: Floats, B: Floats, groups: Groups) -> Floats:
         """Integrate gradients from equal rows to these."""
         return _grouped(integrated_gradients(self.views, self.rows, self.coef, A, B), groups)
+
+
+@dataclass(frozen=True)
+class PlainTerm:
+    """A distance that learns nothing: what each feature of a difference adds to it."""
+
+    shares: Callable[[Floats], Floats]
+
+    def divide(self, A: Floats, B: Floats, groups: Groups) -> Floats:
+        """Add up the shares of each group's features."""
+        return _grouped(self.shares(A - B), groups)
 
 
 @dataclass(frozen=True)
@@ -139,15 +151,24 @@ def opaque(model: Any) -> Metric:
 
 
 def _metric_of_auto(model: Any) -> Metric:
-    """Take AutoKXQDA apart: learners on fused kernels, all over the same training rows."""
+    """Take AutoKXQDA apart: learners on fused kernels, and distances that learn nothing.
+
+    A cosine is of features that are not centred, so a mixture with one is not taken apart.
+    """
     learner = model.learner
-    terms = tuple(
-        KernelTerm(_fused_views(**kernel, ends=learner.ends_), learner.X_fit_, coef)
-        for kernel, coef in zip(learner.kernels_, learner.coefs_, strict=True)
-    )
-    linear = all(view.kernel.kernel == "linear" for term in terms for view in term.views)
+    if any(kernel.get("plain") == "cosine" for kernel in learner.kernels_):
+        return opaque(model)
+    terms: list[Term] = []
+    for part, (kernel, coef) in enumerate(zip(learner.kernels_, learner.coefs_, strict=True)):
+        if "plain" in kernel:
+            terms.append(PlainTerm(partial(learner.plain_shares, part=part)))
+        else:
+            views = _fused_views(**kernel, ends=learner.ends_)
+            terms.append(KernelTerm(views, learner.X_fit_, coef))
+    curved = (term for term in terms if isinstance(term, KernelTerm))
+    linear = all(view.kernel.kernel == "linear" for term in curved for view in term.views)
     normalize = _normalizing(model.normalizer, learner.normalizer_)
-    return Metric(normalize, EXACT if linear else INTEGRATED, terms, learner.X_fit_)
+    return Metric(normalize, EXACT if linear else INTEGRATED, tuple(terms), learner.X_fit_)
 
 
 def _grouped(of_features: Floats, groups: Groups) -> Floats:

@@ -62,6 +62,7 @@ class MetricLearner(
         camera_codes = encode_cameras(cameras, len(codes))
         fresh.training_fingerprint_ = fingerprint_of(rows, codes, camera_codes)
         fresh._fit(rows, codes, camera_codes)
+        lay_out_as_saved(fresh)
         # Only a fit that came to its end changes this object.
         self.__dict__ = fresh.__dict__
         return self
@@ -218,6 +219,22 @@ def fingerprint_of(X: Floats, persons: Codes, cameras: Codes | None) -> str:
     weights = np.sin(np.arange(1, X.shape[1] + 1)).astype(X.dtype)  # so that order counts
     seen_by = b"" if cameras is None else cameras.tobytes()
     return digest_of(repr(X.shape), (X @ weights).tobytes(), persons.tobytes(), seen_by)
+
+
+def lay_out_as_saved(learner: MetricLearner) -> None:
+    """Store learned arrays row by row, as files do.
+
+    BLAS takes another path for columns, so that a loaded learner would differ in the last digits.
+    """
+    for name, value in vars(learner).items():
+        if name.endswith("_") and isinstance(value, (np.ndarray, list)):
+            setattr(learner, name, _by_rows(value))
+
+
+def _by_rows(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_by_rows(item) for item in value]
+    return np.asanyarray(value, order="C") if isinstance(value, np.ndarray) else value
 
 
 def _without_learned_attributes(learner: MetricLearner) -> MetricLearner:

@@ -71,7 +71,7 @@ def nystrom_map(K: Floats, n_features: int, precision: str = "float64") -> Nystr
             "the kernel matrix of the landmarks has no positive eigenvalue, so it is not valid; "
             "use one of the named kernels, or a function that gives a positive matrix"
         )
-    lift = U[:, kept] / np.sqrt(s[kept])
+    lift = np.ascontiguousarray(U[:, kept] / np.sqrt(s[kept]))  # as a loaded one lies in memory
     return NystromMap(lift, K.mean(axis=0) @ lift)
 
 

@@ -23,7 +23,7 @@ from resight.tuning.fused_kernel import FusedKernel, RowProducts
 from resight.tuning.gram import GramSpace
 from resight.tuning.search import Search
 from resight.tuning.settings import PLAIN, Setting
-from resight.tuning.sketch import shortened
+from resight.tuning.sketch import shares, shortened
 
 
 class AutoKXQDA(MetricLearner):
@@ -205,6 +205,24 @@ class AutoKXQDA(MetricLearner):
             slices = block_slices(widths, sum(widths)) if weight else []
             parts += [np.sqrt(weight) * shortened(columns[:, b], len(widths)) for b in slices]
         return np.concatenate(parts, axis=1)
+
+    def plain_shares(self, D: Floats, part: int) -> Floats:
+        """Return what each feature adds to the distance of a part that learns nothing.
+
+        Parameters
+        ----------
+        D : array (n, n_features)
+            Differences of normalised rows.
+        part : int
+            Its place in `kernels_`.
+        """
+        added = np.zeros_like(D)
+        for i, weight in enumerate(self.kernels_[part]["weights"]):
+            widths = _descriptors(self.blocks, D.shape[1])[i]
+            for block in block_slices(widths, sum(widths)) if weight else []:
+                columns = slice(self.ends_[i] + block.start, self.ends_[i] + block.stop)
+                added[:, columns] = weight * shares(D[:, columns], len(widths))
+        return self.coefs_[part] ** 2 * added
 
 
 def _descriptors(blocks: Sequence[Sequence[int]] | None, n_features: int) -> list[tuple[int, ...]]:

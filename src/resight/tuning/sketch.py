@@ -31,6 +31,15 @@ def shortened(rows: NDArray[Any], n_blocks: int = 1) -> NDArray[Any]:
     return out
 
 
+def shares(rows: NDArray[Any], n_blocks: int = 1) -> NDArray[Any]:
+    """Return what each feature adds to the squared length of a shortened row, (n, d)."""
+    short = shortened(rows, n_blocks)
+    if short is rows:
+        return rows**2
+    d = rows.shape[1]
+    return rows * short[:, np.arange(d) % short.shape[1]] * _signs(d)
+
+
 def _signs(d: int) -> NDArray[np.float64]:
     """Return +1 and -1 by hashing places (splitmix64): the same with every version of numpy."""
     x = np.arange(1, d + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
