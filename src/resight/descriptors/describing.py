@@ -100,7 +100,8 @@ def describe_many(descriptor: Describes, images: Sequence[Image]) -> NDArray[np.
     """Describe images, together if the descriptor can, (n, n_features)."""
     together = getattr(descriptor, "describe_many", None)
     if together is None:
-        return np.array([descriptor.describe(image) for image in images])
+        vectors = [np.asarray(descriptor.describe(image)) for image in images]
+        return vectors[0][None] if len(vectors) == 1 else np.array(vectors)
     return np.asarray(together(images))
 
 
