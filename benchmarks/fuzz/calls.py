@@ -25,6 +25,7 @@ def _gallery(m: Material) -> Calls:
     from resight import Gallery
     from resight.gallery import Described, Filter
     from resight.gallery.forgetting import forget
+    from resight.gallery.log import Actor
 
     opened = Gallery.open(m("gallery"))
     a, b = opened.view.table.ids[:2].tolist()
@@ -60,7 +61,7 @@ def _gallery(m: Material) -> Calls:
         "name of half a character": tell("name", a, "", person="\udcff"),
         "name too long": tell("name", a, "", person="x" * 300),
         "name is a number": tell("name", a, "", person=7),
-        "who with a line break": tell("same", a, b, who="me\nyou"),
+        "who with a line break": tell("same", a, b, by=Actor("me\nyou")),
         "undo nothing": tell("undo", "nothing", ""),
         "k=0": search(k=0),
         "k=-1": search(k=-1),

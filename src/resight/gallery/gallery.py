@@ -393,7 +393,7 @@ class Gallery:
         Where the gallery asks for a second person, "same" counts once another one said it, too.
         """
         by = by or operator("python")
-        given = Entry(kind, a, b, person=person, who=by.who)
+        given = Entry(kind, a, b, person=person, who=check_name(by.who, "who"))
         with self._lock:
             _ = self.view  # what takes long is read before others have to wait
             with self.engine.transaction():  # from the check to the entry nobody else answers
