@@ -40,8 +40,7 @@ def describe(
     bins, gray = hsv_bins(coloured, unit), gray_levels(image, weights, unit)
     for scale in range(last):
         if scale > 0:
-            maps = halved(bins[0]), halved(bins[1]), halved(bins[2])
-            bins, gray = np.stack(maps) // np.uint8(4), halved(gray) / 4.0
+            bins, gray = halved_bins(bins), halved_gray(gray)
         rows = counts_of_colours[starts[0, scale] : starts[0, scale + 1]]
         strip_maxima(joint_codes(bins), side, step, rows)
         for i in range(2):
@@ -78,18 +77,28 @@ def hsv_bins(image: Image, unit: Floats) -> Image:
 
 
 @kernel
-def halved(image: Floats | Image) -> Floats | Image:
-    """Sum over 2 x 2 pixels, column by column as the original does; an odd last line is dropped."""
-    height, width = 2 * (image.shape[0] // 2), 2 * (image.shape[1] // 2)
-    above, below = image[0:height:2], image[1:height:2]
-    left = above[:, 0:width:2] + below[:, 0:width:2]
-    return left + above[:, 1:width:2] + below[:, 1:width:2]
+def halved_bins(bins: Image) -> Image:
+    """Average quantised maps over 2 x 2 pixels and round down; an odd last line is dropped."""
+    height, width = bins.shape[1] // 2, bins.shape[2] // 2
+    half = np.empty((3, height, width), np.uint8)
+    for c in range(3):
+        for y in range(height):
+            above, below = bins[c, 2 * y], bins[c, 2 * y + 1]
+            for x in range(width):
+                total = above[2 * x] + below[2 * x] + above[2 * x + 1] + below[2 * x + 1]
+                half[c, y, x] = total // 4
+    return half
 
 
 @kernel
 def joint_codes(bins: Image) -> Codes:
     """Join three maps of 8 levels into codes h + 8 s + 64 v, (h, w) int16."""
-    return (bins[0] + 8 * bins[1] + 64 * bins[2]).astype(np.int16)
+    height, width = bins.shape[1:]
+    codes = np.empty((height, width), np.int16)
+    for y in range(height):
+        for x in range(width):
+            codes[y, x] = bins[0, y, x] + 8 * bins[1, y, x] + 64 * bins[2, y, x]
+    return codes
 
 
 @kernel
@@ -102,6 +111,19 @@ def gray_levels(image: Image, weights: Weights, unit: Floats) -> Floats:
             red, green, blue = image[y, x, 0], image[y, x, 1], image[y, x, 2]
             gray[y, x] = unit[pixel_gray(red, green, blue, weights)]
     return gray
+
+
+@kernel
+def halved_gray(gray: Floats) -> Floats:
+    """Average a gray image over 2 x 2 pixels, summed column by column as the original does."""
+    height, width = gray.shape[0] // 2, gray.shape[1] // 2
+    half = np.empty((height, width))
+    for y in range(height):
+        above, below = gray[2 * y], gray[2 * y + 1]
+        for x in range(width):
+            total = above[2 * x] + below[2 * x] + above[2 * x + 1] + below[2 * x + 1]
+            half[y, x] = total / 4.0
+    return half
 
 
 @kernel
@@ -170,9 +192,18 @@ def log_normalised(counts: Codes, logs: Floats, out: Floats) -> None:
 
     Counts are small integers, so the length follows from how often each value occurs.
     """
-    flat = counts.ravel()
     often = np.zeros(logs.shape[0], np.int64)
-    for count in flat:
-        often[count] += 1
-    scaled = logs * (1.0 / np.sqrt((often * logs * logs).sum()))
-    out[:] = scaled[flat]
+    rows, columns = counts.shape
+    for row in range(rows):
+        for column in range(columns):
+            often[counts[row, column]] += 1
+    total = 0.0
+    for value in range(logs.shape[0]):
+        total += often[value] * logs[value] * logs[value]
+    scale = 1.0 / np.sqrt(total)
+    scaled = np.empty(logs.shape[0])
+    for value in range(logs.shape[0]):
+        scaled[value] = logs[value] * scale
+    for row in range(rows):
+        for column in range(columns):
+            out[row * columns + column] = scaled[counts[row, column]]

@@ -24,12 +24,10 @@ def retinex_image(
     first = blurred_image(plane, filters[0], tails[0])
     second = blurred_image(plane, filters[1], tails[1])
     values = reflectance(flat, logs, first, second)
-    deviation = np.sqrt(values.var())
+    mean, deviation = mean_and_deviation(values)
     if deviation < 1e-9:  # one colour: what is left is rounding noise
         return image.copy()
-    low, scale = values.mean() - spread * deviation, 255.0 / (2.0 * spread * deviation)
-    levels = np.minimum(np.maximum((values - low) * scale, 0.0), 255.0) + 0.5
-    return levels.astype(np.uint8).reshape(image.shape)
+    return stretched(values, mean - spread * deviation, 255.0 / (2.0 * spread * deviation))
 
 
 @kernel
@@ -79,8 +77,12 @@ def blurred(lines: Floats, filter_: Floats, tail: Floats) -> Floats:
 def transposed(image: Floats) -> Floats:
     """Swap the two image axes of (h, w * c) pixels with c = 3 values each: (w, h * c)."""
     height, width = image.shape[0], image.shape[1] // 3
-    swapped = image.reshape(height, width, 3).transpose(1, 0, 2)
-    return np.ascontiguousarray(swapped).reshape(width, 3 * height)
+    out = np.empty((width, 3 * height))
+    for y in range(height):
+        for x in range(width):
+            for c in range(3):
+                out[x, 3 * y + c] = image[y, 3 * x + c]
+    return out
 
 
 @kernel(fast=True)
@@ -92,3 +94,28 @@ def reflectance(flat: Image, logs: Floats, first: Floats, second: Floats) -> Flo
         for x in range(width):
             out[y, x] = logs[flat[y, x]] - 0.5 * np.log(first[y, x] * second[y, x])
     return out
+
+
+@kernel
+def mean_and_deviation(values: Floats) -> tuple[float, float]:
+    """Mean and standard deviation of all values."""
+    mean, squares = 0.0, 0.0
+    for y in range(values.shape[0]):
+        for x in range(values.shape[1]):
+            mean += values[y, x]
+    mean /= values.size
+    for y in range(values.shape[0]):
+        for x in range(values.shape[1]):
+            squares += (values[y, x] - mean) ** 2
+    return mean, np.sqrt(squares / values.size)
+
+
+@kernel
+def stretched(values: Floats, low: float, scale: float) -> Image:
+    """Stretch (h, 3 * w) `values` linearly to 0..255 and round: an image (h, w, 3)."""
+    height, width = values.shape
+    out = np.empty((height, width), np.uint8)
+    for y in range(height):
+        for x in range(width):
+            out[y, x] = int(min(max((values[y, x] - low) * scale, 0.0), 255.0) + 0.5)
+    return out.reshape(height, width // 3, 3)
