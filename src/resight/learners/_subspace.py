@@ -11,6 +11,7 @@ import scipy.linalg
 
 from resight.errors import InputError
 from resight.learners._base import Codes, Floats, MetricLearner
+from resight.learners._parameters import Components
 from resight.learners._solvers import gram, leading_eigenpairs
 
 #: What ``pca="auto"`` keeps at most: the usual figure of re-identification benchmarks.
@@ -151,7 +152,7 @@ class PCAMetricLearner(MetricLearner):
     turned = True
     learned = "n_pca_ mean_ components_"
 
-    pca: int | str
+    pca: Components
 
     def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
         projection = pca(X, self.pca)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
@@ -55,7 +54,6 @@ class NFST(MetricLearner):
     ((6, 2), True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {}
     _dtypes = CENTRED_BY_COLUMNS
     state_version = 1
     turned = True
