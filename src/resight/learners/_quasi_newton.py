@@ -20,24 +20,12 @@ MEMORY = 20
 
 @dataclass(frozen=True)
 class Descent:
-    """The end of a descent and the way there.
+    """The end of a descent and the way there."""
 
-    Attributes
-    ----------
-    L : ndarray of shape (d, d)
-        Where it ended.
-    objective : ndarray of shape (n_iter + 1,)
-        Values at the start and after each iteration; they never increase.
-    gradient_norm : float
-        Largest absolute entry of the gradient at the end.
-    converged : bool
-        Whether that is at most the tolerance.
-    """
-
-    L: Floats
-    objective: Floats
-    gradient_norm: float
-    converged: bool
+    L: Floats  # (d, d): where it ended
+    objective: Floats  # (n_iter + 1,): at the start and after each iteration; never increases
+    gradient_norm: float  # largest absolute entry of the gradient at the end
+    converged: bool  # whether that is at most the tolerance
 
     @property
     def n_iter(self) -> int:

@@ -130,7 +130,8 @@ class KXQDA(KernelMetricLearner):
         super().fit(X, y, cameras)
         if cameras is not None and self.solver_ == "landmarks":
             # People who are added later name their cameras, so codes are not enough.
-            self.statistics_ = replace(self.statistics_, cameras=np.unique(np.asarray(cameras)))
+            names = np.unique(np.asarray(cameras))
+            self.statistics_: LandmarkStatistics = replace(self.statistics_, cameras=names)
         return self
 
     @available_if(lambda self: self.landmarks is not None)

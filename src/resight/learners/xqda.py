@@ -131,17 +131,10 @@ class XQDA(MetricLearner):
 
 
 def span_coordinates(products: Floats) -> tuple[Floats, Floats]:
-    """Coordinates of rows in an orthonormal basis of their span, from their inner products.
+    """Coordinates (N, r) of rows in an orthonormal basis of their span, from inner products.
 
-    Returns
-    -------
-    coordinates : (N, r), one row for each sighting.
-    lift : (N, r), so that X^T lift is the orthonormal basis.
-
-    Notes
-    -----
-    Pivoted Cholesky: equal images and centred data make the matrix of products singular, so
-    only pivots above round-off are kept.
+    Also returns lift (N, r): X^T lift is the basis. Pivoted Cholesky: equal images and centred
+    data make the matrix of products singular, so only pivots above round-off are kept.
     """
     n = len(products)
     factor, pivots, rank, _ = lapack.dpstrf(products, lower=1)
