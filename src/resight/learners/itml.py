@@ -96,11 +96,10 @@ class ITML(PCAMetricLearner):
         factor = float(mean_distance(blocks, Z) ** -0.5)
         bounds = percentile_bounds(blocks, factor * Z, percentiles)
         objective = LogDetObjective(blocks, factor * Z, bounds, self.gamma)
-        end = descend(objective, Z.shape[1], title="ITML", tol=self.tol, max_iter=self.max_iter)
         self.bounds_ = np.array([bounds.upper, bounds.lower]) / factor**2
-        self.objective_, self.n_iter_ = end.objective, end.n_iter
-        self.gradient_norm_, self.converged_ = end.gradient_norm, end.converged
-        return end.L.T  # (p, p): scaled features and scaled bounds give the metric of unscaled ones
+        return descend(
+            self, objective, Z.shape[1]
+        ).T  # (p, p): scaled features and scaled bounds give the metric of unscaled ones
 
     def _checked_percentiles(self) -> tuple[float, float]:
         try:

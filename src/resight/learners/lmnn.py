@@ -102,10 +102,7 @@ class LMNN(PCAMetricLearner):
         objective = LMNNObjective(
             factor * Z, persons, cameras, targets, push=self.push, smoothing=self.smoothing
         )
-        end = descend(objective, Z.shape[1], title="LMNN", tol=self.tol, max_iter=self.max_iter)
-        self.objective_, self.n_iter_ = end.objective, end.n_iter
-        self.gradient_norm_, self.converged_ = end.gradient_norm, end.converged
-        return factor * end.L.T  # (p, p)
+        return factor * descend(self, objective, Z.shape[1]).T  # (p, p)
 
 
 def _typical_distance(Z: Floats, targets: Codes) -> float:

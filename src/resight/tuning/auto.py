@@ -192,12 +192,7 @@ class AutoKXQDA(MetricLearner):
     def plain_shares(self, D: Floats, part: int) -> Floats:
         """Return what each feature adds to the distance of a part that learns nothing.
 
-        Parameters
-        ----------
-        D : array (n, n_features)
-            Differences of normalised rows.
-        part : int
-            Its place in `kernels_`.
+        D (n, n_features) are differences of normalised rows; `part` is its place in `kernels_`.
         """
         added = np.zeros_like(D)
         for i, weight in enumerate(self.kernels_[part]["weights"]):
