@@ -77,21 +77,10 @@ class _Errors:
 def solve_in_null_space(
     K: Floats, pairs: CrossCameraPairs, reg: float, bound: int
 ) -> tuple[Floats, Floats] | None:
-    """Solve the pencil of k-XQDA for all eigenvalues above 1, or return None if it cannot.
+    """Solve the pencil of k-XQDA for all `bound` eigenvalues above 1 that the labels allow.
 
-    Parameters
-    ----------
-    K : array (N, N)
-        Training kernel.
-    pairs : CrossCameraPairs
-    reg : float
-        lambda, absolute.
-    bound : int
-        The number of eigenvalues above 1 that the labels allow.
-
-    Returns
-    -------
-    mu : array (bound,), largest first, and Theta : array (N, bound); or None.
+    With the training kernel (N, N) and the absolute lambda `reg`; returns mu, largest first, and
+    Theta (N, bound), or None if it cannot.
     """
     basis = pairs.similar.eigenbasis()
     if bound > basis[0].shape[1]:

@@ -52,22 +52,12 @@ def choose(
     n_folds: int,
     seed: int = 0,
 ) -> Choice:
-    """Choose among candidates by person-disjoint folds of the given training rows only.
+    """Choose among candidates by person-disjoint folds of the training `rows` of one split only.
 
-    Parameters
-    ----------
-    space : GramSpace
-        Products of the whole dataset; only the entries between `rows` are looked at.
-    rows : int array (N,)
-        Training rows of one split.
-    persons, cameras : arrays (N,)
-        Of these rows.
-
-    Notes
-    -----
-    The score is the mean average precision across cameras: with one image a camera it is the
-    mean reciprocal rank, which varies less between folds of few people than rank 1 does. Equal
-    scores go to the earlier candidate.
+    Of the products of the whole dataset only the entries between `rows` are looked at. The score
+    is the mean average precision across cameras: with one image a camera it is the mean reciprocal
+    rank, which varies less between folds of few people than rank 1 does. Equal scores go to the
+    earlier candidate.
     """
     scores = np.empty((len(candidates), n_folds))
     for fold, (learn, held) in enumerate(person_folds(persons, cameras, n_folds, seed)):
