@@ -40,14 +40,10 @@ def confidence(
     """Measure calibration over all queries of all splits, pooled.
 
     In each split everything, calibration included, is learned from that split's training people.
-    `folder` and `n_jobs` are those of `over_splits`.
-
-    Returns
-    -------
-    dict
-        ``first_match``: scores of the probability that the first match is right; ``half_missing``:
-        the same with the right sightings of half the queries removed (and that prior stated);
-        ``not_in_gallery``: detection-and-identification rate and realised false-accept rate there.
+    Returns ``first_match``: scores of the probability that the first match is right;
+    ``half_missing``: the same with the right sightings of half the queries removed (and that prior
+    stated); ``not_in_gallery``: detection-and-identification rate and realised false-accept rate
+    there.
     """
     plan.require_fixed()
     if protocol.scoring != "single":

@@ -42,25 +42,11 @@ def learning_curve(
 ) -> dict[str, Any]:
     """Measure a plan with fewer and fewer of each split's training people.
 
-    Parameters
-    ----------
-    sizes : sequence of int, optional
-        Numbers of people; by default all, half of them, a quarter, ... down to a sixteenth.
-    draws : int
-        Random orders of each split's people. The subsets of one order are nested.
-    folder, n_jobs
-        As `over_splits` takes them.
-
-    Returns
-    -------
-    dict
-        ``points`` (people, and mean, sd and 95% interval over splits and draws of every measure,
-        in percent), ``draws``, ``gain`` (points of rank 1 that a doubling brings at the end) and
-        ``sentence``.
-
-    Notes
-    -----
-    Only people seen by two cameras are counted and used: others teach no pair of one person.
+    `sizes` are by default all, half of them, a quarter, ... down to a sixteenth; `draws` are random
+    orders of each split's people, whose subsets are nested. Returns ``points`` (people, and mean,
+    sd and 95% interval over splits and draws of every measure, in percent), ``draws``, ``gain``
+    (points of rank 1 that a doubling brings at the end) and ``sentence``. Only people seen by two
+    cameras are counted and used: others teach no pair of one person.
     """
     plan.require_fixed()
     people = min(len(_people(sightings, split.train)) for split in protocol.splits)

@@ -164,14 +164,8 @@ def fit_plan(
 ) -> tuple[Model, Decision | None]:
     """Fit a model on training rows; what the plan leaves open is chosen on them first.
 
-    Parameters
-    ----------
-    made_by : sequence of str or Descriptor
-        Descriptors of the vectors; none for own vectors.
-    mirror : bool
-        Whether the vectors are averaged over mirror images.
-    scratch, executor : Path, Executor
-        Where chunks of a landmark model are summed up, and by whom.
+    `made_by` are the descriptors of the vectors, none for own ones; `executor` sums up chunks of a
+    landmark model in the folder `scratch`.
     """
     learner, decision = plan.spec.make(**plan.params), None
     if isinstance(learner, AutoKXQDA):
