@@ -19,9 +19,8 @@ from resight.models.calibrating import calibrate, iterates
 from resight.models.held_out_distances import gram_distances
 from resight.plans import Plan
 from resight.protocols import Protocol, Split, scored_persons
-from resight.tuning.gram import GramSpace
+from resight.tuning.gram import Floats, GramSpace
 
-Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 # What is stated about the first match of a query, and what is true: with everybody in the gallery,
 # and with half of the queries' people taken out of it (whose: missing; if it was still accepted).

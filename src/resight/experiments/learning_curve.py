@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from resight._files import digest_of
 from resight.datasets.sightings import Sightings, seen_by_two
@@ -21,10 +20,9 @@ from resight.experiments.trials import Trial, rank_directions
 from resight.models.held_out_distances import gram_distances
 from resight.plans import Plan
 from resight.protocols import Protocol, Split
-from resight.tuning.gram import GramSpace, lookup
+from resight.tuning.gram import GramSpace, Rows, lookup
 from resight.validation import check_count
 
-Rows = NDArray[np.intp]
 MIN_PEOPLE = 3  # two give one pair of strangers a camera, which tells nothing about their spread
 DRAWS = 3
 

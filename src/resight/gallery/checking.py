@@ -13,7 +13,7 @@ from resight.errors import InputError, StoreError
 from resight.gallery.engines.base import Engine, Table
 from resight.gallery.filters import Filter
 from resight.gallery.gallery import Gallery
-from resight.gallery.log_proof import verify
+from resight.gallery.log import verify
 from resight.gallery.manifest import ERASING, Manifest, load_model
 from resight.gallery.view import features_of, read_journal
 from resight.images import read

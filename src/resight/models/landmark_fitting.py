@@ -38,10 +38,9 @@ from resight.learners.kxqda import KXQDA
 from resight.models.model import Model
 from resight.tuning.candidates import CV_FOLDS
 from resight.tuning.cross_validation import Choice
+from resight.tuning.gram import Rows
 from resight.tuning.landmark_choice import choose_regulariser, held_out_groups, regularisers
 from resight.workers.executors import Executor, InProcess, run
-
-Rows = NDArray[np.intp]
 
 CHUNK = 4096  # rows a task: its sums (one matrix a camera) are then small beside its work
 
