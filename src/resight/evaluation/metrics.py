@@ -64,8 +64,8 @@ def cmc(
     >>> cmc([[0.1, 0.9], [0.5, 0.5]], ["ann", "bob"], ["ann", "bob"]).tolist()
     [0.5, 1.0]
     """
-    cameras: Options = {"query_cameras": query_cameras, "gallery_cameras": gallery_cameras}
-    return _ranked(distances, query_persons, gallery_persons, **cameras, junk=junk).cmc
+    options = Options(query_cameras=query_cameras, gallery_cameras=gallery_cameras, junk=junk)
+    return _ranked(distances, query_persons, gallery_persons, **options).cmc
 
 
 def mean_average_precision(
