@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, eigh
 
 from resight.errors import InputError
+from resight.learners._base import Floats
 from resight.learners._landmark_sums import LandmarkStatistics
 from resight.learners._solvers import leading_pencil
-
-Floats = NDArray[np.float64]
 
 
 class LandmarkPencil:

@@ -21,11 +21,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from resight.learners._base import Codes, Floats
 from resight.learners._laplacian import Multipartite
 from resight.saving import SavableMixin
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
 CHUNK_ROWS = 2048  # seen at once: kernel rows of 67 MB for 1,024 features of 4,096 landmarks
 NO_CAMERA = 0  # code that stands for all sightings when cameras are not given
 

@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from resight.errors import InputError
+from resight.learners._base import Codes, Floats
 from resight.saving import SavableMixin
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
 
 EXACT_LIMIT = 20_000
 """Sightings up to which k-XQDA is exact unless landmarks are asked for."""

@@ -24,9 +24,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from resight.errors import InputError
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
+from resight.learners._base import Codes, Floats
 
 
 @dataclass(frozen=True)

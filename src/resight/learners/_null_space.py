@@ -25,10 +25,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 
+from resight.learners._base import Floats
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._solvers import leading_pencil
-
-Floats = NDArray[np.float64]
 
 # The relative error of test distances stayed below 1.2 times the next change in the thousands of
 # cases tried, so this keeps it below 1e-6.

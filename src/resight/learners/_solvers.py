@@ -8,11 +8,10 @@ transformed back: about a third of the work when a quarter of them is wanted.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, eigh, lapack, solve_triangular
 from scipy.linalg.blas import dsyrk
 
-Floats = NDArray[np.float64]
+from resight.learners._base import Floats
 
 
 def leading_pencil(A: Floats, B: Floats, n_leading: int) -> tuple[Floats, Floats]:

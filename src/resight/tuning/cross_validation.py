@@ -21,10 +21,7 @@ from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._pencil import direction_weights
 from resight.tuning.candidates import Candidate
 from resight.tuning.fold_metrics import codes_of
-from resight.tuning.gram import GramSpace, Products
-
-Floats = NDArray[np.float64]
-Rows = NDArray[np.intp]
+from resight.tuning.gram import Floats, GramSpace, Products, Rows
 
 
 @dataclass(frozen=True)

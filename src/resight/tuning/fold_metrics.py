@@ -17,11 +17,8 @@ from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._pencil import direction_weights
 from resight.learners.kernel_nfst import KernelNFST
 from resight.tuning.fused_kernel import FusedKernel, RowProducts
-from resight.tuning.gram import GramSpace, Products
+from resight.tuning.gram import Floats, GramSpace, Products, Rows
 from resight.tuning.settings import PLAIN, Part, Setting
-
-Floats = NDArray[np.float64]
-Rows = NDArray[np.intp]
 
 
 @dataclass(frozen=True)

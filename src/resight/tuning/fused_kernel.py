@@ -6,12 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from resight.kernels import Kernel
+from resight.learners._base import Floats
 from resight.tuning.candidates import Candidate
-
-Floats = NDArray[np.float64]
 
 
 class RowProducts(NamedTuple):

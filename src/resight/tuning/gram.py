@@ -236,6 +236,11 @@ def between_test_rows(
         embedding = fitted.transform(rows)
     except InputError:  # an indefinite metric has distances, but no embedding
         return lambda a, b: fitted.distances(rows[a], rows[b])
+    return within(embedding)
+
+
+def within(embedding: Floats) -> Between:
+    """Turn embeddings of all test rows into what `rank_directions` asks."""
     return lambda a, b: squared_euclidean(embedding[a], embedding[b])
 
 

@@ -18,9 +18,7 @@ from resight.learners._pencil import direction_weights
 from resight.learners.kxqda import KXQDA
 from resight.tuning.candidates import CV, Candidate
 from resight.tuning.cross_validation import Choice, held_out_map, people_in_folds
-
-Floats = NDArray[np.float64]
-Rows = NDArray[np.intp]
+from resight.tuning.gram import Floats, Rows
 
 FOLD_PEOPLE = 100  # people held out in a fold: their ranking costs little, the others learn
 _REGULARISERS = tuple(

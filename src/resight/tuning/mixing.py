@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-Floats = NDArray[np.float64]
+from resight.learners._base import Floats
+
 Rows = NDArray[np.intp]
 
 

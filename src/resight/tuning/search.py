@@ -18,12 +18,10 @@ from resight.tuning import candidates as allowed
 from resight.tuning.candidates import KNFST_KERNEL, XQDA
 from resight.tuning.cross_validation import person_folds, person_precisions
 from resight.tuning.fold_metrics import Fold, codes_of
-from resight.tuning.gram import GramSpace
+from resight.tuning.gram import Floats, GramSpace, Rows
 from resight.tuning.mixing import Held, Likelihood
 from resight.tuning.settings import PLAIN, Part, Setting
 
-Floats = NDArray[np.float64]
-Rows = NDArray[np.intp]
 MIN_PEOPLE = 16  # from fewer nothing is learned: folds of them say too little
 _CLEARLY = 2.0  # difference of log-likelihoods by which what is less usual must be better
 _NEGLIGIBLE = 0.03  # share below which a part is left out of the mixture
