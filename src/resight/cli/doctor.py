@@ -41,15 +41,19 @@ def doctor(
 
 def _findings() -> dict[str, Any]:
     versions = {name: _version(name) for name in NEEDED}
+    able = getattr(os, "sched_getaffinity", None)
     return {
         "schema": SCHEMA,
         "resight": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "cores": _cores(),
+        "cores": len(able(0)) if able else os.cpu_count() or 1,
         "packages": versions,
         "missing": [name for name, found in versions.items() if found is None],
-        "extras": {name: _has_all(modules) for name, modules in EXTRAS.items()},
+        "extras": {
+            name: all(one in sys.modules or find_spec(one) is not None for one in modules)
+            for name, modules in EXTRAS.items()
+        },
         "compiled_code": _cache(versions["numba"]),
     }
 
@@ -103,12 +107,3 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def _has_all(modules: tuple[str, ...]) -> bool:
-    return all(name in sys.modules or find_spec(name) is not None for name in modules)
-
-
-def _cores() -> int:
-    able = getattr(os, "sched_getaffinity", None)
-    return len(able(0)) if able else os.cpu_count() or 1

@@ -70,7 +70,10 @@ def measure_network(
             hand, together = bench.measure(job), bench.measure(replace(job, descriptors=every))
             if people is None:
                 rows |= {HAND: hand, ALL: together}
-                tables[-1]["rows"] = [_row(name, figures) for name, figures in rows.items()]
+                tables[-1]["rows"] = [
+                    {"method": name, "star": name != HAND, "summary": figures["summary"]}
+                    for name, figures in rows.items()
+                ]
             point = _point(people or place.people, cosine, hand, together, place)
             tables[-1]["curve"].append(point)
             yield {"schema": SCHEMA, "network": told, "tables": tables}
@@ -104,10 +107,6 @@ def _cosine(network: Network, bench: Bench, place: Place) -> dict[str, Any]:
         )
     ranks = [{"rank1": 100.0 * trial["ranks"]["rank1"]} for trial in trials]
     return {"summary": summary_of(trials), "trials": ranks}
-
-
-def _row(name: str, figures: dict[str, Any]) -> dict[str, Any]:
-    return {"method": name, "star": name != HAND, "summary": figures["summary"]}
 
 
 def _point(
