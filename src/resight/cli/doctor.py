@@ -14,7 +14,7 @@ import typer
 
 from resight._version import __version__
 from resight.cli import EXTRAS
-from resight.cli._common import Json, flag, print_json, say, verb
+from resight.cli._common import Json, answer, flag, say, verb
 
 SCHEMA = "resight.doctor/1"
 NEEDED = ("numpy", "scipy", "scikit-learn", "numba", "pillow", "opencv-contrib-python-headless")
@@ -31,10 +31,7 @@ def doctor(
     findings = _findings()
     if warm_up:
         findings["warm_up_seconds"] = _compile_all()
-    if json:
-        print_json(findings)
-    else:
-        print(_as_text(findings))
+    answer(json, findings, _as_text(findings))
     if findings["missing"]:
         raise typer.Exit(1)
 
