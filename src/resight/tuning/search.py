@@ -192,7 +192,7 @@ class Search:
         return cosine if cosine[0] < euclidean[0] - _CLEARLY else euclidean
 
     def _choose_variant(self, n: int) -> None:
-        """Take mirror images where they are better both unlearned and learned, on average."""
+        """Take mirror images where they find more, by the default mixture's share of learning."""
         if "mirror" not in self.variants:
             return
         everything = (1.0,) * n
@@ -200,7 +200,8 @@ class Search:
         means = {}
         for variant in self.variants:
             self._variant = variant
-            means[variant] = np.mean([self._try(variant, part).mean for part in parts])
+            found = [self._try(variant, part).mean for part in parts]
+            means[variant] = float(default_shares(parts, self.people) @ found)
         self._variant = max(means, key=lambda name: means[name])
         self._folds = {name: self._folds[name] for name in (self._variant,)}
 
