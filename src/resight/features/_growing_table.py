@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from itertools import groupby
 from pathlib import Path
 from typing import IO, Any
 
@@ -44,19 +43,22 @@ class GrowingTable:
             if key != FAILED
             for place in self._missing.pop(key, ())
         ]
+        if not pairs:
+            return
+        # Pairs of which both go up by one are written together.
+        ends = np.flatnonzero((np.diff(pairs, axis=0) != 1).any(axis=1)) + 1
         with refusing_full_disk(self._folder / "a table"):  # named once it is known what failed
-            for place, run in _runs(pairs):
-                self._write(place, rows[run])
-            if pairs:
-                self._file().flush()
-                os.fsync(self._file().fileno())  # now, beside the workers, and not at the end
+            for run in np.split(np.array(pairs), ends):
+                self._write(run[0, 0], rows[run[0, 1] : run[-1, 1] + 1])
+            self._file().flush()
+            os.fsync(self._file().fileno())  # now, beside the workers, and not at the end
 
     def finish(self, keys: Sequence[str], path: Path) -> bool:
         """Keep the file as `path`, rows whose key is now FAILED as NaN; False while rows lack."""
         failed = [row for row, key in enumerate(keys) if key == FAILED]
         if not {row for rows in self._missing.values() for row in rows}.issubset(failed):
             return False
-        nothing = np.full((1, self._shape[1]), np.nan, np.float32)
+        nothing = np.full(self._shape[1], np.nan, np.float32)
         with refusing_full_disk(path):
             for row in failed:
                 self._write(row, nothing)
@@ -86,15 +88,3 @@ class GrowingTable:
             with suppress(OSError):  # closing tries again to write what a full disk did not take
                 self._stream.close()
             Path(self._stream.name).unlink(missing_ok=True)
-
-
-def _runs(pairs: Sequence[tuple[int, int]]) -> Iterator[tuple[int, slice]]:
-    """Join pairs of place and row where both go up by one: first place, rows."""
-
-    def start(item: tuple[int, tuple[int, int]]) -> tuple[int, int]:
-        index, (place, row) = item
-        return place - index, row - index
-
-    for _, run in groupby(enumerate(pairs), start):
-        found = [pair for _, pair in run]
-        yield found[0][0], slice(found[0][1], found[-1][1] + 1)

@@ -34,16 +34,8 @@ from resight.validation import MAX_TEXT, check_file
 
 SUFFIXES = (".csv", ".mat", ".npy", ".npz")
 # Columns of a table of sightings: name in a CSV -> name in an array file.
-LABELS = {
-    "person": "persons",
-    "camera": "cameras",
-    "path": "paths",
-    "time": "times",
-    "sequence": "sequences",
-    "role": "roles",
-    "site": "sites",
-    "id": "names",
-}
+_NAMES = ("person", "camera", "path", "time", "sequence", "role", "site")
+LABELS = {name: f"{name}s" for name in _NAMES} | {"id": "names"}
 NEEDED = ("person", "camera")
 _SYNONYMS = {"descriptors": "features", "X": "features", "ids": "persons", "cams": "cameras"}
 _LINE = 2**24  # characters of a header
@@ -113,14 +105,9 @@ def load_vectors(
 def own_vectors(
     features: Features | str | Path, sightings: Sightings | None = None
 ) -> tuple[Features, Sightings]:
-    """Return own vectors, read from a file where one is named, with one sighting for each.
+    """Return own vectors, read by `load_vectors` where a file is named, with a sighting for each.
 
-    Parameters
-    ----------
-    features : Features or path
-        A file is read by `load_vectors`.
-    sightings : Sightings, optional
-        Who is shown; by default what the file says.
+    Who is shown is by default what the file says.
     """
     if not isinstance(features, Features):
         features, labelled = load_vectors(features)
