@@ -7,8 +7,11 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from resight.gallery.labels import Verdict
+from resight.gallery.labels import Labels, Verdict
 from resight.gallery.view import View
+
+
+Said = Verdict | Literal["unsure"]
 
 
 class Answer(BaseModel):
@@ -33,12 +36,23 @@ class Sighting(Answer):
 
 
 class Found(Sighting):
-    """A sighting that a search found; `distance` is squared, smaller = more similar."""
+    """A sighting that a search found; it stands for its track, which has `sightings` of them.
+
+    `distance` is smaller = more similar, 1 where same and different are equally likely, if the
+    model is calibrated; `probability` that of the track, person or group that `unit` names.
+    """
 
     rank: int
     distance: float
+    raw_distance: float | None = None
     probability: float | None
-    verdict: Verdict | None
+    unit: str | None = None
+    track: str = ""
+    sightings: int = 1
+    same_picture: bool = False
+    trained: bool = False
+    verdict: Said | None
+    answer: str = ""  # key of the answer that was given about these two, to undo it
 
 
 class Widening(Answer):
@@ -51,21 +65,40 @@ class Widening(Answer):
 class PresenceAnswer(Answer):
     """Whether the person seems to be in the gallery; see `resight.gallery.confidence`."""
 
-    likely: bool
-    false_accepts: float
-    compared: int
+    answer: Literal["found", "unsure", "absent"]
     words: str
+    why: str
+    measured: str
+    false_accepts: float | None
+    false_rejects: float | None
+    compared: int
+
+
+class Asked(Answer):
+    """One picture of a query: a stored sighting or an uploaded image."""
+
+    image: str
+    name: str
+    id: str = ""
+    upload: str = ""
 
 
 class SearchAnswer(Answer):
-    """The sightings most similar to a stored one (`like`) or an uploaded image (`upload`)."""
+    """The sightings most similar to stored ones (`like`) or uploaded images (`upload`).
+
+    Several images are one query: they show one person. `like`, `upload`, `name` and `query` are
+    those of the first.
+    """
 
     like: str
     upload: str
     name: str
     query: Sighting | None
+    asked: list[Asked]
     hits: list[Found]
+    same_pictures: list[Sighting] = []
     presence: PresenceAnswer | None
+    note: str = ""
     widen: list[Widening]
     model: str
 
@@ -89,7 +122,6 @@ class BrowseAnswer(Answer):
     page: int
     pages: int
     cameras: list[str]
-    propose: list[Sighting]
 
 
 class PersonAnswer(Answer):
@@ -104,9 +136,10 @@ class Taught(Answer):
     """One answer."""
 
     key: str
-    kind: Literal["same", "different", "name", "confirm"]
+    kind: str
     a: str
     b: str
+    more: list[str] = []
     person: str
     who: str
     when: float
@@ -144,3 +177,21 @@ def sighting(view: View, row: int) -> Sighting:
         time=None if np.isnan(time) else time,
         source=str(table.sources[row]),
     )
+
+
+def answers_about(labels: Labels, query: str) -> dict[str, tuple[Said, str]]:
+    """Return what was said of a sighting and each other one, with the key of the answer.
+
+    What follows from other answers is left out: it is changed where it was said.
+    """
+    found: dict[str, tuple[Said, str]] = {}
+    for waiting, entries in ((False, labels.active), (True, labels.waiting)):
+        for entry in entries:
+            if query not in entry.sightings or entry.kind not in ("same", "different", "unsure"):
+                continue
+            apart = entry.kind == "different" and entry.a != query  # of `a` and each of the others
+            said: Any = "waiting" if waiting else entry.kind
+            key = entry.key if len(entry.sightings) == 2 else ""  # one undo would undo many
+            about = [entry.a] if apart else entry.sightings
+            found |= {other: (said, key) for other in about if other != query}
+    return found
