@@ -164,8 +164,7 @@ def _compare(
 
 def _check_labels(engine: Engine, table: Table, report: Report) -> None:
     known = set(table.ids.tolist())
-    entries = [entry for entry in read_journal(engine) if entry.kind != "undo"]
-    gone = sum(bool({entry.a, entry.b} - {""} - known) for entry in entries)
+    gone = sum(bool({*entry.sightings} - known) for entry in read_journal(engine))
     if gone:
         report.notes.append(
             f"{gone} labels are about sightings that were removed; they have no effect"

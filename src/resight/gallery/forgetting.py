@@ -20,11 +20,11 @@ from resight.errors import StoreError, unknown_name
 from resight.gallery.engines.base import Engine
 from resight.gallery.engines.scanning import Scanner, needles_of
 from resight.gallery.gallery import Gallery
+from resight.gallery.labels import Entry
 from resight.gallery.log import BEFORE_THE_CHAIN, Actor, operator
 from resight.gallery.log_erasing import concerned, empty, expire_log, names
 from resight.gallery.manifest import ERASING, Manifest, drop_model, trained_on
 from resight.gallery.rebuilding import unfinished
-from resight.gallery.view import read_journal
 from resight.times import EPOCH
 
 _LAST = "/last"  # ends the name of the note that only the job's own traces are left to clean
@@ -237,11 +237,22 @@ def _shared(engine: Engine, rest: set[bytes]) -> set[bytes]:
 
 
 def _strike_labels(engine: Engine, ids: set[str], person: str) -> int:
-    entries = read_journal(engine)
-    struck = [e.key for e in entries if {e.a, e.b} & ids or (person and e.person.strip() == person)]
-    undone = [e.key for e in entries if e.kind in ("undo", "confirm") and e.a in set(struck)]
-    engine.strike("labels", struck + undone)
-    return len(struck)
+    """Take sightings and a name out of the answers; those that say nothing without them go."""
+    entries = {key: Entry.load(text) for key, text in engine.read("labels")}
+    known = {one for entry in entries.values() for one in entry.sightings} - ids
+    struck, amended = [], {}
+    for key, entry in entries.items():
+        left = entry.among(known)
+        if left is not None and person and left.person.strip() == person:
+            left = None if left.kind == "name" else replace(left, person="")
+        if left is None:
+            struck.append(key)
+        elif left != entry:
+            amended[key] = left.dump()
+    undone = [key for key, e in entries.items() if e.kind in ("undo", "confirm") and e.a in struck]
+    engine.strike("labels", [*struck, *undone])
+    engine.amend("labels", amended)
+    return len(struck) + len(amended)
 
 
 def _replace_models(engine: Engine, ids: set[str]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ from resight.gallery.labels import Entry, Kind
 from resight.gallery.log import Actor, Writer, append, operator
 from resight.gallery.log import Entry as Act
 from resight.gallery.manifest import DESCRIPTORS, Manifest, Origin, Stored
+from resight.gallery.people import Card, people
 from resight.gallery.questions import Query, check_described, picture_of
 from resight.gallery.rebuilding import BATCH, pending, rebuild, undo
 from resight.gallery.reranking import Rerank
@@ -386,23 +388,52 @@ class Gallery:
     # ---- teaching
 
     def teach(
-        self, kind: Kind, a: str, b: str = "", *, person: str = "", by: Actor | None = None
+        self,
+        kind: Kind,
+        a: str,
+        b: str = "",
+        *,
+        person: str = "",
+        more: Sequence[str] = (),
+        by: Actor | None = None,
     ) -> Entry:
         """Record a verdict, a name or an undo; refuse what contradicts the others.
 
         Where the gallery asks for a second person, "same" counts once another one said it, too.
         """
-        by = by or operator("python")
-        given = Entry(kind, a, b, person=person, who=check_name(by.who, "who"))
+        return self.answer(lambda view: [Entry(kind, a, b, person, more=tuple(more))], by)[0]
+
+    def answer(self, make: Callable[[View], list[Entry]], by: Actor | None = None) -> list[Entry]:
+        """Record the entries that `make` derives from the gallery as it is then; one undo for all.
+
+        From the moment `make` looks until they are written nobody else answers.
+        """
+        by, key = by or operator("python"), secrets.token_hex(8)
+        written: list[Entry] = []
         with self._lock:
-            _ = self.view  # what takes long is read before others have to wait
-            with self.engine.transaction():  # from the check to the entry nobody else answers
-                view = self.view
-                entry = view.labels.second(given) if view.manifest.second_person else given
-                view.labels.check(entry)
-                self.engine.append("labels", entry.key, entry.dump())
-                append(self.engine, [Act(by, entry.kind, *given.concerns(), entry.when)])
+            before = self.view  # what takes long is read before others have to wait
+            try:
+                with self.engine.transaction():
+                    for number, made in enumerate(make(self.view)):
+                        entry = replace(made, key=key, who=check_name(by.who, "who"))
+                        written += [self._write(entry, by, f"{key}+{number}" if number else key)]
+            except BaseException:
+                self._view = before  # without what was taken back
+                raise
+        return written
+
+    def _write(self, given: Entry, by: Actor, key: str) -> Entry:
+        """Check an entry against what is known and write it, with its line of the log."""
+        view = self.view
+        entry = view.labels.second(given) if view.manifest.second_person else given
+        view.labels.check(entry)
+        self.engine.append("labels", key, entry.dump())
+        append(self.engine, [Act(by, entry.kind, *given.concerns(), entry.when)])
         return entry
+
+    def people(self, query: str = "", page: int = 1, **how: Any) -> tuple[list[Card], int]:
+        """Return a page of people and how many there are; see `resight.gallery.people.people`."""
+        return people(self.view, query, page, **how)
 
     # ---- the log
 

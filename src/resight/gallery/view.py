@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from resight.gallery.index import ExactIndex
 from resight.gallery.labels import Entry, Labels
 from resight.gallery.manifest import Manifest, load_model
 from resight.images import read
+
+if TYPE_CHECKING:
+    from resight.gallery.people import People
 
 _BATCH = 256
 _ROUNDS = 5  # others may add sightings without an embedding while a model is replaced
@@ -54,6 +57,13 @@ class View:
             values, codes = np.unique(column, return_inverse=True)
             number = number * len(values) + codes
         return np.where(self.table.sequences == "", -1 - np.arange(len(number)), number)
+
+    @cached_property
+    def people(self) -> People:
+        """The labelled people, with the rows of each."""
+        from resight.gallery.people import People
+
+        return People(self)
 
     @cached_property
     def named(self) -> set[str]:

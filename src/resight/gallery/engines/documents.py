@@ -130,10 +130,10 @@ class Documents(ABC):
         found = self._ask("SELECT content FROM documents WHERE name = ?", name)
         return bytes(found[0][0]) if found else None
 
-    def put(self, documents: dict[str, bytes]) -> None:
-        """Write documents."""
+    def put(self, documents: dict[str, bytes], *, searched: bool = True) -> None:
+        """Write documents; nobody reads the gallery again for those that no search looks at."""
         statement = "INSERT INTO documents VALUES (?, ?) ON CONFLICT (name) DO UPDATE "
-        with self._change():
+        with self._change() if searched else self.transaction():
             self._many(statement + "SET content = excluded.content", documents.items())
 
     def names(self, prefix: str) -> list[str]:
@@ -165,3 +165,9 @@ class Documents(ABC):
         statement = f"DELETE FROM journal WHERE name = ? AND key {self._in}"
         with self._change():
             self._ask(statement, journal, self._list(keys))
+
+    def amend(self, journal: str, texts: dict[str, str]) -> None:
+        """Replace the texts of entries, by their keys; they keep their places."""
+        statement = "UPDATE journal SET content = ? WHERE name = ? AND key = ?"
+        with self._change():
+            self._many(statement, [(text, journal, key) for key, text in texts.items()])
