@@ -28,6 +28,7 @@ class Sighting(Answer):
     camera: str
     time: float | None
     source: str
+    track: str = ""
 
     @property
     def image(self) -> str:
@@ -47,7 +48,6 @@ class Found(Sighting):
     raw_distance: float | None = None
     probability: float | None
     unit: str | None = None
-    track: str = ""
     sightings: int = 1
     same_picture: bool = False
     trained: bool = False
@@ -65,12 +65,12 @@ class Widening(Answer):
 class PresenceAnswer(Answer):
     """Whether the person seems to be in the gallery; see `resight.gallery.confidence`."""
 
-    answer: Literal["found", "unsure", "absent"]
+    answer: Literal["found", "unsure", "absent"] = "unsure"
     words: str
-    why: str
-    measured: str
+    why: str = ""
+    measured: str = ""
     false_accepts: float | None
-    false_rejects: float | None
+    false_rejects: float | None = None
     compared: int
 
 
@@ -124,12 +124,54 @@ class BrowseAnswer(Answer):
     cameras: list[str]
 
 
+class PersonCard(Answer):
+    """A person in brief; `version` is what a correction carries as `seen`."""
+
+    name: str
+    cover: str
+    sightings: int
+    cameras: list[str]
+    last_seen: float | None
+    version: str
+    distance: float | None = None
+
+
+class PeopleAnswer(Answer):
+    """A page of people."""
+
+    people: list[PersonCard]
+    total: int
+    page: int
+    pages: int
+
+
 class PersonAnswer(Answer):
-    """All sightings of a person, by camera and time."""
+    """A person: the card, all sightings by time, and the most similar other people."""
 
     person: str
+    card: PersonCard
     sightings: list[Sighting]
     cameras: list[str]
+    similar: list[PersonCard]
+
+
+class Proposed(Answer):
+    """Unknown sightings that seem to show one person; `sure` that they do."""
+
+    key: str
+    sightings: list[Sighting]
+    sure: float
+
+
+class UnknownsAnswer(Answer):
+    """The next group of unknowns, how many are open, and sightings that nothing looks like."""
+
+    group: Proposed | None
+    open: int
+    unknown: int
+    rule: str
+    stale: bool
+    farthest: list[Sighting]
 
 
 class Taught(Answer):
@@ -150,6 +192,8 @@ class TrayAnswer(Answer):
     """All answers that were not undone, newest first."""
 
     taught: list[Taught]
+    page: int = 1
+    pages: int = 1
 
 
 class TeachAnswer(Answer):
@@ -176,6 +220,7 @@ def sighting(view: View, row: int) -> Sighting:
         camera=str(table.cameras[row]),
         time=None if np.isnan(time) else time,
         source=str(table.sources[row]),
+        track=str(table.sequences[row]),
     )
 
 

@@ -23,13 +23,22 @@ from resight.errors import ConflictError, InputError, ResightError
 from resight.gallery import Gallery
 from resight.web.limits import LIMITS
 from resight.web.rendering import STATIC, render
-from resight.web.routes import browsing, doors, explaining, people, refit, searching, teaching
+from resight.web.routes import (
+    browsing,
+    doors,
+    explaining,
+    people,
+    refit,
+    searching,
+    teaching,
+    unknowns,
+)
 from resight.web.security import HEADERS, Guard, RefusedError
 from resight.web.site import Site
 from resight.web.visiting import PUBLIC, FieldError, Visit, set_cookie
 
 Next = Callable[[Request], Awaitable[Response]]
-_PARTS = (doors, browsing, searching, explaining, teaching, people, refit)
+_PARTS = (doors, browsing, searching, explaining, people, unknowns, teaching, refit)
 
 
 def make_app(gallery: Gallery, guard: Guard | None = None) -> FastAPI:
