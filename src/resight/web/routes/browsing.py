@@ -9,7 +9,7 @@ import numpy as np
 from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 
-from resight.gallery.proposing import propose
+from resight.gallery.groups import farthest
 from resight.web.answers import BrowseAnswer, sighting
 from resight.web.visiting import Viewer
 
@@ -45,7 +45,7 @@ def index_json(
     pages = max(1, math.ceil(len(rows) / _PER_PAGE))
     page = min(page, pages)
     shown = rows[(page - 1) * _PER_PAGE : page * _PER_PAGE]
-    proposed = propose(view, _PROPOSED)
+    proposed = farthest(visit.site.gallery, _PROPOSED)
     filters = {"camera": camera, "known": known, "page": page}
     visit.record("browse", shown=[*view.table.ids[shown].tolist(), *proposed], filters=filters)
     return BrowseAnswer(
