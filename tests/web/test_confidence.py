@@ -11,6 +11,7 @@ from resight.gallery.log import operator
 from resight.models.calibrating import add_calibration
 from resight.models.model import Model
 from resight.web.app import make_app
+from resight.gallery.jobs import Jobs
 from resight.web.refitting import RefitJob
 from resight.web.security import Guard
 
@@ -51,7 +52,7 @@ def test_a_model_without_calibration_says_nothing(client, gallery):
 def test_a_refit_with_too_few_people_says_that_probabilities_are_missing(gallery, demo):
     for a, b in demo.unlabelled_pairs(gallery)[:3]:
         gallery.teach("same", a, b)
-    job = RefitJob(gallery)
+    job = RefitJob(Jobs(gallery))
     job.start(operator())
     job.wait()
     if job.state().status == "worse":

@@ -38,6 +38,10 @@ def serve(
     behind_proxy: Annotated[
         str | None, option("ADDRESS", "Proxy whose X-Forwarded-For and -Proto are believed", "none")
     ] = None,
+    spool: Annotated[
+        Path | None,
+        option("DIR", "Where uploads wait until they are added", "in the gallery", file_okay=False),
+    ] = None,
     browser: Annotated[bool, typer.Option(help="Open the browser")] = True,
 ) -> None:
     """Serve the web page and JSON API until interrupted.
@@ -63,6 +67,7 @@ def serve(
         tuple(allow_host or ()),
         behind_proxy,
         browser,
+        spool,
     )
     # Also with --quiet: without the address and the way in a server is of no use.
     run(opened, settings, tell=lambda words: typer.echo(words, err=True))

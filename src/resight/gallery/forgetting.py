@@ -23,8 +23,9 @@ from resight.gallery.gallery import Gallery
 from resight.gallery.labels import Entry
 from resight.gallery.log import BEFORE_THE_CHAIN, Actor, operator
 from resight.gallery.log_erasing import concerned, empty, expire_log, names
-from resight.gallery.manifest import ERASING, Manifest, drop_model, trained_on
+from resight.gallery.manifest import ERASING, GROUPS, JOBS, Manifest, drop_model, trained_on
 from resight.gallery.rebuilding import unfinished
+from resight.gallery.teaching import CANDIDATE, drop_candidate
 from resight.times import EPOCH
 
 _LAST = "/last"  # ends the name of the note that only the job's own traces are left to clean
@@ -179,6 +180,7 @@ def _remove(engine: Engine, job: _Job) -> _Job:
         models = _replace_models(engine, ids)
         engine.remove(job.ids)
         labels = _strike_labels(engine, ids, job.person)
+        engine.drop([GROUPS, *_jobs_naming(engine, job.person)], searched=False)
         old = [k for k, text in engine.read(BEFORE_THE_CHAIN) if names(text, ids, job.person)]
         engine.strike(BEFORE_THE_CHAIN, old)
         found = concerned(engine, ids, job.person)
@@ -255,6 +257,13 @@ def _strike_labels(engine: Engine, ids: set[str], person: str) -> int:
     return len(struck) + len(amended)
 
 
+def _jobs_naming(engine: Engine, person: str) -> list[str]:
+    """List finished jobs that mention somebody, as by the name of a file."""
+    found = {name: json.loads(engine.get(name) or b"{}") for name in engine.names(JOBS)}
+    ended = {name: job for name, job in found.items() if job.get("ended") and person}
+    return [name for name, job in ended.items() if person in json.dumps(job, ensure_ascii=False)]
+
+
 def _replace_models(engine: Engine, ids: set[str]) -> int:
     """Drop models that were taught with these sightings: a kernel model contains them.
 
@@ -267,6 +276,9 @@ def _replace_models(engine: Engine, ids: set[str]) -> int:
         manifest.with_history(clean).store(engine)
         for generation in tainted:
             drop_model(engine, generation.number)
+    candidate = engine.get(CANDIDATE)
+    if candidate is not None and ids & set(json.loads(candidate)["trained_on"]):
+        drop_candidate(engine)
     for number in unfinished(engine):  # of a rebuild that was killed or still goes on
         if set(trained_on(engine, number)) & ids:
             drop_model(engine, number)

@@ -22,15 +22,18 @@ from resight.gallery.gallery import Gallery
 from resight.gallery.grouping import CLOSE, Evidence, Units, clusters
 from resight.gallery.labels import Entry
 from resight.gallery.log import Actor
+from resight.gallery.manifest import GROUPS
 from resight.gallery.proposing import propose
 from resight.gallery.view import View
 from resight.validation import parse_json
 
-DOCUMENT = "groups"
 _PROPOSED = 50
 _PAUSE = 10.0  # groups are computed again after at least so many times what it takes
 BY_EVIDENCE = "calibrated evidence of pairs, joined while its mean favours one person"
-BY_DISTANCE = f"distances below {CLOSE:g} of the median, because the model is not calibrated: few, safe groups"
+BY_DISTANCE = (
+    f"distances below {CLOSE:g} of the median, because the model is not calibrated: few groups, "
+    "but safe ones"
+)
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ class Groups:
     @staticmethod
     def read(engine: Engine) -> Groups | None:
         """Read those that are kept, None before the first."""
-        content = engine.get(DOCUMENT)
+        content = engine.get(GROUPS)
         if content is None:
             return None
         values: dict[str, Any] = parse_json(content)
@@ -80,7 +83,7 @@ class Groups:
 
     def store(self, engine: Engine) -> None:
         """Keep them."""
-        engine.put({DOCUMENT: json.dumps(asdict(self)).encode()}, searched=False)
+        engine.put({GROUPS: json.dumps(asdict(self)).encode()}, searched=False)
 
     def stale(self, view: View) -> bool:
         """Whether they are worth computing again: another model, more sightings, more answers."""
@@ -167,6 +170,13 @@ def next_group(gallery: Gallery, after: str = "") -> Group | None:
     keys = [one.key for one in found]
     start = keys.index(after) + 1 if after in keys else 0
     return found[start] if start < len(found) else None
+
+
+def farthest(gallery: Gallery, n: int) -> list[str]:
+    """Return unknown sightings that nothing looks like, of those found with the groups."""
+    kept, view = Groups.read(gallery.engine), gallery.view
+    found = kept.farthest if kept is not None else ()
+    return [one for one in found if one in view.rows and not view.labels.person(one)][:n]
 
 
 def accept(

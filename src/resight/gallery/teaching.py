@@ -8,6 +8,7 @@ where it has (it came from an earlier refit), it is fitted again without them.
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,11 +21,13 @@ from numpy.typing import NDArray
 from resight.datasets.sightings import seen_by_two
 from resight.errors import InputError
 from resight.evaluation.statistics import sign_test
-from resight.gallery.engines.base import Floats32
+from resight.gallery.engines.base import Engine, Floats32
 from resight.gallery.gallery import Gallery
 from resight.gallery.history import note
 from resight.gallery.labels import Labels
+from resight.gallery.manifest import model_documents, read_model
 from resight.gallery.view import View, read_journal
+from resight.validation import parse_json
 
 Texts = NDArray[np.str_]
 Progress = Callable[[str, float], None]
@@ -33,6 +36,7 @@ MIN_PEOPLE = 2
 SURE = 0.05  # p below which a gain is called more than chance
 FIGURES = ("before", "after", "queries", "people", "p_value", "why")  # noted of a candidate
 _FOLDS = 5
+CANDIDATE = "candidate"  # documents of a refitted model that is not used yet
 
 
 @dataclass(frozen=True)
@@ -169,6 +173,29 @@ def refit(gallery: Gallery, on_step: Progress | None = None) -> Candidate:
     return candidate
 
 
+def keep_candidate(engine: Engine, candidate: Candidate) -> None:
+    """Keep a refitted model in the gallery, so that any process can adopt it."""
+    facts = {name: value for name, value in vars(candidate).items() if name != "model"}
+    about = json.dumps(facts, allow_nan=False).encode()
+    with engine.transaction():
+        drop_candidate(engine)
+        files = model_documents(f"{CANDIDATE}/", candidate.model)
+        engine.put({CANDIDATE: about, **files}, searched=False)
+
+
+def kept_candidate(engine: Engine) -> Candidate:
+    """Return the refitted model that nobody uses yet."""
+    about = engine.get(CANDIDATE)
+    if about is None:
+        raise InputError("no new model is waiting to be used; improve the model first")
+    return Candidate(read_model(engine, f"{CANDIDATE}/"), **parse_json(about))
+
+
+def drop_candidate(engine: Engine) -> None:
+    """Forget the refitted model that nobody uses."""
+    engine.drop([CANDIDATE, *engine.names(f"{CANDIDATE}/")], searched=False)
+
+
 def adopt(gallery: Gallery, candidate: Candidate, on_step: Progress | None = None) -> None:
     """Use the refitted model from now on; `Gallery.undo_rebuild` goes back."""
     say = on_step or (lambda words, share: None)
@@ -178,6 +205,7 @@ def adopt(gallery: Gallery, candidate: Candidate, on_step: Progress | None = Non
         trained_on=candidate.trained_on,
         on_step=lambda share: say("computing embeddings", share),
     )
+    drop_candidate(gallery.engine)
 
 
 def rank1_hits(model: Any, examples: Examples, people: set[str]) -> dict[str, list[bool]]:

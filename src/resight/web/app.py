@@ -8,6 +8,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -41,8 +42,8 @@ Next = Callable[[Request], Awaitable[Response]]
 _PARTS = (doors, browsing, searching, explaining, people, unknowns, teaching, refit)
 
 
-def make_app(gallery: Gallery, guard: Guard | None = None) -> FastAPI:
-    """Build the application over an open gallery."""
+def make_app(gallery: Gallery, guard: Guard | None = None, spool: Path | None = None) -> FastAPI:
+    """Build the application over an open gallery; uploads wait in `spool` (see `gallery.spool`)."""
     app = FastAPI(
         title="resight",
         version=__version__,
@@ -55,7 +56,7 @@ def make_app(gallery: Gallery, guard: Guard | None = None) -> FastAPI:
         docs_url=None,  # its viewer would load scripts from elsewhere
         redoc_url=None,
     )
-    app.state.site = Site(gallery, guard or Guard(gallery))
+    app.state.site = Site(gallery, guard or Guard(gallery), spool)
     routes_and_roles()  # refuses a route that does not say who may use it
     for part in _PARTS:
         app.include_router(part.router)

@@ -141,9 +141,9 @@ class Documents(ABC):
         found = (name for (name,) in self._ask("SELECT name FROM documents"))
         return sorted(name for name in found if name.startswith(prefix))
 
-    def drop(self, names: Sequence[str]) -> None:
+    def drop(self, names: Sequence[str], *, searched: bool = True) -> None:
         """Remove documents."""
-        with self._change():
+        with self._change() if searched else self.transaction():
             self._ask(f"DELETE FROM documents WHERE name {self._in}", self._list(names))
 
     # Journals: texts with a key, in the order in which they were written.
