@@ -204,6 +204,37 @@ class TeachAnswer(Answer):
     total: int
 
 
+class JobAnswer(Answer):
+    """A job of the gallery: add, improve, rebuild or group; `failures` are names with reasons."""
+
+    key: str
+    kind: str
+    state: Literal["queued", "running", "done", "failed", "cancelled"]
+    words: str
+    share: float
+    done: int
+    total: int
+    failed: int
+    failures: list[tuple[str, str]]
+    result: dict[str, Any]
+    who: str
+    created: float
+    ended: float | None
+
+
+class JobsAnswer(Answer):
+    """All jobs that are kept, newest first, and how many are open."""
+
+    jobs: list[JobAnswer]
+    open: int
+
+
+class Kept(Answer):
+    """Sightings made of uploaded images."""
+
+    sightings: list[str]
+
+
 class LogAnswer(Answer):
     """The latest entries of the log, newest first, and the head of its chain."""
 

@@ -25,6 +25,7 @@ from resight.gallery import Gallery
 from resight.web.limits import LIMITS
 from resight.web.rendering import STATIC, render
 from resight.web.routes import (
+    adding,
     browsing,
     doors,
     explaining,
@@ -39,7 +40,7 @@ from resight.web.site import Site
 from resight.web.visiting import PUBLIC, FieldError, Visit, set_cookie
 
 Next = Callable[[Request], Awaitable[Response]]
-_PARTS = (doors, browsing, searching, explaining, people, unknowns, teaching, refit)
+_PARTS = (doors, browsing, searching, explaining, people, unknowns, adding, teaching, refit)
 
 
 def make_app(gallery: Gallery, guard: Guard | None = None, spool: Path | None = None) -> FastAPI:

@@ -1,7 +1,8 @@
-"""Improving the model as the page shows it: the latest job of that kind, in words."""
+"""Improving the model as the page shows it: what was learned since, the latest job, the way back."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -9,22 +10,30 @@ from pydantic import BaseModel
 from resight.gallery.history import models
 from resight.gallery.jobs import Job, Jobs, Worker
 from resight.gallery.log import Actor
-from resight.gallery.teaching import CANDIDATE, why_not
+from resight.gallery.teaching import CANDIDATE, SURE, why_not
 
-Status = Literal["idle", "running", "done", "worse", "failed", "undone"]
+Status = Literal["idle", "running", "ready", "worse", "done", "failed", "undone"]
 
 
 class RefitState(BaseModel):
-    """Where the refit is; percentages of rank 1 on people held out."""
+    """Where it is; `before` and `after` are percentages of rank 1 on people held out.
+
+    "ready": a better model waits to be adopted; "worse": one that finds no more. `gain` is the 95%
+    interval of the difference, by resampling the people; `certain` whether chance would rarely
+    make such a gain.
+    """
 
     status: Status = "idle"
     words: str = ""
     share: float = 0.0
     before: float | None = None
     after: float | None = None
+    gain: tuple[float, float] | None = None
+    certain: bool = False
     queries: int = 0
     people: int = 0
     missing: str | None = None
+    learned: dict[str, int] = {}
     can_undo: bool = False
     models: list[dict[str, Any]] = []
 
@@ -39,25 +48,30 @@ class RefitJob:
         """Return where it is, what is missing to start, and whether there is a way back."""
         gallery, job = self._jobs.gallery, self._jobs.latest("improve", "rebuild")
         view = gallery.view
-        told = _told(job) if job is not None else {}
+        current = view.manifest.current
+        since = Counter(entry.kind for entry in view.labels.active if entry.when > current.when)
+        told = {} if job is None else _told(job, gallery.engine.get(CANDIDATE) is not None)
+        if told.get("status") == "done" and current.origin != "refit":
+            told = {}  # the model was erased since, or replaced
         return RefitState(
             **told,
             missing=why_not(view),
-            can_undo=view.manifest.current.origin == "refit",
+            learned=dict(since),
+            can_undo=current.origin == "refit",
             models=models(gallery.engine, view.manifest),
         )
 
     def start(self, by: Actor) -> None:
-        """Start a refit unless one is running."""
-        self._jobs.start("improve", by, adopt=True)
+        """Train and measure a model unless one is being trained; nothing is adopted."""
+        self._jobs.start("improve", by)
 
-    def adopt_anyway(self, by: Actor) -> None:
-        """Use a refitted model although it found fewer."""
+    def adopt(self, by: Actor) -> None:
+        """Use the model that was trained."""
         if self._jobs.gallery.engine.get(CANDIDATE) is not None:
             self._jobs.start("rebuild", by)
 
     def undo(self) -> None:
-        """Go back to the model before the last refit."""
+        """Go back to the model before the last one."""
         self._jobs.gallery.undo_rebuild()
         job = self._jobs.latest("improve", "rebuild")
         if job is not None:
@@ -69,14 +83,19 @@ class RefitJob:
             pass
 
 
-def _told(job: Job) -> dict[str, Any]:
-    """Say of a job what the page shows."""
-    figures = {k: v for k, v in job.result.items() if k in ("before", "after", "queries", "people")}
-    status: Status = "running"
+def _told(job: Job, waits: bool) -> dict[str, Any]:
+    """Say of a job what the page shows; `waits`: a model that was trained can be adopted."""
     if job.result.get("undone"):
         return {"status": "undone", "words": "went back to the earlier model"}
-    if not job.open:
-        status = "failed" if job.state != "done" else "done"
-        if job.state == "done" and job.result.get("adopted") is False:
-            status = "worse"
-    return {"status": status, "words": job.words, "share": job.share, **figures}
+    names = ("before", "after", "gain", "queries", "people")
+    told = {name: job.result[name] for name in names if name in job.result}
+    told |= {"words": job.words, "share": job.share, "status": "running"}
+    told["certain"] = job.result.get("p_value", 1.0) < SURE
+    if job.open:
+        return told
+    if job.state != "done":
+        return {**told, "status": "failed"}
+    if job.result.get("adopted"):
+        return {**told, "status": "done"}
+    better = told.get("after", 0) > told.get("before", 0)
+    return {**told, "status": "ready" if better else "worse"} if waits else {}

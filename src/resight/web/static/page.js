@@ -49,7 +49,7 @@
   document.addEventListener("change", (event) => {
     const form = event.target.form;
     if (form?.matches(".applies")) due = setTimeout(() => form.requestSubmit(), 60);
-    if (event.target.matches(".drop input[type=file]") && event.target.files.length) form.requestSubmit();
+    if (event.target.matches("#image") && event.target.files.length) form.requestSubmit();
     if (event.target.matches("[data-select]")) {
       all(event.target.dataset.select).forEach((box) => { box.checked = event.target.checked; });
     }
@@ -60,7 +60,7 @@
     const input = document.querySelector(".drop input[type=file]");
     if (!input || !files?.length) return;
     input.files = files;
-    input.form.requestSubmit();
+    if (!input.matches("[data-waits]")) input.form.requestSubmit();
   }
   const carries = (event) => document.querySelector(".drop") && event.dataTransfer?.types.includes("Files");
   document.addEventListener("dragover", (event) => {
