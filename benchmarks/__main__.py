@@ -33,6 +33,7 @@ SECTIONS = (
     "gallery_engines",
     "access_log",
     "teaching",
+    "grouping",
     "scaling",
 )
 PAGE = DOCS / "benchmarks.md"

@@ -7,11 +7,11 @@ import pytest
 from resight import KXQDA
 from resight.datasets.synthetic import draw_cameras
 from resight.gallery import Gallery
+from resight.gallery.jobs import Jobs
 from resight.gallery.log import operator
 from resight.models.calibrating import add_calibration
 from resight.models.model import Model
 from resight.web.app import make_app
-from resight.gallery.jobs import Jobs
 from resight.web.refitting import RefitJob
 from resight.web.security import Guard
 

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from resight.gallery import Filter, Gallery
+from resight.gallery.groups import group
 
 START = 1.7e9
 
 
 def test_browse(client: Any, gallery: Gallery) -> None:
+    group(gallery)  # as the job does
     page = client.get("/")
     assert page.status_code == 200
     assert page.text.count('class="pick"') == 48 + 6  # a page of sightings and the proposals

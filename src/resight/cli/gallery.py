@@ -212,6 +212,33 @@ def rebuild(place: common.GalleryPlace, model: _Model) -> None:
 
 
 @app.command()
+def export(
+    place: common.GalleryPlace,
+    form: Annotated[
+        str, option("FORMAT", "csv (labels), answers.csv, json (both) or coco", True, "--format")
+    ] = "csv",
+    out: Annotated[Path | None, option("FILE", "Write to a file", "print")] = None,
+    images: Annotated[
+        Path | None, option("DIR", "With coco: write the crops there", "none")
+    ] = None,
+    person: Annotated[str, option("NAME", "Only this person", "everybody")] = "",
+) -> None:
+    """Export labels and answers."""
+    from resight._files import atomic_write
+    from resight.gallery.exporting import export as write
+
+    gallery = open_gallery(place)
+    text = write(gallery, form, person, images)  # type: ignore[arg-type]
+    record(gallery, "export labels")
+    if out is None:
+        print(text, end="")
+        return
+    with atomic_write(out, "w") as stream:
+        stream.write(text)
+    print(f"wrote {out}")
+
+
+@app.command()
 def backup(
     place: common.GalleryPlace,
     file: Annotated[Path, typer.Argument(help="Backup file; it must not exist")],

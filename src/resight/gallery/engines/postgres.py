@@ -119,6 +119,8 @@ class PostgresEngine(Engine):
                 f"gallery {self.place} has layout {number}; this resight reads up "
                 f"to {LAYOUT}. Update resight: pip install --upgrade resight"
             )
+        if number < LAYOUT:  # 5 has other answers, not other tables
+            connection.execute(f"UPDATE layout SET number = {LAYOUT}")
 
     def _run_script(self, connection: psycopg.Connection[Any], script: str) -> None:
         serial = "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
