@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict
 from resight.gallery.labels import Labels, Verdict
 from resight.gallery.view import View
 
-
 Said = Verdict | Literal["unsure"]
 
 
@@ -159,7 +158,8 @@ class Proposed(Answer):
     """Unknown sightings that seem to show one person; `sure` that they do."""
 
     key: str
-    sightings: list[Sighting]
+    sightings: list[str]
+    shown: list[Sighting]
     sure: float
 
 
@@ -205,19 +205,20 @@ class TeachAnswer(Answer):
 
 
 class JobAnswer(Answer):
-    """A job of the gallery: add, improve, rebuild or group; `failures` are names with reasons."""
+    """A job of the gallery; see `resight.gallery.jobs.Job`."""
 
     key: str
-    kind: str
+    kind: Literal["add", "improve", "rebuild", "group"]
+    by: dict[str, str]
+    settings: dict[str, Any]
     state: Literal["queued", "running", "done", "failed", "cancelled"]
     words: str
     share: float
     done: int
     total: int
+    failures: list[list[str]]
     failed: int
-    failures: list[tuple[str, str]]
     result: dict[str, Any]
-    who: str
     created: float
     ended: float | None
 

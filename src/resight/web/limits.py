@@ -39,7 +39,7 @@ class Limits:
 
 
 LIMITS = Limits()
-LARGE = "/add"  # the route that takes bodies of any length within its own limit
+LARGE = "/jobs/add"  # the route that takes bodies of any length within its own limit
 _PHASES = {h11.IDLE: "header", h11.SEND_BODY: "body"}  # by what the client has to do next
 
 

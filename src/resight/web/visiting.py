@@ -211,10 +211,10 @@ class Conditions:
 
     def chips(self, **query: Any) -> list[tuple[str, str]]:
         """Return words for each condition, and the address of the page without it."""
-        drops: list[tuple[str, dict[str, Any]]] = [
-            (one, {"camera": tuple(c for c in self.camera if c != one)}) for one in self.camera
-        ]
-        drops += [(one, {"person": tuple(p for p in self.person if p != one)}) for one in self.person]
+        drops: list[tuple[str, dict[str, Any]]] = []
+        for name in ("camera", "person"):
+            values = getattr(self, name)
+            drops += [(v, {name: tuple(other for other in values if other != v)}) for v in values]
         drops += [("other cameras", {"others": False})] if self.others and not self.camera else []
         for end in ("after", "before"):
             text = getattr(self, end).replace("T", " ")

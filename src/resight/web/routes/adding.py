@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Form, Request
 from fastapi.concurrency import run_in_threadpool
@@ -17,7 +16,15 @@ from resight.gallery.spool import MAX_UPLOAD
 from resight.times import parse, zone_of
 from resight.web.answers import JobAnswer, JobsAnswer, Kept
 from resight.web.uploading import FormToDisk
-from resight.web.visiting import FieldError, Teacher, Teaching, Visit, lead_to
+from resight.web.visiting import (
+    Administering,
+    FieldError,
+    Teacher,
+    Teaching,
+    Viewer,
+    Visit,
+    lead_to,
+)
 
 router = APIRouter()
 _Text = Annotated[str, Form()]
@@ -31,9 +38,9 @@ def add_form(visit: Teacher) -> HTMLResponse:
     return visit.page("add.html", **values)
 
 
-@router.post("/add", response_model=JobAnswer, tags=["adding"])
+@router.post("/jobs/add", response_model=JobAnswer, tags=["jobs"])
 async def add(request: Request, visit: Teacher) -> Response:
-    """Add files (form fields `files`) in the background: images, folders, zip, CSV or video.
+    """Add files (form fields `file`) in the background: images, folders, zip, CSV or video.
 
     `camera` names the camera of all of them, which a video needs; without, the folders do.
     """
@@ -47,7 +54,7 @@ async def add(request: Request, visit: Teacher) -> Response:
     except BaseException:
         await run_in_threadpool(draft.drop)
         raise
-    return JSONResponse(_told(job)) if visit.wants_json else lead_to("/add")
+    return _told(visit, job)
 
 
 def _start(visit: Visit, form: FormToDisk) -> Job:
@@ -59,18 +66,29 @@ def _start(visit: Visit, form: FormToDisk) -> Job:
     return visit.site.jobs.start("add", visit.by, draft=form.draft, **settings)
 
 
-@router.get("/jobs.json", response_model=JobsAnswer, tags=["adding"])
-def jobs_json(visit: Teacher) -> JobsAnswer:
+@router.get("/jobs.json", response_model=JobsAnswer, tags=["jobs"])
+def jobs_json(visit: Viewer) -> JobsAnswer:
     """List the jobs of the gallery, newest first, with what failed and why."""
-    listed = [JobAnswer(**_told(job)) for job in visit.site.jobs.list()]
+    listed = [JobAnswer.model_validate(job) for job in visit.site.jobs.list()]
     return JobsAnswer(jobs=listed, open=sum(job.state in ("queued", "running") for job in listed))
 
 
-@router.post("/jobs/cancel", response_model=JobAnswer, tags=["adding"])
-def cancel(visit: Teaching, key: _Text) -> Response:
+@router.get("/jobs/{key}.json", response_model=JobAnswer, tags=["jobs"])
+def job_json(visit: Viewer, key: str) -> JobAnswer:
+    """Return one job."""
+    return JobAnswer.model_validate(visit.site.jobs.get(key))
+
+
+@router.post("/jobs/{key}/cancel", response_model=JobAnswer, tags=["jobs"])
+def cancel(visit: Teaching, key: str) -> Response:
     """Cancel a job; what it has stored stays."""
-    job = visit.site.jobs.cancel(key, visit.by)
-    return JSONResponse(_told(job)) if visit.wants_json else lead_to("/add")
+    return _told(visit, visit.site.jobs.cancel(key, visit.by))
+
+
+@router.post("/jobs/{kind}", response_model=JobAnswer, tags=["jobs"])
+def start(visit: Administering, kind: Literal["improve", "rebuild", "group"]) -> Response:
+    """Train a new model and measure it, use the one that was trained, or group the unknowns."""
+    return _told(visit, visit.site.jobs.start(kind, visit.by))
 
 
 @router.post("/keep", response_model=Kept, tags=["search"])
@@ -112,6 +130,7 @@ def _moment(visit: Visit, text: str, field: str) -> float:
         raise FieldError(field, str(error)) from error
 
 
-def _told(job: Job) -> dict[str, Any]:
-    told = {**asdict(job), "who": job.by.get("who", "")}
-    return JobAnswer.model_validate(told).model_dump()
+def _told(visit: Visit, job: Job) -> Response:
+    if visit.wants_json:
+        return JSONResponse(JobAnswer.model_validate(job).model_dump())
+    return lead_to("/refit" if job.kind in ("improve", "rebuild") else "/add")

@@ -15,9 +15,10 @@ from resight.gallery import people as correcting
 from resight.gallery.forgetting import forget
 from resight.gallery.labels import Entry
 from resight.gallery.manifest import trained_on
-from resight.web.answers import PeopleAnswer, PersonAnswer, PersonCard, Taught, sighting
+from resight.web.answers import PeopleAnswer, PersonAnswer, PersonCard, TeachAnswer, sighting
+from resight.web.routes.teaching import taught_answer
 from resight.web.security import RefusedError
-from resight.web.visiting import Administering, Administrator, Teaching, Viewer, Visit, lead_to
+from resight.web.visiting import Administering, Administrator, Teaching, Viewer, Visit
 
 router = APIRouter()
 _PER_PAGE = 60
@@ -34,24 +35,39 @@ _Wanted = Annotated[str, Query(description="part of a name")]
 
 @router.get("/people", response_class=HTMLResponse, include_in_schema=False)
 def people(
-    visit: Viewer, q: _Wanted = "", order: _Order = "seen", page: _Page = 1
+    visit: Viewer, query: _Wanted = "", order: _Order = "seen", page: _Page = 1
 ) -> HTMLResponse:
     """Show everybody who has a name."""
-    return visit.page("people.html", answer=people_json(visit, q, order, page), q=q, order=order)
+    return visit.page(
+        "people.html", answer=people_json(visit, query, order, page), q=query, order=order
+    )
 
 
 @router.get("/people.json", response_model=PeopleAnswer, tags=["people"])
 def people_json(
-    visit: Viewer, q: _Wanted = "", order: _Order = "seen", page: _Page = 1
+    visit: Viewer, query: _Wanted = "", order: _Order = "seen", page: _Page = 1
 ) -> PeopleAnswer:
     """List people, a page at a time."""
     cards, total = correcting.people(
-        visit.site.gallery.view, q, page, per_page=_PER_PAGE, order=order  # type: ignore[arg-type]
+        visit.site.gallery.view,
+        query,
+        page,
+        per_page=_PER_PAGE,
+        order=order,  # type: ignore[arg-type]
     )
     visit.record("people", shown=[card.cover for card in cards], filters={"page": page})
     pages = max(1, math.ceil(total / _PER_PAGE))
     listed = [PersonCard.model_validate(card) for card in cards]
     return PeopleAnswer(people=listed, total=total, page=min(page, pages), pages=pages)
+
+
+@router.get("/people/similar.json", response_model=PeopleAnswer, tags=["people"])
+def similar_json(visit: Viewer, name: _Name) -> PeopleAnswer:
+    """List the people most like one, nearest first: candidates for a merge."""
+    cards = correcting.similar_people(visit.site.gallery.view, name)
+    visit.record("people", persons=[name], shown=[card.cover for card in cards])
+    listed = [PersonCard.model_validate(card) for card in cards]
+    return PeopleAnswer(people=listed, total=len(listed), page=1, pages=1)
 
 
 @router.get("/person", response_class=HTMLResponse, include_in_schema=False)
@@ -91,46 +107,46 @@ def person_json(visit: Viewer, name: _Name) -> PersonAnswer:
     )
 
 
-@router.post("/person/rename", response_model=Taught, tags=["people"])
+@router.post("/people/rename", response_model=TeachAnswer, tags=["people"])
 def rename(visit: Teaching, name: _Person, new: _Text, seen: _Seen = "") -> Response:
     """Give a person another name."""
     entry = correcting.rename(visit.site.gallery, name, new, seen=seen, by=visit.by)
     return _corrected(visit, entry, entry.person.strip())
 
 
-@router.post("/person/cover", response_model=Taught, tags=["people"])
-def cover(visit: Teaching, name: _Person, sightings: _Sightings = None, seen: _Seen = "") -> Response:
+@router.post("/people/cover", response_model=TeachAnswer, tags=["people"])
+def cover(
+    visit: Teaching, name: _Person, sighting: _Sightings = None, seen: _Seen = ""
+) -> Response:
     """Choose the sighting that shows a person."""
-    if not sightings or len(sightings) != 1:
+    if not sighting or len(sighting) != 1:
         raise InputError("select one sighting for the cover")
-    entry = correcting.set_cover(visit.site.gallery, name, sightings[0], seen=seen, by=visit.by)
+    entry = correcting.set_cover(visit.site.gallery, name, sighting[0], seen=seen, by=visit.by)
     return _corrected(visit, entry, name)
 
 
-@router.post("/person/merge", response_model=Taught, tags=["people"])
+@router.post("/people/merge", response_model=TeachAnswer, tags=["people"])
 def merge(visit: Teaching, name: _Person, other: _Text, seen: _Seen = "") -> Response:
     """Make another person one with this one, who keeps the name."""
     entry = correcting.merge(visit.site.gallery, name, other.strip(), seen=seen, by=visit.by)
     return _corrected(visit, entry, name)
 
 
-@router.post("/person/split", response_model=Taught, tags=["people"])
+@router.post("/people/split", response_model=TeachAnswer, tags=["people"])
 def split(
-    visit: Teaching, name: _Person, sightings: _Sightings = None, new: _Text = "", seen: _Seen = ""
+    visit: Teaching, name: _Person, sighting: _Sightings = None, new: _Text = "", seen: _Seen = ""
 ) -> Response:
     """Make some sightings of a person a new person."""
-    entry = correcting.split(
-        visit.site.gallery, name, sightings or [], new, seen=seen, by=visit.by
-    )
+    entry = correcting.split(visit.site.gallery, name, sighting or [], new, seen=seen, by=visit.by)
     return _corrected(visit, entry, entry.person)
 
 
-@router.post("/person/detach", response_model=Taught, tags=["people"])
+@router.post("/people/detach", response_model=TeachAnswer, tags=["people"])
 def detach(
-    visit: Teaching, name: _Person, sightings: _Sightings = None, seen: _Seen = ""
+    visit: Teaching, name: _Person, sighting: _Sightings = None, seen: _Seen = ""
 ) -> Response:
     """Say "not this person" of some sightings: they are unknown again."""
-    entry = correcting.detach(visit.site.gallery, name, sightings or [], seen=seen, by=visit.by)
+    entry = correcting.detach(visit.site.gallery, name, sighting or [], seen=seen, by=visit.by)
     return _corrected(visit, entry, name)
 
 
@@ -161,8 +177,6 @@ def erase(
 
 
 def _corrected(visit: Visit, entry: Entry, name: str) -> Response:
-    if visit.wants_json:
-        return JSONResponse(Taught.model_validate(entry).model_dump())
     left = name in visit.site.gallery.view.named  # "not this person" of the last one leaves nobody
-    address = f"/person?{urlencode({'name': name, 'did': entry.key})}" if left else "/people"
-    return lead_to(address)
+    query = urlencode({"name": name, "did": entry.key})
+    return taught_answer(visit, entry, f"/person?{query}" if left else "/people")

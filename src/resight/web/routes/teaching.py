@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from typing import Annotated, Literal
 from urllib.parse import urlencode
 
-import numpy as np
 from fastapi import APIRouter, Form, Query
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from resight.errors import InputError
+from resight.gallery.exporting import Form as Format
+from resight.gallery.exporting import export
 from resight.gallery.groups import accept
 from resight.gallery.labels import Entry
 from resight.gallery.view import View
-from resight.web.answers import Taught, TeachAnswer, TrayAnswer, answers_about, sighting
+from resight.web.answers import Taught, TeachAnswer, TrayAnswer, answers_about
 from resight.web.visiting import Teacher, Teaching, Viewer, Visit, lead_to
 
 router = APIRouter()
 
 _Text = Annotated[str, Form()]
 _Page = Annotated[int, Query(ge=1)]
+_Person = Annotated[str, Query(description="only this person")]
 _PER_PAGE = 100
 
 
@@ -35,7 +35,7 @@ def teach(
     back: _Text = "/",
     model: Annotated[str, Form(description="the model whose results are being answered")] = "",
 ) -> Response:
-    """Say of two sightings: the same person, different people, or not sure; replaces what was said."""
+    """Say of two sightings: same person, different people or not sure; replaces what was said."""
 
     def entries(view: View) -> list[Entry]:
         said, key = answers_about(view.labels, a).get(b, (None, ""))
@@ -44,7 +44,7 @@ def teach(
 
     entry = visit.site.gallery.answer(entries, visit.by)[-1]
     if not visit.by_htmx:
-        return _answer(visit, entry, a, back)
+        return taught_answer(visit, entry, back)
     part = _card(visit, a, b)
     if model and model != visit.site.gallery.view.manifest.current.fingerprint:
         part.headers["HX-Trigger-After-Swap"] = "refitted"  # the results are an older model's
@@ -65,7 +65,7 @@ def name(
         entry = gallery.teach("name", a, person=person, by=visit.by)
     else:
         entry = accept(gallery, [a], name=person, by=visit.by)[0]
-    return _answer(visit, entry, a, back)
+    return taught_answer(visit, entry, back)
 
 
 @router.post("/none", response_model=TeachAnswer, tags=["teaching"])
@@ -83,7 +83,8 @@ def none_of_these(
         return [*apart, Entry("name", a, person=person)]
 
     entry = visit.site.gallery.answer(entries, visit.by)[-1]
-    return _answer(visit, entry, a, f"/person?{urlencode({'name': person.strip(), 'did': entry.key})}")
+    query = urlencode({"name": person.strip(), "did": entry.key})
+    return taught_answer(visit, entry, f"/person?{query}")
 
 
 @router.post("/undo", response_model=TeachAnswer, tags=["teaching"])
@@ -102,7 +103,7 @@ def undo(
     undone = next((entry for entry in active if entry.key == (key or active[-1].key)), None)
     if visit.by_htmx and a and b:
         return _card(visit, a, b)
-    return _answer(visit, undone, undone.a if undone else "", back)
+    return taught_answer(visit, undone, back)
 
 
 @router.get("/taught", response_class=HTMLResponse, include_in_schema=False)
@@ -127,34 +128,49 @@ def taught_json(visit: Viewer, page: _Page = 1) -> TrayAnswer:
     return TrayAnswer(taught=answers, page=page, pages=pages)
 
 
-@router.get("/labels.csv", response_class=PlainTextResponse, tags=["teaching"])
-def labels_csv(visit: Teacher) -> PlainTextResponse:
-    """Export labelled sightings: id, person, camera, time, source."""
+@router.get("/labels.csv", response_class=PlainTextResponse, tags=["exports"])
+def labels_csv(visit: Teacher, person: _Person = "") -> Response:
+    """Export labelled sightings: id, person, camera, time, sequence, source."""
+    return _export(visit, "csv", person, "labels.csv")
+
+
+@router.get("/answers.csv", response_class=PlainTextResponse, tags=["exports"])
+def answers_csv(visit: Teacher, person: _Person = "") -> Response:
+    """Export the answers that were not undone."""
+    return _export(visit, "answers.csv", person, "answers.csv")
+
+
+@router.get("/labels.json", tags=["exports"])
+def labels_json(visit: Teacher, person: _Person = "") -> Response:
+    """Export labelled sightings and answers: schema resight.labels/1."""
+    return _export(visit, "json", person, "labels.json")
+
+
+@router.get("/labels.coco.json", tags=["exports"])
+def labels_coco(visit: Teacher, person: _Person = "") -> Response:
+    """Export labelled sightings as COCO: each an image, whose category is the person."""
+    return _export(visit, "coco", person, "labels.coco.json")
+
+
+def _export(visit: Visit, form: Format, person: str, file: str) -> Response:
     view = visit.site.gallery.view
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["id", "person", "camera", "time", "source"])
-    labelled = [sighting(view, row) for row in np.flatnonzero(view.persons != "").tolist()]
-    for one in labelled:
-        time = "" if one.time is None else repr(one.time)
-        writer.writerow([one.id, _plain(one.person), _plain(one.camera), time, _plain(one.source)])
-    visit.record("export labels", shown=[one.id for one in labelled])
-    headers = {"Content-Disposition": 'attachment; filename="labels.csv"'}
-    return PlainTextResponse(buffer.getvalue(), headers=headers, media_type="text/csv")
+    chosen = view.persons == person if person else view.persons != ""
+    text = export(visit.site.gallery, form, person)
+    visit.record("export labels", shown=view.table.ids[chosen].tolist())
+    headers = {"Content-Disposition": f'attachment; filename="{file}"'}
+    kind = "text/csv" if file.endswith(".csv") else "application/json"
+    return Response(text, headers=headers, media_type=kind)
 
 
-def _plain(text: str) -> str:
-    """Keep spreadsheets from running a name as a formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
-
-
-def _answer(visit: Visit, entry: Entry | None, a: str, back: str) -> Response:
+def taught_answer(visit: Visit, entry: Entry | None, back: str) -> Response:
+    """Answer a change: the new state for programs, the page `back` for browsers."""
     if not visit.wants_json:
         return lead_to(back)
     labels = visit.site.gallery.view.labels
+    about = next(iter(entry.sightings), "") if entry else ""
     answer = TeachAnswer(
         taught=Taught.model_validate(entry) if entry else None,
-        person=labels.person(a) if a else "",
+        person=labels.person(about) if about else "",
         total=len(labels.active),
     )
     return JSONResponse(answer.model_dump())

@@ -7,12 +7,14 @@ from urllib.parse import urlencode
 
 import numpy as np
 from fastapi import APIRouter, Form, Query
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import HTMLResponse, Response
 
 from resight.gallery.groups import Groups, accept, not_sure, open_groups
 from resight.gallery.labels import Entry
-from resight.web.answers import Proposed, Taught, UnknownsAnswer, sighting
-from resight.web.visiting import Teaching, Viewer, Visit, lead_to
+from resight.web.answers import Proposed, TeachAnswer, UnknownsAnswer
+from resight.web.answers import sighting as describe
+from resight.web.routes.teaching import taught_answer
+from resight.web.visiting import Teaching, Viewer, Visit
 
 router = APIRouter()
 _FARTHEST = 12
@@ -52,7 +54,8 @@ def unknowns_json(visit: Viewer, after: _After = "") -> UnknownsAnswer:
     visit.record("unknowns", shown=shown)
     proposed = group and Proposed(
         key=group.key,
-        sightings=[sighting(view, view.rows[key]) for key in group.sightings],
+        sightings=group.sightings,
+        shown=[describe(view, view.rows[key]) for key in group.sightings],
         sure=group.sure,
     )
     return UnknownsAnswer(
@@ -61,30 +64,30 @@ def unknowns_json(visit: Viewer, after: _After = "") -> UnknownsAnswer:
         unknown=int(np.count_nonzero(view.persons == "")),
         rule=kept.rule if kept else "",
         stale=kept is None or kept.stale(view),
-        farthest=[sighting(view, view.rows[key]) for key in far],
+        farthest=[describe(view, view.rows[key]) for key in far],
     )
 
 
-@router.post("/unknowns/accept", response_model=Taught, tags=["people"])
+@router.post("/unknowns/accept", response_model=TeachAnswer, tags=["people"])
 def accept_group(
     visit: Teaching,
-    sightings: _Ids = None,
+    sighting: _Ids = None,
+    dropped: _Ids = None,
     shown: _Ids = None,
     name: _Text = "",
 ) -> Response:
-    """Make sightings one person; those `shown` beside them and not among them are somebody else."""
-    dropped = [key for key in shown or () if key not in {*(sightings or ())}]
-    entries = accept(visit.site.gallery, sightings or [], dropped=dropped, name=name, by=visit.by)
+    """Make sightings one person; those `dropped`, or only `shown`, are somebody else."""
+    kept = sighting or []
+    others = [*(dropped or []), *(key for key in shown or () if key not in kept)]
+    entries = accept(visit.site.gallery, kept, dropped=others, name=name, by=visit.by)
     return _next(visit, entries[0])
 
 
-@router.post("/unknowns/unsure", response_model=Taught, tags=["people"])
-def unsure_group(visit: Teaching, shown: _Ids = None) -> Response:
+@router.post("/unknowns/unsure", response_model=TeachAnswer, tags=["people"])
+def unsure_group(visit: Teaching, sighting: _Ids = None, shown: _Ids = None) -> Response:
     """Say that one cannot tell whether sightings show one person; they come back at the end."""
-    return _next(visit, not_sure(visit.site.gallery, shown or [], by=visit.by))
+    return _next(visit, not_sure(visit.site.gallery, shown or sighting or [], by=visit.by))
 
 
 def _next(visit: Visit, entry: Entry) -> Response:
-    if visit.wants_json:
-        return JSONResponse(Taught.model_validate(entry).model_dump())
-    return lead_to(f"/unknowns?{urlencode({'did': entry.key})}")
+    return taught_answer(visit, entry, f"/unknowns?{urlencode({'did': entry.key})}")
