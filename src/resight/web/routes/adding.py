@@ -102,13 +102,13 @@ def keep(
     moment = "" if not time.strip() else repr(_moment(visit, time, "time"))
     draft, table = visit.site.jobs.draft(), io.StringIO()
     writer = csv.writer(table)
-    writer.writerow(["path", "camera", "time"])
+    writer.writerow(["path", "person", "camera", "time"])
     try:
         for number, key in enumerate(upload):
             kept = visit.site.upload(visit.by.who, key)
             name = f"{number}-{kept.name.replace('/', '_')}"
             draft.write(name, [kept.image])
-            writer.writerow([name, camera.strip(), moment])
+            writer.writerow([name, "", camera.strip(), moment])
         draft.write("sightings.csv", [table.getvalue().encode()])
         [sightings] = draft.sightings()
         added = visit.site.gallery.add(sightings)
