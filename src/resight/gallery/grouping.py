@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -27,9 +28,10 @@ Floats = NDArray[np.float64]
 
 CLOSE = 0.25  # share of the median distance below which an uncalibrated pair is joined
 _STEEP = 8.0  # how quickly evidence of that rule falls with log z
-_NEIGHBOURS = 16
-_SAMPLE = 500  # units of a camera that its median distance is taken over
-_CELLS = 2**24  # distances in memory at once
+_SAMPLE = 200  # units of a camera that its median distance is taken over
+_CELLS = 2**21  # distances in memory at once: they stay in the cache
+_OFTEN = 0.05  # no larger share of the pairs shows one person
+_NEIGHBOURS = 64  # of a unit that are looked at, at most
 _LARGE = 3000  # units that are clustered together at most
 _MOST = 50.0  # evidence beyond which more makes no difference
 _NEVER = 1e6  # distance of what was said to be different
@@ -69,13 +71,17 @@ class Units:
             cameras[order][starts],
         )
 
+    def __post_init__(self) -> None:
+        squares = np.einsum("ij,ij->i", self.means, self.means) + self.spreads
+        object.__setattr__(self, "_squares", squares)
+
     def distances(self, rows: Any, columns: Any) -> Floats32:
         """Return mean squared distances between units, (n_rows, n_columns)."""
-        a, b = self.means[rows], self.means[columns]
-        d = -2.0 * (a @ b.T)
-        d += (np.einsum("ij,ij->i", a, a) + self.spreads[rows])[:, None]
-        d += np.einsum("ij,ij->i", b, b) + self.spreads[columns]
-        return np.maximum(d, np.finfo(np.float32).tiny)
+        squares: Floats32 = self._squares  # type: ignore[attr-defined]
+        d: Floats32 = (-2.0 * self.means[rows]) @ self.means[columns].T
+        d += squares[rows][:, None]
+        d += squares[columns]
+        return np.maximum(d, np.finfo(np.float32).tiny, out=d)
 
 
 class Evidence:
@@ -99,8 +105,8 @@ class Evidence:
         own = np.flatnonzero(self.units.cameras == camera)
         own = own if len(own) >= 10 else np.arange(len(self.units.cameras))
         sample = own[:: max(1, len(own) // _SAMPLE)][:_SAMPLE]
-        everything = range(0, len(self.units.means), _CELLS // len(sample))
-        step = everything.step
+        step = max(1, _CELLS // len(sample))
+        everything = range(0, len(self.units.means), step)
         parts = [self.units.distances(slice(i, i + step), sample) for i in everything]
         return np.concatenate([np.median(part, axis=1) for part in parts])
 
@@ -118,23 +124,43 @@ class Evidence:
         return np.minimum(0.5 * (there + back) + self.prior, _MOST)
 
     def neighbours(self, on_step: Callable[[float], None]) -> tuple[Rows, Rows, Floats]:
-        """Return rows, columns and log-odds of each unit's nearest ones, by relative distance."""
-        m = len(self.units.means)
-        k, step = min(_NEIGHBOURS, m - 1), max(1, _CELLS // m)
-        found: list[tuple[Rows, Floats32]] = []
+        """Return rows, columns and log-odds of all pairs that may show one person.
+
+        These are the pairs that are near enough in one of the two directions, of a unit the
+        nearest ones.
+        """
+        m, limit = len(self.units.means), self._limit()
+        order = np.argsort(self.units.cameras, kind="stable")
+        ends = np.searchsorted(self.units.cameras[order], np.arange(self.scales.shape[1] + 1))
+        columns = Units(
+            self.units.means[order], self.units.spreads[order], self.units.cameras[order]
+        )
+        places = np.argsort(order)
+        found: list[tuple[Rows, Rows, Floats32]] = []
+        step = max(1, _CELLS // m)
         for start in range(0, m, step):
             block = np.arange(start, min(start + step, m))
-            d = self.units.distances(block, slice(None))  # (block, m)
-            z = d / self.scales[block][:, self.units.cameras]
-            z[np.arange(len(block)), block] = np.inf
-            near = np.argpartition(z, k - 1, axis=1)[:, :k]
-            found.append((near, np.take_along_axis(d, near, axis=1)))
+            d = columns.distances(places[block], slice(None))  # (block, m), cameras side by side
+            near = np.empty(d.shape, bool)
+            for camera, (first, last) in enumerate(pairwise(ends.tolist())):
+                scale = limit * self.scales[block, camera]
+                np.less(d[:, first:last], scale[:, None], out=near[:, first:last])
+            row, column = np.nonzero(near)
+            row, column, values = _nearest(row, column, d[row, column])
+            found.append((block[row], order[column], values))
             on_step((start + len(block)) / m)
-        rows = np.repeat(np.arange(m), k)
-        columns = np.concatenate([near for near, _ in found]).ravel()
-        distances = np.concatenate([d for _, d in found]).ravel()
-        self._estimate_prior(rows, columns, distances)
-        return rows, columns, self.pairs(distances, rows, columns)
+        rows, others, distances = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        two = rows != others
+        rows, others, distances = rows[two], others[two], distances[two]
+        self._estimate_prior(rows, others, distances)
+        return rows, others, self.pairs(distances, rows, others)
+
+    def _limit(self) -> float:
+        """Return the relative distance beyond which no prior makes a pair one person."""
+        least = 0.0 if self._calibration is None else float(np.log(1.0 / _OFTEN - 1.0))
+        grid = np.geomspace(1e-4, 2.0, 2000)
+        enough = grid[self.log_ratios(grid) >= least]
+        return float(enough.max(initial=0.0))
 
     def _estimate_prior(self, rows: Rows, columns: Rows, distances: Floats32) -> None:
         """Find the share of pairs that show one person, by expectation maximisation.
@@ -150,8 +176,18 @@ class Evidence:
         for _ in range(_ROUNDS):
             odds = np.log(share) - np.log1p(-share)
             found = float((1.0 / (1.0 + np.exp(-(ratios + odds)))).sum()) / (m * (m - 1))
-            share = min(max(found, 1.0 / m**2), 0.5)
+            share = min(max(found, 1.0 / m**2), _OFTEN)
         self.prior = float(np.log(share) - np.log1p(-share))
+
+
+def _nearest(row: Rows, column: Rows, values: Floats32) -> tuple[Rows, Rows, Floats32]:
+    """Keep the nearest columns of each row; rows are in order."""
+    if len(row) and np.bincount(row).max() > _NEIGHBOURS:
+        order = np.lexsort((values, row))
+        row, column, values = row[order], column[order], values[order]
+        kept = np.arange(len(row)) - np.searchsorted(row, row) < _NEIGHBOURS
+        row, column, values = row[kept], column[kept], values[kept]
+    return row, column, values
 
 
 def clusters(

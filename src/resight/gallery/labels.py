@@ -329,15 +329,16 @@ class Labels:
     def _join_given(self) -> None:
         first: dict[str, str] = {}
         for sighting, person in self._given.items():
-            if person:
-                self._join(first.setdefault(person, sighting), sighting)
+            if person and sighting < first.setdefault(person, sighting):
+                first[person] = sighting
+        self._parent |= {key: first[person] for key, person in self._given.items() if person}
 
     def _name_groups(self) -> dict[str, str]:
         living = {*self._roots.values()}
-        given: dict[str, Counter[str]] = {}
-        for sighting, person in self._labelled():
-            given.setdefault(self._roots[sighting], Counter())[person] += 1
-        names = {root: min(c, key=lambda p: (-c[p], p)) for root, c in given.items()}
+        given = Counter((self._roots[sighting], person) for sighting, person in self._labelled())
+        # The most frequent label of a person, the first by name of several, comes last and stays.
+        ordered = sorted(given, key=lambda one: one[1], reverse=True)
+        names = dict(sorted(ordered, key=given.__getitem__))
         names |= {root: name for root, (_, name) in self._explicit.items() if root in living}
         # Called after the first sighting, in more letters where that of others begins like it.
         used, unnamed = {*names.values()}, ({*self._matched} & living) - {*names}
