@@ -12,6 +12,7 @@ both that and further divisions into folds.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import permutations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +23,8 @@ from resight._files import digest_of
 from resight._progress import progress
 from resight.datasets.sightings import seen_by_two
 from resight.errors import InputError
-from resight.evaluation.calibration import MIN_PEOPLE, Calibration, HeldOut, too_few
+from resight.evaluation.calibration import MIN_PEOPLE, Calibration, HeldOut, strangeness, too_few
+from resight.evaluation.calibration_fitting import continued, fit_calibration
 from resight.learners._base import KernelMetricLearner, MetricLearner
 from resight.learners.euclidean import Euclidean
 from resight.models.held_out_distances import FoldDistances, distances_of
@@ -36,12 +38,15 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
-_FOLD_PEOPLE = 10  # held out at once, where there are enough: the median needs some
-_MIN_FOLDS = 5  # fewer would judge the final metric by metrics from far fewer people
-_MAX_FOLDS = 10
+_FOLDS = (
+    5  # fewer would judge the metric by metrics from far fewer people, more leave few strangers
+)
 _RANKED = 400  # few people are divided up to four times, until about so many were ranked
 _MIN_GALLERY = 4  # people that a ranking needs for its median
 _TREND_PEOPLE = 50  # with fewer, the noise of the trend is larger than the trend
+
+_WITHIN = 0.995  # part of the training sightings that the range of what was seen holds
+_SIGNED = 8  # dimensions by which a sighting is known again
 
 SIGHTINGS_LIMIT = 5000
 """Sightings up to which learners are calibrated whose time grows as the cube of their number. An
@@ -60,10 +65,9 @@ class Division(NamedTuple):
         """Decide for a number of people seen by two cameras; `once` is the least that will do."""
         if people < MIN_PEOPLE:
             raise InputError(too_few(people))
-        n_folds = min(max(_MIN_FOLDS, people // _FOLD_PEOPLE), _MAX_FOLDS)
         if once:
-            return cls(n_folds, 1, False)
-        return cls(n_folds, min(4, max(1, round(_RANKED / people))), people >= _TREND_PEOPLE)
+            return cls(_FOLDS, 1, False)
+        return cls(_FOLDS, min(4, max(1, round(_RANKED / people))), people >= _TREND_PEOPLE)
 
     @property
     def fits(self) -> int:
@@ -112,11 +116,11 @@ def calibrate(
             f"calibration ranks people held out in folds; no two cameras share {2 * _MIN_GALLERY} "
             "people. Label more people that two of the cameras have seen"
         )
-    calibration = Calibration.fit(held_out, people)
+    calibration = fit_calibration(held_out, people)
     if not trend:
         return calibration
     # Parameters linear in 1 / people: from (k - 2) / k and (k - 1) / k of the people to all.
-    return calibration.continued(Calibration.fit(rankings(1), people), step=(n_folds - 2) / n_folds)
+    return continued(calibration, fit_calibration(rankings(1), people), (n_folds - 2) / n_folds)
 
 
 def add_calibration(
@@ -124,10 +128,36 @@ def add_calibration(
 ) -> str | None:
     """Calibrate a fitted model where its training rows allow it; else return why not."""
     try:
-        model.calibration = calibrate_model(model, features, persons, cameras)
+        made = calibrate_model(model, features, persons, cameras)
+        model.calibration = replace(
+            made, **seen_range(features), trained=signature(model, features)
+        )
     except InputError as error:
         return str(error)
     return None
+
+
+def seen_range(features: NDArray[Any]) -> dict[str, Any]:
+    """Learn how far descriptors of these cameras are from their mean: half of them tell the rest.
+
+    Whatever is farther than nearly all of the second half is nothing that was learned from.
+    """
+    X = np.asarray(features, np.float64)
+    order = _drawn(len(X), 0)
+    half, rest = X[order[::2]], X[order[1::2]]
+    centre = half.mean(axis=0)
+    width = np.abs(half - centre).mean(axis=0)
+    width = np.maximum(width, width.mean() * 1e-3 + np.finfo(np.float64).tiny)
+    limit = float(np.quantile(strangeness(rest, centre, width), _WITHIN))
+    return {"centre": centre.astype(np.float32), "width": width.astype(np.float32), "limit": limit}
+
+
+def signature(model: Model, features: NDArray[Any]) -> NDArray[np.float32]:
+    """Return a few dimensions of the embeddings that the model learned from."""
+    try:
+        return np.asarray(model.embed(features)[:, :_SIGNED], np.float32)
+    except InputError:  # an indefinite metric has no embedding, and no gallery
+        return np.empty((0, 0), np.float32)
 
 
 def calibrate_model(
@@ -200,7 +230,7 @@ def held_out_rankings(
             gallery = _one_each(order[cameras[held][order] == b], persons[held])
             if len(gallery) >= _MIN_GALLERY:
                 same = persons[held][query][:, None] == persons[held][gallery][None, :]
-                yield HeldOut(distances[np.ix_(query, gallery)], same)
+                yield HeldOut(distances[np.ix_(query, gallery)], same, str(a))
 
 
 def _drawn(n: int, seed: int) -> Rows:

@@ -33,12 +33,17 @@ class Sighting(Answer):
 
 
 class Found(Sighting):
-    """A sighting that a search found; `distance` is squared, smaller = more similar."""
+    """A sighting that a search found; at `distance` 1 same and different are equally likely."""
 
     rank: int
     distance: float
+    raw_distance: float
     probability: float | None
     verdict: Verdict | None
+    track: str
+    unit: str
+    same_picture: bool
+    trained: bool
 
 
 class Widening(Answer):
@@ -49,11 +54,14 @@ class Widening(Answer):
 
 
 class PresenceAnswer(Answer):
-    """Whether the person seems to be in the gallery; see `resight.gallery.confidence`."""
+    """Whether the person is in the gallery; see `resight.gallery.confidence`."""
 
-    likely: bool
+    answer: Literal["found", "unsure", "absent"]
     false_accepts: float
+    false_rejects: float
     compared: int
+    why: str
+    measured: dict[str, float]
     words: str
 
 
@@ -66,6 +74,8 @@ class SearchAnswer(Answer):
     query: Sighting | None
     hits: list[Found]
     presence: PresenceAnswer | None
+    note: str
+    same_pictures: list[Found]
     widen: list[Widening]
     model: str
 

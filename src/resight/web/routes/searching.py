@@ -57,6 +57,8 @@ def search_json(
         query=query,
         hits=[Found.model_validate(hit) for hit in hits],
         presence=PresenceAnswer.model_validate(hits.presence) if hits.presence else None,
+        note=hits.note,
+        same_pictures=[Found.model_validate(hit) for hit in hits.same_pictures],
         widen=[] if hits else _widen(where, like, upload),
         model=model,
     )
