@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from resight.errors import InputError
 from resight.evaluation.calibration import MIN_PEOPLE, Calibration, HeldOut, positive, too_few
-from resight.evaluation.presence import Expected, gap, nearest
+from resight.evaluation.presence import Expected, evened, gap, nearest, nearness
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -52,9 +52,10 @@ def continued(calibration: Calibration, fewer: Calibration, step: float) -> Cali
 
 
 def _with_person(one: HeldOut) -> HeldOut:
-    """Keep the queries whose person is there."""
+    """Keep the queries whose person is there; take out which sightings are near to everybody."""
     has = one.same.any(axis=1)
-    return HeldOut(one.distances[has], one.same[has], one.camera)
+    distances = evened(one.distances, nearness(np.log(positive(one.distances))))
+    return HeldOut(distances[has], one.same[has], one.camera)
 
 
 def _fit_strangers(held_out: Sequence[HeldOut]) -> dict[str, object]:

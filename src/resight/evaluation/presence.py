@@ -4,7 +4,8 @@ The evidence is a gap of log-distances: the mean of the second to the sixth near
 nearest. It asks less of the metric than the nearest distance does: a query that is near to
 everybody has small distances but no gap. How large a gap is by chance depends on how many people
 are compared and on the tail of their distances, so both cases, present and absent, are simulated
-for the gallery at hand. Whoever else is searched in it shows how near its strangers come.
+for the gallery at hand. Whoever else is searched in it shows how near its strangers come, and
+which of its sightings are near to everybody: distances to those are lengthened first.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ NEAREST = 6  # people that a gap looks at
 MIN_PEOPLE = 8  # fewer have no tail to stand out from
 _DEPTH = NEAREST + 3  # nearest strangers that are simulated
 _DRAWN = 4000
+_EVENED = 0.75  # part of the differences between sightings that is taken out
 
 
 def nearest(logs: Floats, depth: int = _DEPTH) -> Floats:
@@ -32,6 +34,21 @@ def nearest(logs: Floats, depth: int = _DEPTH) -> Floats:
     mean = np.where(counted, logs, 0.0).sum(axis=1) / counted.sum(axis=1)
     depth = min(depth, int(counted.sum(axis=1).min()))
     return np.sort(np.partition(logs, depth - 1, axis=1)[:, :depth], axis=1) - mean[:, None]
+
+
+def nearness(logs: Floats) -> Floats:
+    """Return how near each gallery sighting is to everybody, from log-distances (n_others, n).
+
+    The mean over the second to the sixth nearest of the others: the nearest may be its own person.
+    """
+    few = min(NEAREST, len(logs))
+    near = np.sort(np.partition(logs, few - 1, axis=0)[:few], axis=0)
+    return np.asarray(near[min(1, few - 1) :].mean(axis=0))
+
+
+def evened(distances: Floats, nearness: Floats) -> Floats:
+    """Lengthen distances to sightings that are near to everybody, shorten the others."""
+    return np.asarray(distances * np.exp(-_EVENED * (nearness - nearness.mean())))
 
 
 def gap(near: Floats) -> Floats:

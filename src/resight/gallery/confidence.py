@@ -28,6 +28,9 @@ Bools = NDArray[np.bool_]
 
 _LOOKED = 64  # nearest sightings of a camera among which groups are sought
 _OTHERS = 128  # other sightings that are searched for to see how near strangers come
+_FEW = 16  # other sightings from which on they tell something
+_PRODUCTS = 20_000_000  # distances that may be computed once to see who is near to everybody
+_BLOCK = 4096
 _WORDS = {
     "found": "Found in this gallery",
     "unsure": "Can't tell whether this person is in this gallery",
@@ -103,10 +106,11 @@ def judge(view: View, query: Floats32, searched: Bools, outside: bool = False) -
     usable = searched & ~trained(view)
     probabilities, units = np.full(len(distances), np.nan), np.where(searched, view.units, -1)
     parts = []
-    for camera in np.unique(view.table.cameras[usable]):
+    for camera in np.unique(view.table.cameras[usable]).tolist():
         rows = np.flatnonzero(usable & (view.table.cameras == camera))
         units[rows] = joined(view, rows, distances[rows])
-        part = _of_camera(view, calibration, str(camera), distances[rows], units[rows])
+        fair = distances[rows] * _lengthened(view, camera)[rows]
+        part = _of_camera(view, calibration, camera, fair, units[rows])
         if part is not None:
             probabilities[rows] = part.probabilities
             parts.append(part)
@@ -210,22 +214,56 @@ def _fit(view: View, calibration: Calibration, camera: str) -> tuple[float, floa
     key = ("fit", camera)
     if key in view.kept or view.index is None:
         return view.kept.get(key, (1.0, 0.0))
-    known, here = trained(view), view.table.cameras == camera
-    rows = np.flatnonzero(here & ~known)
-    elsewhere = np.flatnonzero(~here & ~known)
-    asked = spread_out(elsewhere if len(elsewhere) >= _OTHERS // 4 else rows, _OTHERS)
-    lists = []
-    for row in asked.tolist():
+    here = view.table.cameras == camera
+    rows = np.flatnonzero(here & ~trained(view))
+    lists, longer = [], _lengthened(view, camera)[rows]
+    for row in spread_out(_others(view, camera), _OTHERS).tolist():
         distances = view.index.distances(view.index.embeddings[row])[rows]
         units = joined(view, rows, distances)
         others = units != units[rows == row] if here[row] else np.ones(len(rows), bool)
         _, codes = np.unique(units[others], return_inverse=True)
-        of_unit = np.bincount(codes, distances[others]) / np.bincount(codes)
+        of_unit = np.bincount(codes, (distances * longer)[others]) / np.bincount(codes)
         lists.append(nearest(np.log(positive(of_unit))[None]))
     n = len(np.unique(view.units[rows]))
     view.kept[key] = calibration.strangers.fit(np.concatenate(lists), n) if lists else (1.0, 0.0)
     fit: tuple[float, float] = view.kept[key]
     return fit
+
+
+def _others(view: View, camera: str) -> Rows:
+    """Return sightings to search a camera for: those of other cameras, or its own."""
+    unknown, here = ~trained(view), view.table.cameras == camera
+    elsewhere = np.flatnonzero(unknown & ~here)
+    return elsewhere if len(elsewhere) >= _FEW else np.flatnonzero(unknown & here)
+
+
+def _lengthened(view: View, camera: str) -> Floats:
+    """Return what distances to the rows of a camera are multiplied by, (n,): see `evened`."""
+    from resight.evaluation.calibration import positive
+    from resight.evaluation.presence import evened, nearness
+
+    if view.index is None:
+        return np.ones(len(view.table))
+    if ("longer", camera) not in view.index.kept:
+        rows = np.flatnonzero(view.table.cameras == camera)
+        asked = spread_out(_others(view, camera), max(_OTHERS, min(1000, _PRODUCTS // len(rows))))
+        X = view.index.embeddings[asked].astype(np.float64)
+        factors = np.ones(len(view.table))
+        if len(asked) >= _FEW:
+            near = [
+                nearness(np.log(positive(_squares(X, view.index.embeddings[rows[a : a + _BLOCK]]))))
+                for a in range(0, len(rows), _BLOCK)
+            ]
+            factors[rows] = evened(np.ones(len(rows)), np.concatenate(near))
+        view.index.kept["longer", camera] = factors
+    found: Floats = view.index.kept["longer", camera]
+    return found
+
+
+def _squares(X: Floats, embeddings: Floats32) -> Floats:
+    """Return squared distances (n_X, n)."""
+    Y = embeddings.astype(np.float64)
+    return np.asarray((X**2).sum(1)[:, None] + (Y**2).sum(1) - 2.0 * X @ Y.T)
 
 
 def joined(view: View, rows: Rows, distances: Floats) -> Rows:
@@ -257,16 +295,15 @@ def _cut(view: View, n: int) -> float:
 
 def _scales(view: View, rows: Rows) -> Floats:
     """Return the median squared distance of each row to sightings of its camera."""
-    if "scales" not in view.kept:
-        view.kept["scales"] = np.full(len(view.table), np.nan)
-    scales: Floats = view.kept["scales"]
+    if view.index is None:
+        return np.ones(len(rows))
+    scales: Floats = view.index.kept.setdefault("scales", np.full(len(view.table), np.nan))
     new = rows[np.isnan(scales[rows])]
-    if len(new) and view.index is not None:
+    if len(new):
         here = np.flatnonzero(view.table.cameras == view.table.cameras[rows[0]])
         X = view.index.embeddings[spread_out(here, _OTHERS)].astype(np.float64)
-        Y = view.index.embeddings[new].astype(np.float64)
-        D = (Y**2).sum(1)[:, None] + (X**2).sum(1) - 2.0 * Y @ X.T
-        scales[new] = np.median(np.maximum(D, 0.0), axis=1)
+        D = _squares(X, view.index.embeddings[new])
+        scales[new] = np.median(np.maximum(D, 0.0), axis=0)
     return scales[rows]
 
 
