@@ -29,7 +29,7 @@ RATES = Rates()
 # and with half of the queries' people taken out of it (whose: missing; `half_best`: whether the
 # likeliest is right). How much evidence there is that the person is there is `stands_out`, or the
 # nearest relative distance of resight 0.1.
-_STATED = (
+STATED = (
     "person",
     "probability",
     "right",
@@ -77,12 +77,12 @@ def confidence(
     task = partial(_stated, sightings, protocol, space, plan)
     title = f"calibration, {plan.learner}"
     found = over_splits(task, protocol.splits, folder, n_jobs=n_jobs, title=title)
-    return pooled([{name: np.array(one[name]) for name in _STATED} for one in found])
+    return pooled([{name: np.array(one[name]) for name in STATED} for one in found])
 
 
 def pooled(splits: list[dict[str, NDArray[Any]]]) -> dict[str, Any]:
     """Count over the queries of all splits; rates come with bounds over people."""
-    stated = {name: np.concatenate([split[name] for split in splits]) for name in _STATED}
+    stated = {name: np.concatenate([split[name] for split in splits]) for name in STATED}
     missing, answer, person = stated["missing"], stated["half_answer"], stated["person"]
     found, right, best = answer == "found", stated["half_right"], stated["half_best"]
     rates = [float((s["half_answer"] == "found")[s["missing"]].mean()) for s in splits]
@@ -154,7 +154,7 @@ def _stated(
         D = distances[np.ix_(place[query], place[gallery])]
         asked, held = scored_persons(sightings, query), scored_persons(sightings, gallery)
         parts.append(state(calibration, D, usable, asked, held))
-    stated = zip(_STATED, zip(*parts, strict=True), strict=True)
+    stated = zip(STATED, zip(*parts, strict=True), strict=True)
     return {name: np.concatenate(values).tolist() for name, values in stated}
 
 
@@ -172,7 +172,7 @@ def _comparable(
 def state(
     calibration: Calibration, distances: Floats, usable: Bools, asked: Any, held: Any
 ) -> tuple[NDArray[Any], ...]:
-    """Return the arrays that `_STATED` names, for the queries of one direction."""
+    """Return the arrays that `STATED` names, for the queries of one direction."""
     gone = _half(asked)
     fair = evened(distances, nearness(np.log(positive(distances))))
     D, own = by_person(np.where(usable, distances, np.inf), held, asked)
