@@ -16,6 +16,7 @@ from resight.gallery.engines.base import Engine
 from resight.validation import check_count, check_name, parse_json
 
 if TYPE_CHECKING:
+    from resight.evaluation.calibration import Rates
     from resight.gallery.engines.lance import LanceSource
 
 SCHEMA = "resight.gallery/2"
@@ -75,6 +76,10 @@ class Manifest:
         After so many days entries of the log are emptied.
     asks_purpose, second_person : bool
         Whether searches must state a purpose; whether a match needs the answers of two people.
+    prior : float
+        How probable it is before looking that a camera has seen the person searched for.
+    false_accepts, false_rejects : float
+        How often the answers "found" and "absent" may be wrong (see `confidence.Presence`).
     """
 
     descriptor: str
@@ -86,6 +91,16 @@ class Manifest:
     log_days: float | None = None
     asks_purpose: bool = False
     second_person: bool = False
+    prior: float = 0.5
+    false_accepts: float = 0.1
+    false_rejects: float = 0.1
+
+    @property
+    def rates(self) -> Rates:
+        """What the answers of a search promise."""
+        from resight.evaluation.calibration import Rates
+
+        return Rates(self.prior, self.false_accepts, self.false_rejects)
 
     @property
     def current(self) -> Generation:
@@ -144,6 +159,7 @@ def _checked(manifest: Manifest) -> Manifest:
         raise ValueError("no model, or an unknown way to store descriptors")
     check_name(manifest.descriptor, "descriptor")
     check_count(manifest.width, "width")
+    manifest.rates.check()
     for generation in manifest.history:
         check_count(generation.number, "number")
         check_count(generation.width, "width")

@@ -145,10 +145,9 @@ def fit_model(
         log.info("%s %s", plan.word, decision.sentence)
     used = training.variants[-1 if model.mirror else 0]
     why_not: str | None = "it was not asked for"
-    if calibrate and getattr(model.learner, "landmarks", None) is not None:
-        why_not = "it was learned through landmarks, whose folds would not fit in memory"
-    elif calibrate:
-        why_not = add_calibration(model, used.features[training.rows], *training.labels)
+    if calibrate:
+        rows = FeatureRows(used.parts, used.blocks, training.rows)
+        why_not = add_calibration(model, rows, *training.labels)
     people = len(np.unique(training.sightings.persons))
     return Fitted(model, people, len(training.rows), used.failures, decision, why_not)
 

@@ -44,12 +44,12 @@ class Found(Sighting):
 
     rank: int
     distance: float
-    raw_distance: float | None = None
+    raw_distance: float
     probability: float | None
-    unit: str | None = None
+    unit: str
     sightings: int = 1
-    same_picture: bool = False
-    trained: bool = False
+    same_picture: bool
+    trained: bool
     verdict: Said | None
     answer: str = ""  # key of the answer that was given about these two, to undo it
 
@@ -62,14 +62,14 @@ class Widening(Answer):
 
 
 class PresenceAnswer(Answer):
-    """Whether the person seems to be in the gallery; see `resight.gallery.confidence`."""
+    """Whether the person is in the gallery; see `resight.gallery.confidence`."""
 
-    answer: Literal["found", "unsure", "absent"] = "unsure"
+    answer: Literal["found", "unsure", "absent"]
     words: str
-    why: str = ""
-    measured: str = ""
-    false_accepts: float | None
-    false_rejects: float | None = None
+    why: str
+    measured: dict[str, float]
+    false_accepts: float
+    false_rejects: float
     compared: int
 
 
@@ -95,9 +95,9 @@ class SearchAnswer(Answer):
     query: Sighting | None
     asked: list[Asked]
     hits: list[Found]
-    same_pictures: list[Sighting] = []
+    same_pictures: list[Found]
     presence: PresenceAnswer | None
-    note: str = ""
+    note: str
     widen: list[Widening]
     model: str
 

@@ -117,9 +117,9 @@ def _answer(visit: Visit, question: _Question, hits: Hits, wider: list[Widening]
         query=first,
         asked=question.asked,
         hits=found,
-        same_pictures=getattr(hits, "same_pictures", []),
+        same_pictures=[Found.model_validate(hit) for hit in hits.same_pictures],
         presence=PresenceAnswer.model_validate(hits.presence) if hits.presence else None,
-        note=getattr(hits, "note", ""),
+        note=hits.note,
         widen=wider,
         model=view.manifest.current.fingerprint,
     )
