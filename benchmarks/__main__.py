@@ -34,6 +34,7 @@ SECTIONS = (
     "access_log",
     "teaching",
     "grouping",
+    "page",
     "scaling",
 )
 PAGE = DOCS / "benchmarks.md"

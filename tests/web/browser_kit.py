@@ -16,6 +16,7 @@ FLAGS = [
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
 
+
 def start(folder: Path, *options: str, login: bool = False) -> tuple[subprocess.Popen[str], str]:
     """Run ``resight serve`` and return its process and address."""
     command = [sys.executable, "-m", "resight", "serve", str(folder), "--no-browser", *options]

@@ -79,9 +79,7 @@ def test_forms_that_are_not_ours_leave_nothing(client: Any, gallery: Gallery, de
 
 
 @pytest.mark.parametrize("name", ["../../evil.png", "/etc/evil.png", "a/../../evil.png"])
-def test_names_cannot_leave_the_upload(
-    client: Any, demo: Any, csrf: str, name: str
-) -> None:
+def test_names_cannot_leave_the_upload(client: Any, demo: Any, csrf: str, name: str) -> None:
     content = demo.sightings.files()[0].read_bytes()
     sent = [("file", (name, content))]
     answer = client.post("/jobs/add", files=sent, data={"csrf": csrf}, headers=JSON)

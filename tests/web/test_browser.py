@@ -12,10 +12,10 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.web.browser_kit import CHROMIUM, FLAGS, start, stop
 
 from resight.gallery import Gallery
 from resight.gallery.checking import check
-from tests.web.browser_kit import CHROMIUM, FLAGS, start, stop
 
 pytestmark = [
     pytest.mark.browser,

@@ -151,6 +151,14 @@ def test_every_page_has_a_documented_twin(client: Any) -> None:
         assert document["paths"][change]["post"]["description"]
 
 
+def test_every_answer_has_an_example(client: Any) -> None:
+    schemas = client.get("/openapi.json").json()["components"]["schemas"]
+    ours = {name: one for name, one in schemas.items() if "Validation" not in name}
+    answers = {name: one for name, one in ours.items() if not name.startswith("Body_")}
+    assert len(answers) >= 20
+    assert [name for name, one in answers.items() if "examples" not in str(one)] == []
+
+
 def test_an_empty_gallery_says_how_to_fill_it(tmp_path: Any, gallery: Gallery, serve: Any) -> None:
     from resight.web.app import make_app
     from resight.web.security import Guard

@@ -72,7 +72,9 @@ def test_the_later_of_two_is_told_and_nothing_is_lost(
 ) -> None:
     seen = card(client, "0003")["version"]
     assert correct(client, csrf, "rename", name="0003", new="Ann", seen=seen).status_code == 200
-    page = client.post("/people/rename", data={"name": "Ann", "new": "Eve", "seen": seen, "csrf": csrf})
+    page = client.post(
+        "/people/rename", data={"name": "Ann", "new": "Eve", "seen": seen, "csrf": csrf}
+    )
     assert page.status_code == 409
     assert "was changed since you opened it" in unescape(page.text)
     assert 'href="/people"' in page.text

@@ -55,9 +55,15 @@ def test_an_answer_is_changed_where_it_was_given(
 ) -> None:
     a, b = demo.unlabelled_pairs(gallery)[0]
     form = {"a": a, "b": b, "csrf": csrf}
-    for kind, shown in (("same", "Same person"), ("different", "Different"), ("unsure", "Not sure")):
+    for kind, shown in (
+        ("same", "Same person"),
+        ("different", "Different"),
+        ("unsure", "Not sure"),
+    ):
         client.post("/teach", data={**form, "kind": kind})
-        [hit] = [h for h in client.get(f"/search.json?like={a}&k=90").json()["hits"] if h["id"] == b]
+        [hit] = [
+            h for h in client.get(f"/search.json?like={a}&k=90").json()["hits"] if h["id"] == b
+        ]
         assert hit["verdict"] == kind
         assert f'<span class="badge {kind}">{shown}' in client.get(f"/search?like={a}&k=90").text
         assert [one["kind"] for one in client.get("/taught.json").json()["taught"]] == [kind]
@@ -79,7 +85,7 @@ def test_a_name_given_to_a_result_joins_who_has_it(
 def test_none_of_these_is_a_new_person_by_one_undo(
     client: Any, gallery: Gallery, demo: Any, csrf: str
 ) -> None:
-    a, b = demo.unlabelled_pairs(gallery)[0]
+    a = demo.unlabelled_pairs(gallery)[0][0]
     hits = [hit["id"] for hit in client.get(f"/search.json?like={a}&k=5").json()["hits"]]
     form = {"a": a, "hits": hits, "person": "Zoe", "csrf": csrf}
     answer = client.post("/none", data=form)

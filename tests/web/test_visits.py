@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.web.browser_kit import AXE, CHROMIUM, FLAGS, start, stop
 
 from resight.gallery import Gallery
 from resight.gallery.groups import Group, Groups
-from tests.web.browser_kit import AXE, CHROMIUM, FLAGS, start, stop
 
 pytestmark = [
     pytest.mark.browser,
@@ -87,7 +87,7 @@ def visitor(request: pytest.FixtureRequest, chromium: Any, address: str) -> Iter
     size = {"width": width, "height": 900 if width > 800 else 844}
     context = chromium.new_context(viewport=size, color_scheme=scheme, accept_downloads=True)
     made = Visitor(context.new_page(), address, width)
-    made.page.set_default_timeout(20_000)
+    made.page.set_default_timeout(60_000)  # the machine may be busy
     bad = ("error", "warning")
     made.page.on("console", lambda m: made.complaints.append(m.text) if m.type in bad else None)
     made.page.on("pageerror", lambda error: made.complaints.append(str(error)))
@@ -106,7 +106,9 @@ def test_find_somebody_now(visitor: Visitor, town: Any, pairs: list[tuple[str, s
     page = visitor.go(f"search?like={pairs[8][0]}&others=1")
     page.click(".query summary:has-text('Filters')")
     asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url) if "/search?" in request.url else 0)
+    page.on(
+        "request", lambda request: asked.append(request.url) if "/search?" in request.url else 0
+    )
     page.check('input[name="camera"][value="camera-3"]')
     page.wait_for_url("**camera=camera-3**")
     cards = "[...document.querySelectorAll('#results .card')]"
@@ -300,8 +302,10 @@ def test_every_page_is_accessible(
     context.close()
 
 
-REACHABLE = """[...document.querySelectorAll('a[href], button, input, select, summary, [tabindex="0"]')]
-    .filter(one => one.checkVisibility() && !one.disabled && one.type !== 'hidden' && one.tabIndex >= 0
+REACHABLE = """
+    [...document.querySelectorAll('a[href], button, input, select, summary, [tabindex="0"]')]
+    .filter(
+        one => one.checkVisibility() && !one.disabled && one.type !== 'hidden' && one.tabIndex >= 0
         && !one.closest('details:not([open]) > :not(summary)'))"""
 
 

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from resight.gallery.labels import Labels, Verdict
 from resight.gallery.view import View
 
+# Words of the API, with examples.
+Id = Annotated[str, Field(examples=["024afb528fc94f3d80f638b3"])]
+Name = Annotated[str, Field(examples=["Amara Osei"])]
+Camera = Annotated[str, Field(examples=["entrance"])]
+Seconds = Annotated[float, Field(examples=[1700000000.0])]
+Share = Annotated[float, Field(examples=[0.93])]
+Count = Annotated[int, Field(examples=[3])]
+Key = Annotated[str, Field(examples=["9f3c6a1be07d4c52"])]
+Model = Annotated[str, Field(examples=["dbe0a8bd9ad8"])]
 Said = Verdict | Literal["unsure"]
 
 
@@ -22,10 +31,10 @@ class Answer(BaseModel):
 class Sighting(Answer):
     """One stored crop of a person."""
 
-    id: str
-    person: str
-    camera: str
-    time: float | None
+    id: Id
+    person: Name
+    camera: Camera
+    time: Seconds | None
     source: str
     track: str = ""
 
@@ -45,7 +54,7 @@ class Found(Sighting):
     rank: int
     distance: float
     raw_distance: float
-    probability: float | None
+    probability: Share | None
     unit: str
     sightings: int = 1
     same_picture: bool
@@ -57,7 +66,7 @@ class Found(Sighting):
 class Widening(Answer):
     """A wider filter, when a search found nothing."""
 
-    words: str
+    words: Annotated[str, Field(examples=["any camera"])]
     address: str
 
 
@@ -65,19 +74,19 @@ class PresenceAnswer(Answer):
     """Whether the person is in the gallery; see `resight.gallery.confidence`."""
 
     answer: Literal["found", "unsure", "absent"]
-    words: str
+    words: Annotated[str, Field(examples=["Found in this gallery"])]
     why: str
     measured: dict[str, float]
     false_accepts: float
     false_rejects: float
-    compared: int
+    compared: Count
 
 
 class Asked(Answer):
     """One picture of a query: a stored sighting or an uploaded image."""
 
     image: str
-    name: str
+    name: Camera
     id: str = ""
     upload: str = ""
 
@@ -89,7 +98,7 @@ class SearchAnswer(Answer):
     those of the first.
     """
 
-    like: str
+    like: Id
     upload: str
     name: str
     query: Sighting | None
@@ -99,17 +108,17 @@ class SearchAnswer(Answer):
     presence: PresenceAnswer | None
     note: str
     widen: list[Widening]
-    model: str
+    model: Model
 
 
 class Explained(Answer):
     """Why a result looks alike or different; `explanation` has schema resight.explanation/1."""
 
-    like: str
+    like: Id
     upload: str
     query: Sighting | None
     hit: Sighting
-    model: str
+    model: Model
     explanation: dict[str, Any]
 
 
@@ -117,7 +126,7 @@ class BrowseAnswer(Answer):
     """A page of the gallery."""
 
     sightings: list[Sighting]
-    total: int
+    total: Count
     page: int
     pages: int
     cameras: list[str]
@@ -126,11 +135,11 @@ class BrowseAnswer(Answer):
 class PersonCard(Answer):
     """A person in brief; `version` is what a correction carries as `seen`."""
 
-    name: str
-    cover: str
-    sightings: int
-    cameras: list[str]
-    last_seen: float | None
+    name: Name
+    cover: Id
+    sightings: Count
+    cameras: list[Camera]
+    last_seen: Seconds | None
     version: str
     distance: float | None = None
 
@@ -139,7 +148,7 @@ class PeopleAnswer(Answer):
     """A page of people."""
 
     people: list[PersonCard]
-    total: int
+    total: Count
     page: int
     pages: int
 
@@ -147,7 +156,7 @@ class PeopleAnswer(Answer):
 class PersonAnswer(Answer):
     """A person: the card, all sightings by time, and the most similar other people."""
 
-    person: str
+    person: Name
     card: PersonCard
     sightings: list[Sighting]
     cameras: list[str]
@@ -157,17 +166,17 @@ class PersonAnswer(Answer):
 class Proposed(Answer):
     """Unknown sightings that seem to show one person; `sure` that they do."""
 
-    key: str
+    key: Key
     sightings: list[str]
     shown: list[Sighting]
-    sure: float
+    sure: Share
 
 
 class UnknownsAnswer(Answer):
     """The next group of unknowns, how many are open, and sightings that nothing looks like."""
 
     group: Proposed | None
-    open: int
+    open: Count
     unknown: int
     rule: str
     stale: bool
@@ -177,10 +186,10 @@ class UnknownsAnswer(Answer):
 class Taught(Answer):
     """One answer."""
 
-    key: str
+    key: Key
     kind: str
-    a: str
-    b: str
+    a: Id
+    b: Id
     more: list[str] = []
     person: str
     who: str
@@ -193,27 +202,27 @@ class TrayAnswer(Answer):
 
     taught: list[Taught]
     page: int = 1
-    pages: int = 1
+    pages: Count = 1
 
 
 class TeachAnswer(Answer):
     """The result of an answer."""
 
     taught: Taught | None
-    person: str
-    total: int
+    person: Name
+    total: Count
 
 
 class JobAnswer(Answer):
     """A job of the gallery; see `resight.gallery.jobs.Job`."""
 
-    key: str
+    key: Annotated[str, Field(examples=["1700000000000-9f3c6a1b"])]
     kind: Literal["add", "improve", "rebuild", "group"]
     by: dict[str, str]
     settings: dict[str, Any]
     state: Literal["queued", "running", "done", "failed", "cancelled"]
-    words: str
-    share: float
+    words: Annotated[str, Field(examples=["adding"])]
+    share: Share
     done: int
     total: int
     failures: list[list[str]]
@@ -227,19 +236,19 @@ class JobsAnswer(Answer):
     """All jobs that are kept, newest first, and how many are open."""
 
     jobs: list[JobAnswer]
-    open: int
+    open: Count
 
 
 class Kept(Answer):
     """Sightings made of uploaded images."""
 
-    sightings: list[str]
+    sightings: list[Id]
 
 
 class LogAnswer(Answer):
     """The latest entries of the log, newest first, and the head of its chain."""
 
-    head: str
+    head: Annotated[str, Field(examples=["1042:9f3c6a1be07d4c52"])]
     entries: list[dict[str, Any]]
 
 

@@ -1,11 +1,11 @@
-"""Improving the model as the page shows it: what was learned since, the latest job, the way back."""
+"""Improving the model as the page shows it: what was learned, the latest job, the way back."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from resight.gallery.history import models
 from resight.gallery.jobs import Job, Jobs, Worker
@@ -26,7 +26,7 @@ class RefitState(BaseModel):
     status: Status = "idle"
     words: str = ""
     share: float = 0.0
-    before: float | None = None
+    before: Annotated[float | None, Field(examples=[71.0])] = None
     after: float | None = None
     gain: tuple[float, float] | None = None
     certain: bool = False
