@@ -141,6 +141,20 @@ def add_calibration(
     return None
 
 
+def calibrate_on_new(
+    model: Model, features: NDArray[Any], persons: NDArray[Any], cameras: NDArray[Any]
+) -> tuple[Calibration | None, str | None]:
+    """Learn what distances mean from people whom the model has not learned from; or say why not."""
+    distances = model.distances(features, features)
+    try:
+        made = fit_calibration(
+            list(rankings_of(distances, persons, cameras)), len(seen_by_two(persons, cameras))
+        )
+    except InputError as error:
+        return None, f"the new people do not suffice: {error}"
+    return replace(made, **seen_range(features)), None
+
+
 def _learned_from(learner: MetricLearner, rows: FeatureRows, persons: NDArray[Any]) -> Rows:
     """Return the rows that a calibration learns from: all, or some people where fits take long."""
     limit = None

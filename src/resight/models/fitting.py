@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +19,7 @@ from resight.features.store import Failure, Features, FeatureStore
 from resight.features.vectors import own_vectors
 from resight.learners.kxqda import KXQDA
 from resight.learners.normalizer import BlockNormalizer
-from resight.models.calibrating import add_calibration
+from resight.models.calibrating import add_calibration, calibrate_on_new, signature
 from resight.models.choosing import Decision, choose_auto, choose_candidate
 from resight.models.landmark_fitting import LandmarkJob, fit_landmark_model
 from resight.models.model import Model
@@ -133,7 +132,10 @@ def fit_model(
     """
     if features is None:
         mirrors = AUTO_MIRROR if plan.learner == AUTO and not mirror else (mirror,)
-        describe = partial(_described, store, descriptors, executor)
+
+        def describe(labelled: Sightings, mirror: bool) -> Features:
+            return store.ensure(labelled, descriptors, mirror, executor, on_error="collect")
+
         training = Training.described(require_sightings(sightings), describe, mirrors)
     else:
         training = Training.own(sightings, features)
@@ -163,14 +165,8 @@ def fit_plan(
 ) -> tuple[Model, Decision | None]:
     """Fit a model on training rows; what the plan leaves open is chosen on them first.
 
-    Parameters
-    ----------
-    made_by : sequence of str or Descriptor
-        Descriptors of the vectors; none for own vectors.
-    mirror : bool
-        Whether the vectors are averaged over mirror images.
-    scratch, executor : Path, Executor
-        Where chunks of a landmark model are summed up, and by whom.
+    `made_by` are the descriptors of the vectors, none for own ones; `executor` sums up chunks of a
+    landmark model in the folder `scratch`.
     """
     learner, decision = plan.spec.make(**plan.params), None
     if isinstance(learner, AutoKXQDA):
@@ -199,7 +195,35 @@ def fit_plan(
     return model, decision
 
 
-def _described(
-    store: FeatureStore, names: str, executor: Executor | None, of: Sightings, mirror: bool
-) -> Features:
-    return store.ensure(of, names, mirror, executor, on_error="collect")
+def add_people(
+    model: Model, sightings: Sightings, store: FeatureStore, executor: Executor | None = None
+) -> Fitted:
+    """Add the people of every labelled sighting that can be described, in place.
+
+    Which sightings count is as in `fit_model`; they are described as the model says. People who
+    were learned from before are refused before anything is described.
+    """
+    if not (isinstance(model, Model) and model.descriptors):
+        raise InputError(
+            f"this {type(model).__name__} was fitted on vectors given by the user, so images "
+            "cannot be added to it; give its add_people vectors of the same kind"
+        )
+    learner = model.extensible()
+    training = sightings.select(training_rows(sightings))
+    learner.refuse_known(np.unique(training.persons), without_cameras=False)
+    features = store.ensure(training, model.descriptor, executor=executor, on_error="collect")
+    kept = np.flatnonzero(features.usable)
+    rows = FeatureRows(features.parts, features.blocks, kept).read()
+    labelled = training.select(kept)
+    made, why_not = calibrate_on_new(model, rows, labelled.persons, labelled.cameras)
+    model.add_people(rows, labelled.persons, labelled.cameras)
+    if made is not None:
+        known = signature(model, FeatureRows([rows], (rows.shape[1],)))
+        model.calibration = replace(made, trained=known)
+    return Fitted(
+        model,
+        n_people=len(learner.persons_),
+        n_sightings=learner.statistics_.n_sightings,
+        failures=features.failures,
+        uncalibrated=why_not,
+    )
