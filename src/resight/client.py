@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -19,11 +19,13 @@ from resight.datasets.table import write_table
 from resight.errors import ConflictError, InputError, StoreError
 from resight.gallery.groups import Group
 from resight.gallery.jobs import Job
+from resight.gallery.jobs import Kind as JobKind
 from resight.gallery.labels import Kind
 from resight.gallery.people import Card, Order
 from resight.gallery.searching import Hit, Hits
 from resight.validation import check_file
 
+Correction = Literal["rename", "merge", "split", "detach", "cover"]
 _BLOCK = 1 << 20
 _SECONDS = 120.0
 
@@ -118,34 +120,20 @@ class RemoteGallery:
             parts = [("file", name, check_file(path)) for name, path in files]
             return Job(**self._send("/jobs/add", parts, **how))
 
-    # ---- jobs
+    def start(self, kind: JobKind) -> Job:
+        """Start "improve", "rebuild" (use the model that "improve" found) or "group"."""
+        return Job(**self._post(f"/jobs/{kind}"))
 
     def jobs(self) -> list[Job]:
         """List jobs, the newest first."""
         return [Job(**one) for one in self._get("/jobs.json")["jobs"]]
 
-    def job(self, key: str) -> Job:
-        """Return a job."""
-        return Job(**self._get(f"/jobs/{quote(key)}.json"))
-
     def wait(self, job: Job, every: float = 1.0) -> Job:
         """Wait until a job has ended."""
         while job.open:
             time.sleep(every)
-            job = self.job(job.key)
+            job = Job(**self._get(f"/jobs/{job.key}.json"))
         return job
-
-    def cancel(self, job: Job) -> Job:
-        """Cancel a job."""
-        return Job(**self._post(f"/jobs/{quote(job.key)}/cancel"))
-
-    def improve(self) -> Job:
-        """Fit a model on the answers and measure what it gains."""
-        return Job(**self._post("/jobs/improve"))
-
-    def rebuild(self) -> Job:
-        """Use the model that `improve` found."""
-        return Job(**self._post("/jobs/rebuild"))
 
     # ---- people and answers
 
@@ -156,29 +144,13 @@ class RemoteGallery:
         found = self._get("/people.json", query=query, page=page, order=order)
         return [Card(**one) for one in found["people"]], int(found["total"])
 
-    def similar_people(self, name: str) -> list[Card]:
-        """Return the people most like one, nearest first."""
-        return [Card(**one) for one in self._get("/people/similar.json", name=name)["people"]]
+    def correct(self, what: Correction, name: str, *, seen: str = "", **how: Any) -> str:
+        """Correct a person as the functions of `resight.gallery.people` do.
 
-    def rename(self, name: str, new: str, *, seen: str = "") -> str:
-        """Give a person another name; return the key that `undo` takes, as all of these do."""
-        return self._answer("/people/rename", name=name, new=new, seen=seen)
-
-    def merge(self, name: str, other: str, *, seen: str = "") -> str:
-        """Make two people one, who keeps the first name."""
-        return self._answer("/people/merge", name=name, other=other, seen=seen)
-
-    def split(self, name: str, sightings: Sequence[str], new: str = "", *, seen: str = "") -> str:
-        """Make some sightings of a person a new one."""
-        return self._answer("/people/split", name=name, sighting=sightings, new=new, seen=seen)
-
-    def detach(self, name: str, sightings: Sequence[str], *, seen: str = "") -> str:
-        """Say "not this person" of some sightings."""
-        return self._answer("/people/detach", name=name, sighting=sightings, seen=seen)
-
-    def set_cover(self, name: str, sighting: str, *, seen: str = "") -> str:
-        """Choose the sighting that shows a person."""
-        return self._answer("/people/cover", name=name, sighting=sighting, seen=seen)
+        "rename" takes ``new``, "merge" ``other``, "cover" ``sighting``, "detach" a list
+        ``sighting``, "split" that and ``new``. Returns the key that `undo` takes.
+        """
+        return self._answer(f"/people/{what}", name=name, seen=seen, **how)
 
     def teach(self, kind: Kind, a: str, b: str = "", *, person: str = "") -> str:
         """Say "same", "different" or "unsure" of two sightings, or "name" one."""
@@ -198,13 +170,9 @@ class RemoteGallery:
     def accept(
         self, sightings: Sequence[str], *, dropped: Sequence[str] = (), name: str = ""
     ) -> str:
-        """Make unknown sightings one person."""
+        """Make unknown sightings one person; those dropped show somebody else."""
         form = {"sighting": sightings, "dropped": dropped, "name": name}
         return self._answer("/unknowns/accept", **form)
-
-    def not_sure(self, sightings: Sequence[str]) -> str:
-        """Say that one cannot tell whether sightings show one person."""
-        return self._answer("/unknowns/unsure", sighting=sightings)
 
     def export(self, form: str = "csv", person: str = "") -> str:
         """Return labels and answers as text: "csv", "answers.csv", "json" or "coco"."""

@@ -60,17 +60,16 @@ def test_people(remote: RemoteGallery, gallery: Gallery) -> None:
     cards, total = remote.people(order="name")
     assert (cards, total) == (gallery.people(order="name")[0], 12)
     assert remote.people("0003")[0][0].name == "0003"
-    assert [c.name for c in remote.similar_people("0001")][:1] != ["0001"]
-    remote.rename("0001", "Zoë", seen=cards[0].version)
+    remote.correct("rename", "0001", new="Zoë", seen=cards[0].version)
     with pytest.raises(ConflictError, match="ann said 'name'"):
-        remote.rename("0001", "Kim", seen=cards[0].version)
-    undo = remote.merge("Zoë", "0002")
+        remote.correct("rename", "0001", new="Kim", seen=cards[0].version)
+    undo = remote.correct("merge", "Zoë", other="0002")
     assert remote.people("Zoë")[0][0].sightings == 6
     remote.undo(undo)
     ids = gallery.view.table.ids[gallery.view.persons == "Zoë"].tolist()
-    remote.set_cover("Zoë", ids[2])
-    remote.split("Zoë", ids[:1], "Kim")
-    remote.detach("Zoë", ids[1:2])
+    remote.correct("cover", "Zoë", sighting=ids[2])
+    remote.correct("split", "Zoë", sighting=ids[:1], new="Kim")
+    remote.correct("detach", "Zoë", sighting=ids[1:2])
     assert remote.people("Zoë")[0][0].cover == ids[2]
     assert gallery.view.labels.person(ids[1]) == ""
     assert "Kim" in remote.export("csv")
@@ -82,12 +81,10 @@ def test_groups(remote: RemoteGallery, gallery: Gallery) -> None:
     assert first is not None
     second = remote.next_group(first.key)
     assert second is not None
-    remote.not_sure(first.sightings)
-    following = remote.next_group()
-    assert following is not None
-    assert following.key == second.key
     remote.accept(second.sightings, name="Kim")
     assert {*gallery.view.persons[[gallery.view.rows[k] for k in second.sightings]]} == {"Kim"}
+    assert remote.next_group() == first
+    assert remote.wait(remote.start("group"), every=0.05).state == "done"
 
 
 def test_adding(remote: RemoteGallery, gallery: Gallery, tmp_path: Path) -> None:
@@ -116,5 +113,5 @@ def test_wrong_tokens_and_addresses(remote: RemoteGallery) -> None:
         resight.connect("gallery.example", "t")
     with pytest.raises(StoreError, match="is `resight serve` running"):
         resight.connect("http://127.0.0.1:9", "t").info()
-    with pytest.raises(InputError, match="no person named"):
-        remote.similar_people("nobody")
+    with pytest.raises(InputError, match="nobody"):
+        remote.correct("rename", "nobody", new="x")
