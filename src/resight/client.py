@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -19,11 +19,13 @@ from resight.datasets.table import write_table
 from resight.errors import ConflictError, InputError, StoreError
 from resight.gallery.groups import Group
 from resight.gallery.jobs import Job
+from resight.gallery.jobs import Kind as JobKind
 from resight.gallery.labels import Kind
 from resight.gallery.people import Card, Order
 from resight.gallery.searching import Hit, Hits
 from resight.validation import check_file
 
+Correction = Literal["rename", "merge", "split", "detach", "cover"]
 _BLOCK = 1 << 20
 _SECONDS = 120.0
 
@@ -115,42 +117,23 @@ class RemoteGallery:
             else:
                 given = [what] if isinstance(what, (str, Path)) else what
                 files = [file for one in given for file in _files(Path(one))]
-            parts = [("files", name, check_file(path)) for name, path in files]
-            return _job(self._send("/add", parts, **how))
+            parts = [("file", name, check_file(path)) for name, path in files]
+            return Job(**self._send("/jobs/add", parts, **how))
 
-    # ---- jobs
+    def start(self, kind: JobKind) -> Job:
+        """Start "improve", "rebuild" (use the model that "improve" found) or "group"."""
+        return Job(**self._post(f"/jobs/{kind}"))
 
     def jobs(self) -> list[Job]:
         """List jobs, the newest first."""
-        return [_job(one) for one in self._get("/jobs.json")["jobs"]]
-
-    def job(self, key: str) -> Job:
-        """Return a job."""
-        found = [one for one in self.jobs() if one.key == key]
-        if not found:
-            raise InputError(f"no job {key!r} in this gallery; finished ones are kept for a while")
-        return found[0]
+        return [Job(**one) for one in self._get("/jobs.json")["jobs"]]
 
     def wait(self, job: Job, every: float = 1.0) -> Job:
         """Wait until a job has ended."""
         while job.open:
             time.sleep(every)
-            job = self.job(job.key)
+            job = Job(**self._get(f"/jobs/{job.key}.json"))
         return job
-
-    def cancel(self, job: Job) -> Job:
-        """Cancel a job."""
-        return _job(self._post("/jobs/cancel", key=job.key))
-
-    def improve(self) -> Job:
-        """Fit a model on the answers and measure what it gains."""
-        self._post("/refit")
-        return next(job for job in self.jobs() if job.kind == "improve")
-
-    def rebuild(self) -> Job:
-        """Use the model that `improve` found."""
-        self._post("/refit/adopt")
-        return next(job for job in self.jobs() if job.kind == "rebuild")
 
     # ---- people and answers
 
@@ -158,32 +141,16 @@ class RemoteGallery:
         self, query: str = "", page: int = 1, *, order: Order = "name"
     ) -> tuple[list[Card], int]:
         """Return a page of people, and how many there are."""
-        found = self._get("/people.json", q=query, page=page, order=order)
+        found = self._get("/people.json", query=query, page=page, order=order)
         return [Card(**one) for one in found["people"]], int(found["total"])
 
-    def similar_people(self, name: str) -> list[Card]:
-        """Return the people most like one, nearest first."""
-        return [Card(**one) for one in self._get("/person.json", name=name)["similar"]]
+    def correct(self, what: Correction, name: str, *, seen: str = "", **how: Any) -> str:
+        """Correct a person as the functions of `resight.gallery.people` do.
 
-    def rename(self, name: str, new: str, *, seen: str = "") -> str:
-        """Give a person another name; return the key that `undo` takes, as all of these do."""
-        return self._answer("/person/rename", name=name, new=new, seen=seen)
-
-    def merge(self, name: str, other: str, *, seen: str = "") -> str:
-        """Make two people one, who keeps the first name."""
-        return self._answer("/person/merge", name=name, other=other, seen=seen)
-
-    def split(self, name: str, sightings: Sequence[str], new: str = "", *, seen: str = "") -> str:
-        """Make some sightings of a person a new one."""
-        return self._answer("/person/split", name=name, sightings=sightings, new=new, seen=seen)
-
-    def detach(self, name: str, sightings: Sequence[str], *, seen: str = "") -> str:
-        """Say "not this person" of some sightings."""
-        return self._answer("/person/detach", name=name, sightings=sightings, seen=seen)
-
-    def set_cover(self, name: str, sighting: str, *, seen: str = "") -> str:
-        """Choose the sighting that shows a person."""
-        return self._answer("/person/cover", name=name, sightings=sighting, seen=seen)
+        "rename" takes ``new``, "merge" ``other``, "cover" ``sighting``, "detach" a list
+        ``sighting``, "split" that and ``new``. Returns the key that `undo` takes.
+        """
+        return self._answer(f"/people/{what}", name=name, seen=seen, **how)
 
     def teach(self, kind: Kind, a: str, b: str = "", *, person: str = "") -> str:
         """Say "same", "different" or "unsure" of two sightings, or "name" one."""
@@ -198,20 +165,14 @@ class RemoteGallery:
     def next_group(self, after: str = "") -> Group | None:
         """Return the surest group of unknown sightings."""
         found = self._get("/unknowns.json", after=after)["group"]
-        if found is None:
-            return None
-        return Group(found["key"], [one["id"] for one in found["sightings"]], found["sure"])
+        return None if found is None else Group(**{f.name: found[f.name] for f in fields(Group)})
 
     def accept(
         self, sightings: Sequence[str], *, dropped: Sequence[str] = (), name: str = ""
     ) -> str:
         """Make unknown sightings one person; those dropped show somebody else."""
-        form = {"sightings": sightings, "shown": [*sightings, *dropped], "name": name}
+        form = {"sighting": sightings, "dropped": dropped, "name": name}
         return self._answer("/unknowns/accept", **form)
-
-    def not_sure(self, sightings: Sequence[str]) -> str:
-        """Say that one cannot tell whether sightings show one person."""
-        return self._answer("/unknowns/unsure", shown=sightings)
 
     def export(self, form: str = "csv", person: str = "") -> str:
         """Return labels and answers as text: "csv", "answers.csv", "json" or "coco"."""
@@ -221,8 +182,7 @@ class RemoteGallery:
     # ---- requests
 
     def _answer(self, path: str, **form: Any) -> str:
-        said = self._post(path, **form)
-        return str(said.get("taught", said)["key"])
+        return str(self._post(path, **form)["taught"]["key"])
 
     def _get(self, path: str, **query: Any) -> Any:
         return json.loads(self._ask(f"{path}?{_encoded(**query)}"))
@@ -277,11 +237,6 @@ class RemoteGallery:
             raise ConflictError(words) from None
         kind = InputError if error.code in (404, 413, 422) else StoreError
         raise kind(f"{self.address}: {words}") from None
-
-
-def _job(told: dict[str, Any]) -> Job:
-    known = {field.name: told[field.name] for field in fields(Job) if field.name in told}
-    return Job(**known, by={"who": told["who"]})
 
 
 def _encoded(**values: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,10 @@ from resight.gallery.groups import (
 )
 from resight.gallery.log import latest
 
+_OTHERS: dict[str, Any] = {"tail": (0.1, 0.5, 2.0, 1.0), "spread": 0.0}  # of no concern here
+_REST = {one.name: _OTHERS[one.name] for one in fields(Calibration) if one.name in _OTHERS}
 # Evidence for distances far below the median, against those near it.
-CALIBRATION = Calibration((0.0, 1.0), (40.0, 0.0, 12.0), (0.1, 0.5, 2.0, 1.0), 0.0, 30)
+CALIBRATION = Calibration(pair=(0.0, 1.0), choice=(40.0, 0.0, 12.0), n_people=30, **_REST)
 
 
 def town(n_people: int, seed: int = 0, noise: float = 0.3) -> tuple[np.ndarray, np.ndarray, Any]:
