@@ -114,14 +114,14 @@ def filled(place: Path) -> Gallery:
     vectors = rng.random((N, FEATURES), dtype=np.float32)
     learner = KXQDA(kernel="linear", n_components=WIDTH)
     model = Model((), learner).fit(vectors[:TRAINED], np.arange(TRAINED) // 2, cameras[:TRAINED])
-    gallery = Gallery.create(place, model)
+    gallery, stored = Gallery.create(place, model), vectors.astype(np.float16)
     ids, number, text = np.array([f"{i:024x}" for i in range(N)]), np.arange(N) // 5, np.full(N, "")
     persons = np.where(number < PEOPLE, np.char.add("person ", number.astype(str)), "")
     table = Table(ids, persons, cameras, 1.7e9 + np.arange(float(N)), text, text, np.zeros(N))
     for rows in np.array_split(np.arange(N), 50):
         embeddings = np.asarray(model.embed(vectors[rows]), np.float32)
         images = [b"image"] * len(rows)
-        gallery.engine.add(Rows(table.select(rows), images, vectors[rows], embeddings), 1)
+        gallery.engine.add(Rows(table.select(rows), images, stored[rows], embeddings), 1)
     unknown = ids[persons == ""][: 5 * GROUPS].reshape(GROUPS, 5)
     groups = [Group(f"{n}", some.tolist(), 0.9) for n, some in enumerate(unknown)]
     current = gallery.view.manifest.current.fingerprint

@@ -12,10 +12,10 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from resight.errors import InputError
 from resight.gallery.jobs import Job
-from resight.gallery.spool import MAX_UPLOAD
+from resight.gallery.spool import MAX_UPLOAD, Draft
 from resight.times import parse, zone_of
 from resight.web.answers import JobAnswer, JobsAnswer, Kept
-from resight.web.uploading import FormToDisk
+from resight.web.uploading import read_form
 from resight.web.visiting import (
     Administering,
     FieldError,
@@ -45,25 +45,24 @@ async def add(request: Request, visit: Teacher) -> Response:
     `camera` names the camera of all of them, which a video needs; without, the folders do.
     """
     draft = await run_in_threadpool(visit.site.jobs.draft)
-    form = FormToDisk(draft)
     try:
-        await form.read(request)
-        word = form.fields.get("csrf", "") or request.headers.get("x-csrf", "")
+        fields = await read_form(request, draft)
+        word = fields.get("csrf", "") or request.headers.get("x-csrf", "")
         visit.site.guard.check_change(request, word)
-        job = await run_in_threadpool(_start, visit, form)
+        job = await run_in_threadpool(_start, visit, draft, fields)
     except BaseException:
         await run_in_threadpool(draft.drop)
         raise
     return _told(visit, job)
 
 
-def _start(visit: Visit, form: FormToDisk) -> Job:
-    if not any(file.stat().st_size for file in form.files):
+def _start(visit: Visit, draft: Draft, fields: dict[str, str]) -> Job:
+    if not any(file.is_file() and file.stat().st_size for file in draft.files.rglob("*")):
         raise InputError("no file chosen; choose images, a folder, a zip, a CSV table or a video")
-    settings: dict[str, Any] = {"camera": form.fields.get("camera", "").strip()}
-    if form.fields.get("start", "").strip():
-        settings["start"] = _moment(visit, form.fields["start"], "start")
-    return visit.site.jobs.start("add", visit.by, draft=form.draft, **settings)
+    settings: dict[str, Any] = {"camera": fields.get("camera", "").strip()}
+    if fields.get("start", "").strip():
+        settings["start"] = _moment(visit, fields["start"], "start")
+    return visit.site.jobs.start("add", visit.by, draft=draft, **settings)
 
 
 @router.get("/jobs.json", response_model=JobsAnswer, tags=["jobs"])

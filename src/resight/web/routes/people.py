@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 import numpy as np
@@ -18,15 +18,13 @@ from resight.gallery.manifest import trained_on
 from resight.web.answers import PeopleAnswer, PersonAnswer, PersonCard, TeachAnswer, sighting
 from resight.web.routes.teaching import taught_answer
 from resight.web.security import RefusedError
-from resight.web.visiting import Administering, Administrator, Teaching, Viewer, Visit
+from resight.web.visiting import Administering, Administrator, Teaching, Viewer
 
 router = APIRouter()
 _PER_PAGE = 60
 
 _Name = Annotated[str, Query(description="the person's name")]
 _Person = Annotated[str, Form(description="the person's name")]
-_Text = Annotated[str, Form()]
-_Seen = Annotated[str, Form(description="`version` of the person as it was seen; empty: any")]
 _Sightings = Annotated[list[str] | None, Form(description="ids of some of the person's sightings")]
 _Order = Annotated[str, Query(description="name, sightings or seen")]
 _Page = Annotated[int, Query(ge=1)]
@@ -107,47 +105,33 @@ def person_json(visit: Viewer, name: _Name) -> PersonAnswer:
     )
 
 
-@router.post("/people/rename", response_model=TeachAnswer, tags=["people"])
-def rename(visit: Teaching, name: _Person, new: _Text, seen: _Seen = "") -> Response:
-    """Give a person another name."""
-    entry = correcting.rename(visit.site.gallery, name, new, seen=seen, by=visit.by)
-    return _corrected(visit, entry, entry.person.strip())
-
-
-@router.post("/people/cover", response_model=TeachAnswer, tags=["people"])
-def cover(
-    visit: Teaching, name: _Person, sighting: _Sightings = None, seen: _Seen = ""
+@router.post("/people/{verb}", response_model=TeachAnswer, tags=["people"])
+def correct(
+    visit: Teaching,
+    verb: Literal["rename", "merge", "split", "detach", "cover"],
+    name: _Person,
+    sighting: _Sightings = None,
+    new: Annotated[str, Form(description="the new name (rename, split)")] = "",
+    other: Annotated[str, Form(description="who becomes one with this person (merge)")] = "",
+    seen: Annotated[str, Form(description="`version` of the person as it was seen")] = "",
 ) -> Response:
-    """Choose the sighting that shows a person."""
-    if not sighting or len(sighting) != 1:
+    """Correct a person: some sightings are somebody new, unknown again, or the cover."""
+    chosen, how = sighting or [], {"seen": seen, "by": visit.by}
+    if verb == "cover" and len(chosen) != 1:
         raise InputError("select one sighting for the cover")
-    entry = correcting.set_cover(visit.site.gallery, name, sighting[0], seen=seen, by=visit.by)
-    return _corrected(visit, entry, name)
-
-
-@router.post("/people/merge", response_model=TeachAnswer, tags=["people"])
-def merge(visit: Teaching, name: _Person, other: _Text, seen: _Seen = "") -> Response:
-    """Make another person one with this one, who keeps the name."""
-    entry = correcting.merge(visit.site.gallery, name, other.strip(), seen=seen, by=visit.by)
-    return _corrected(visit, entry, name)
-
-
-@router.post("/people/split", response_model=TeachAnswer, tags=["people"])
-def split(
-    visit: Teaching, name: _Person, sighting: _Sightings = None, new: _Text = "", seen: _Seen = ""
-) -> Response:
-    """Make some sightings of a person a new person."""
-    entry = correcting.split(visit.site.gallery, name, sighting or [], new, seen=seen, by=visit.by)
-    return _corrected(visit, entry, entry.person)
-
-
-@router.post("/people/detach", response_model=TeachAnswer, tags=["people"])
-def detach(
-    visit: Teaching, name: _Person, sighting: _Sightings = None, seen: _Seen = ""
-) -> Response:
-    """Say "not this person" of some sightings: they are unknown again."""
-    entry = correcting.detach(visit.site.gallery, name, sighting or [], seen=seen, by=visit.by)
-    return _corrected(visit, entry, name)
+    given: dict[str, tuple[Any, ...]] = {
+        "rename": (new,),
+        "merge": (other.strip(),),
+        "split": (chosen, new),
+        "detach": (chosen,),
+        "cover": (*chosen,),
+    }
+    act = getattr(correcting, "set_cover" if verb == "cover" else verb)
+    entry: Entry = act(visit.site.gallery, name, *given[verb], **how)
+    now = entry.person.strip() if verb in ("rename", "split") else name
+    left = now in visit.site.gallery.view.named  # "not this person" of the last one leaves nobody
+    query = urlencode({"name": now, "did": entry.key})
+    return taught_answer(visit, entry, f"/person?{query}" if left else "/people")
 
 
 @router.get("/person/erase", response_class=HTMLResponse, include_in_schema=False)
@@ -174,9 +158,3 @@ def erase(
     if visit.wants_json:
         return JSONResponse({"sightings": done.sightings, "answers": done.labels})
     return visit.page("erased.html", done=done)
-
-
-def _corrected(visit: Visit, entry: Entry, name: str) -> Response:
-    left = name in visit.site.gallery.view.named  # "not this person" of the last one leaves nobody
-    query = urlencode({"name": name, "did": entry.key})
-    return taught_answer(visit, entry, f"/person?{query}" if left else "/people")

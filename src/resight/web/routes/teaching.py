@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form, Query
-from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from resight.errors import InputError
-from resight.gallery.exporting import Form as Format
 from resight.gallery.exporting import export
 from resight.gallery.groups import accept
 from resight.gallery.labels import Entry
@@ -22,7 +21,6 @@ router = APIRouter()
 
 _Text = Annotated[str, Form()]
 _Page = Annotated[int, Query(ge=1)]
-_Person = Annotated[str, Query(description="only this person")]
 _PER_PAGE = 100
 
 
@@ -128,34 +126,19 @@ def taught_json(visit: Viewer, page: _Page = 1) -> TrayAnswer:
     return TrayAnswer(taught=answers, page=page, pages=pages)
 
 
-@router.get("/labels.csv", response_class=PlainTextResponse, tags=["exports"])
-def labels_csv(visit: Teacher, person: _Person = "") -> Response:
-    """Export labelled sightings: id, person, camera, time, sequence, source."""
-    return _export(visit, "csv", person, "labels.csv")
-
-
-@router.get("/answers.csv", response_class=PlainTextResponse, tags=["exports"])
-def answers_csv(visit: Teacher, person: _Person = "") -> Response:
-    """Export the answers that were not undone."""
-    return _export(visit, "answers.csv", person, "answers.csv")
-
-
+@router.get("/labels.csv", tags=["exports"])
+@router.get("/answers.csv", tags=["exports"])
 @router.get("/labels.json", tags=["exports"])
-def labels_json(visit: Teacher, person: _Person = "") -> Response:
-    """Export labelled sightings and answers: schema resight.labels/1."""
-    return _export(visit, "json", person, "labels.json")
-
-
 @router.get("/labels.coco.json", tags=["exports"])
-def labels_coco(visit: Teacher, person: _Person = "") -> Response:
-    """Export labelled sightings as COCO: each an image, whose category is the person."""
-    return _export(visit, "coco", person, "labels.coco.json")
-
-
-def _export(visit: Visit, form: Format, person: str, file: str) -> Response:
+def exported(
+    visit: Teacher, person: Annotated[str, Query(description="only this person")] = ""
+) -> Response:
+    """Export labelled sightings as CSV or COCO, answers as CSV, or both as JSON."""
+    file = visit.request.url.path[1:]
+    form: Any = {"labels.csv": "csv", "labels.json": "json", "labels.coco.json": "coco"}
     view = visit.site.gallery.view
+    text = export(visit.site.gallery, form.get(file, file), person)
     chosen = view.persons == person if person else view.persons != ""
-    text = export(visit.site.gallery, form, person)
     visit.record("export labels", shown=view.table.ids[chosen].tolist())
     headers = {"Content-Disposition": f'attachment; filename="{file}"'}
     kind = "text/csv" if file.endswith(".csv") else "application/json"
