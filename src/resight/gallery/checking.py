@@ -144,8 +144,7 @@ class _Check:
 
     def _labels(self) -> None:
         known = set(self.ids)
-        entries = [entry for entry in read_journal(self.engine) if entry.kind != "undo"]
-        gone = sum(bool({entry.a, entry.b} - {""} - known) for entry in entries)
+        gone = sum(bool({*entry.sightings} - known) for entry in read_journal(self.engine))
         if gone:
             self.report.notes.append(
                 f"{gone} labels are about sightings that were removed; they have no effect"

@@ -36,7 +36,7 @@ _APPLICATION = 0x52534754  # "RSGT": the file is a gallery, not any SQLite datab
 _PAGE_SIZE = 32_768
 _SETTINGS = ("synchronous = FULL", "secure_delete = ON", "foreign_keys = ON")
 # Layout 1 was never written by SQLite: migrations start from 2.
-_MIGRATIONS = {2: LEDGER}
+_MIGRATIONS = {2: LEDGER, 3: "", 4: ""}  # 5 has other answers, not other tables
 
 
 class SqliteEngine(Engine):
