@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+STAMP_DOCS := $(VENV)/.installed-docs
 SINGLE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: env demo test lint bench docs lock clean
+.PHONY: env demo test lint bench docs docs-links examples getting-started package lock clean
 
 env: $(STAMP)
 
@@ -14,6 +15,10 @@ $(STAMP): pyproject.toml requirements-dev.lock
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet --require-hashes -r requirements-dev.lock
 	$(BIN)/pip install --quiet --no-deps --editable .
+	touch $@
+
+$(STAMP_DOCS): $(STAMP)
+	$(BIN)/pip install --quiet --group docs
 	touch $@
 
 demo: env
@@ -32,8 +37,25 @@ lint: env
 bench: env
 	$(SINGLE) $(BIN)/python -m benchmarks
 
-docs: env
+# What is written from the code, then the site in docs/_build/html; a warning stops it.
+docs: $(STAMP_DOCS)
 	$(BIN)/python scripts/docs.py
+	$(SINGLE) $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
+# Links to other sites; needs them to answer.
+docs-links: $(STAMP_DOCS)
+	$(BIN)/python -m sphinx -q -b linkcheck docs docs/_build/links
+
+examples: env
+	$(SINGLE) $(BIN)/python scripts/run_examples.py
+
+# docs/getting-started.md, followed in an empty folder and an empty environment.
+getting-started:
+	$(PYTHON) scripts/getting_started.py
+
+# Wheel and sdist, installed in empty environments with and without extras.
+package:
+	$(PYTHON) scripts/check_package.py
 
 # requirements.lock: what users install (every extra); requirements-dev.lock: that and the tools.
 LOCK := build/lock/bin/uv pip compile pyproject.toml --all-extras --universal --python-version 3.10 \
@@ -46,4 +68,4 @@ lock:
 	$(LOCK) --constraint requirements-dev.lock --output-file requirements.lock
 
 clean:
-	rm -rf $(VENV) build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/api docs/examples
