@@ -27,7 +27,7 @@ myst_heading_anchors = 3
 myst_enable_extensions = ["dollarmath"]
 
 autosummary_generate = True
-# Functions whose pages would differ from those of a class by upper case alone, as some disks see it.
+# Functions whose pages would differ from those of a class by upper case alone.
 autosummary_filename_map = {
     f"resight.{name}": f"resight.{name}-function"
     for name in (
@@ -72,7 +72,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # examples are small: threads onl
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
-def escape(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+def escape(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Keep names such as ``n_components_`` and norms such as |x| from being read as links."""
     for number, line in enumerate(lines):
         if not line.lstrip().startswith((">>>", "...", "..")):

@@ -47,7 +47,9 @@ scores = {
     "XQDA": XQDA().fit(X[train], persons[train], cameras[train]),
     "k-XQDA, reg chosen": search.best_estimator_,
 }
-figures = [100 * one.score(X[test], persons[test], cameras=cameras[test]) for one in scores.values()]
+figures = [
+    100 * one.score(X[test], persons[test], cameras=cameras[test]) for one in scores.values()
+]
 axes[0].barh(list(scores), figures)
 axes[0].set(xlabel="rank 1 on people never seen, %")
 

@@ -38,11 +38,7 @@ people = draw_cameras(folder / "cameras", n_people=80, seed=2)
 network = str(folder / "cells.onnx")
 results = {
     words: resight.evaluate(
-        people,
-        descriptor=descriptor,
-        learner=learner,
-        store=folder / "features",
-        jobs=1,
+        people, descriptor=descriptor, learner=learner, store=folder / "features", jobs=1
     )
     for words, descriptor, learner in (
         ("network, no labels", network, "euclidean"),
@@ -55,9 +51,7 @@ results = {
 # What labels bring on top of it, on people who were not learned from.
 summaries = [one.document["runs"][0]["summary"]["rank1"] for one in results.values()]
 figure, axis = plt.subplots(figsize=(7, 2.5))
-axis.barh(
-    list(results), [one["mean"] for one in summaries], xerr=[one["sd"] for one in summaries]
-)
+axis.barh(list(results), [one["mean"] for one in summaries], xerr=[one["sd"] for one in summaries])
 axis.set(xlabel="rank 1, %, mean and standard deviation over 10 splits", xlim=(0, 100))
 figure.tight_layout()
 plt.show()

@@ -46,7 +46,7 @@ figure.tight_layout()
 # %%
 # Do the probabilities come true? ``evaluate(calibrate=True)`` measures it on test people; the curve
 # of the report should follow the diagonal.
-from resight.report.displays import ReliabilityDisplay  # noqa: E402
+from resight.report.displays import ReliabilityDisplay
 
 result = resight.evaluate(
     people, descriptor="lomo-dagger", learner="xqda", calibrate=True, **options

@@ -32,6 +32,7 @@ explainer = Explainer(model, features[~learned], people.persons[~learned])
 
 # %%
 def row_of(person: str, camera: str) -> int:
+    """Find the sighting of a person by a camera."""
     return int(np.flatnonzero((people.persons == person) & (people.cameras == camera))[0])
 
 
@@ -44,7 +45,9 @@ for place, (title, other) in enumerate((("one person", "0054"), ("two people", "
     for axis, row in ((first, rows[0]), (second, rows[1])):
         axis.imshow(read(people.files()[row]))
         axis.axis("off")
-    bars.barh([band.label for band in found.bands][::-1], [100 * b.level for b in found.bands][::-1])
+    bars.barh(
+        [band.label for band in found.bands][::-1], [100 * b.level for b in found.bands][::-1]
+    )
     bars.set(title=title, xlabel="% of the usual", xlim=(0, 300))
     bars.axvline(100, color="grey", linewidth=0.8)
 figure.tight_layout()

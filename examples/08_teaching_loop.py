@@ -2,8 +2,8 @@
 Teach while searching
 =====================
 
-Somebody searches, confirms and rejects; the answers become labels, and the model is learned again. It
-is used only if it finds more people that it has not seen.
+Somebody searches, confirms and rejects; the answers become labels, and the model is learned again.
+It is used only if it finds more people that it has not seen.
 """
 
 # %%
@@ -27,7 +27,11 @@ known = people.persons <= "0020"
 unnamed = replace(people, persons=np.where(known, people.persons, ""))
 
 model = resight.fit(
-    people.select(known), descriptor="whos-dagger", learner="xqda", store=folder / "features", jobs=1
+    people.select(known),
+    descriptor="whos-dagger",
+    learner="xqda",
+    store=folder / "features",
+    jobs=1,
 )
 gallery = resight.Gallery.create(folder / "gallery", model)
 gallery.add(unnamed, store=folder / "features")

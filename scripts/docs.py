@@ -1,7 +1,7 @@
 """Write what comes from the code itself.
 
-That is docs/cli.md, the list of learners in docs/learners.md, the names that type checkers see
-(src/resight/__init__.pyi) and the drawn pictures.
+That is docs/cli.md, docs/reference.md, the list of learners in docs/learners.md, the names that
+type checkers see (src/resight/__init__.pyi), the table of the README and the drawn pictures.
 
 Pages of measurements are written by the commands that measure (`resight reproduce --page`,
 `make bench`), because those take long.
@@ -10,6 +10,7 @@ Pages of measurements are written by the commands that measure (`resight reprodu
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -152,6 +153,47 @@ def reference() -> str:
     return "\n\n".join([*parts, "## Errors", errors]) + "\n"
 
 
+# What the README shows: title, heading in docs/tables.md, heading in docs/networks.md.
+REACHED = (
+    ("CUHK01, single-shot", "Table4", "cuhk01-single-shot"),
+    ("CUHK01, multi-shot", "Table5", "cuhk01-multi-shot"),
+    ("PRID450S", "Table6", "prid450s"),
+    ("GRID", "Table7", "grid"),
+    ("PRID2011", "Table3", "prid2011"),
+)
+
+
+def reached() -> str:
+    """Return the README's table: rank 1 from the pages that `resight reproduce` wrote."""
+    pages = (ROOT / "docs" / name for name in ("tables.md", "networks.md"))
+    paper, networks = (page.read_text("utf-8") for page in pages)
+    heads = ["paper", "k-XQDA as the paper sets it", "`auto`"]
+    heads += ["a network's cosine \\*", "`auto` with that network \\*"]
+    rows = [f"| rank 1, % | {' | '.join(heads)} |", "|---|" + "---:|" * len(heads)]
+    for title, table, name in REACHED:
+        ours, printed = _first_cell(paper, table, "k-XQDA `paper`")
+        cells = [printed, ours, _first_cell(paper, table, "k-XQDA `auto`")[0]]
+        methods = ("network, cosine *", "network + hand-made, recipe *")
+        cells += [_first_cell(networks, name, method)[0] for method in methods]
+        rows.append(f"| {title} | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def _first_cell(page: str, heading: str, row: str) -> tuple[str, str]:
+    """Return what was measured and what was printed, in the first cell of a row of a page."""
+    section = re.search(rf"^## {heading}\b.*?(?=^## |\Z)", page, re.M | re.S)
+    place = section and re.search(
+        rf"^\| {re.escape(row)}[^|]*\|\s*([\d.]+)[^|(]*(?:\(([\d.]+)\))?", section[0], re.M
+    )
+    return (place[1], place[2] or "") if place else ("", "")
+
+
+def readme() -> str:
+    """Return README.md with its table written anew from the measured pages."""
+    before, _, rest = README.read_text("utf-8").partition(BEGIN)
+    return before + BEGIN + reached() + "\n" + END + rest.partition(END)[2]
+
+
 def role_table() -> str:
     """Return the table of every route and who may use it, from the application itself."""
     from resight.gallery.users import ROLES
@@ -189,7 +231,7 @@ def _subcommands(verb: str) -> list[str]:
 def main() -> None:
     """Write everything."""
     pages = ((COMMANDS, command_page()), (GUIDE, guide()), (STUB, type_stub()))
-    for path, text in (*pages, (REFERENCE, reference())):
+    for path, text in (*pages, (REFERENCE, reference()), (README, readme())):
         with atomic_write(path, "w") as stream:
             stream.write(text)
     for script in ("draw_descriptors.py", "draw_explanation.py"):

@@ -14,7 +14,7 @@ app = verb("Write the HTML report of a result, or show the card of a model.")
 
 @app.command()
 def report(
-    result: Annotated[Path, typer.Argument(help="Folder with result.json and rankings.csv, or of a model")],
+    result: Annotated[Path, typer.Argument(help="Folder of a result, or of a model")],
     data: Annotated[str | None, option("DATA", "Evaluated data, for images", "none")] = None,
     root: Root = None,
     out: Annotated[Path | None, option("FILE", "HTML file", "report.html in RESULT")] = None,

@@ -24,8 +24,8 @@ _ROWS = 2000  # sightings up to which the learner is fitted five times more for 
 
 LIMITS = """## Limits
 
-- It knows the cameras it was learned from. Another camera, season or dress changes distances: measure
-  again with `resight evaluate` on people of that place.
+- It knows the cameras it was learned from. Another camera, season or dress changes distances:
+  measure again with `resight evaluate` on people of that place.
 - The figure above is of training people, held out in folds, among the few of a fold; a search among
   many finds fewer. `resight evaluate` measures that.
 - It ranks clothes and shapes, not faces: people who dress alike are alike to it, and a change of
