@@ -3,7 +3,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-STAMP_DOCS := $(VENV)/.installed-docs
 SINGLE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .PHONY: env demo test lint bench docs docs-links examples getting-started package lock clean
@@ -15,10 +14,6 @@ $(STAMP): pyproject.toml requirements-dev.lock
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet --require-hashes -r requirements-dev.lock
 	$(BIN)/pip install --quiet --no-deps --editable .
-	touch $@
-
-$(STAMP_DOCS): $(STAMP)
-	$(BIN)/pip install --quiet --group docs
 	touch $@
 
 demo: env
@@ -37,14 +32,14 @@ lint: env
 bench: env
 	$(SINGLE) $(BIN)/python -m benchmarks
 
-# What is written from the code, then the site in docs/_build/html; a warning stops it.
-docs: $(STAMP_DOCS)
+# What is written from the code, then the site in build/site; a warning stops it.
+docs: env
 	$(BIN)/python scripts/docs.py
-	$(SINGLE) $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(SINGLE) $(BIN)/python -m sphinx -q -d build/doctrees -W --keep-going -b html docs build/site
 
 # Links to other sites; needs them to answer.
-docs-links: $(STAMP_DOCS)
-	$(BIN)/python -m sphinx -q -b linkcheck docs docs/_build/links
+docs-links: env
+	$(BIN)/python -m sphinx -q -d build/doctrees -b linkcheck docs build/links
 
 examples: env
 	$(SINGLE) $(BIN)/python scripts/run_examples.py
@@ -57,15 +52,15 @@ getting-started:
 package:
 	$(PYTHON) scripts/check_package.py
 
-# requirements.lock: what users install (every extra); requirements-dev.lock: that and the tools.
+# requirements.lock: what users install (every extra); requirements-dev.lock: that and the tools, the site's among them.
 LOCK := build/lock/bin/uv pip compile pyproject.toml --all-extras --universal --python-version 3.10 \
 	--no-emit-index-url --generate-hashes --no-annotate --no-header --quiet
 
 lock:
 	$(PYTHON) -m venv build/lock
 	build/lock/bin/pip install --quiet uv
-	$(LOCK) --group dev --output-file requirements-dev.lock
+	$(LOCK) --group dev --group docs --output-file requirements-dev.lock
 	$(LOCK) --constraint requirements-dev.lock --output-file requirements.lock
 
 clean:
-	rm -rf $(VENV) build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/api docs/examples
+	rm -rf $(VENV) build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/api docs/examples

@@ -20,7 +20,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build", "examples/README*"]
+exclude_patterns = ["examples/README*"]
 templates_path = ["templates"]
 
 myst_heading_anchors = 3
