@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +35,6 @@ class WithinScale(MetricLearner):
     1
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {}
     state_version = 1
     learned = "scale_"
 

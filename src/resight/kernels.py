@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ _TERMS_AT_ONCE = 2**16  # terms of chi-square held at a time: two such arrays st
 _CHI2_FLOOR = 1e-10  # of the published chi-square code: keeps 0/0 at 0
 
 
+@dataclass(eq=False)
 class Kernel(SavableMixin):
     """A kernel function with its bandwidth learned from the training rows.
 
@@ -50,25 +52,18 @@ class Kernel(SavableMixin):
     state_version = 1
     learned = "gamma_"
 
-    def __init__(
-        self,
-        kernel: str | Callable[[Rows, Rows], Floats] = "rbf",
-        *,
-        gamma: float | str = "mean",
-        width: float = 1.0,
-        degree: int = 2,
-        coef0: float = 1.0,
-        precision: str = "float64",
-    ) -> None:
-        if isinstance(kernel, str) and kernel not in KERNELS:
-            raise unknown_name("kernel", kernel, KERNELS)
-        self.kernel = kernel
-        self.gamma = gamma
-        self.width = width
-        self.degree = degree
-        self.coef0 = coef0
-        self.precision = precision
-        self.gamma_: float | None = None
+    kernel: str | Callable[[Rows, Rows], Floats] = "rbf"
+    _: KW_ONLY
+    gamma: float | str = "mean"
+    width: float = 1.0
+    degree: int = 2
+    coef0: float = 1.0
+    precision: str = "float64"
+    gamma_: float | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.kernel, str) and self.kernel not in KERNELS:
+            raise unknown_name("kernel", self.kernel, KERNELS)
 
     def fit_matrix(self, X: Rows) -> Floats:
         """Learn the bandwidth from the training rows and return their matrix, (N, N)."""
@@ -82,7 +77,8 @@ class Kernel(SavableMixin):
         matrix = self._chi2_matrix(X, X)
         if self.kernel == "chi2":
             return matrix
-        self.gamma_ = self._bandwidth(lambda: 2.0 * _mean_of_distinct_pairs(matrix))
+        distinct = len(X) * (len(X) - 1)  # ordered pairs; the diagonal is zero
+        self.gamma_ = self._bandwidth(lambda: 2.0 * float(matrix.sum() / distinct))
         return _exp_of(matrix, self.gamma_)
 
     def fit_products(self, products: Floats) -> Floats:
@@ -92,7 +88,10 @@ class Kernel(SavableMixin):
         """
         squares = products.diagonal().copy()  # (N,)
         if self.kernel == "rbf":
-            self.gamma_ = self._bandwidth(lambda: _mean_squared_distance(products))
+            # mean |x_i - x_j|^2 over all N^2 pairs, without forming them
+            self.gamma_ = self._bandwidth(
+                lambda: 2.0 * float(products.diagonal().mean() - products.mean())
+            )
         elif self.kernel == "exp":
             distances = np.sqrt(_squared_distances(products, squares, squares), out=products)
             np.fill_diagonal(distances, 0.0)  # the root would magnify round-off
@@ -186,19 +185,9 @@ def _squared_distances(products: Floats, squares_a: Floats, squares_b: Floats) -
     return np.maximum(products, 0.0, out=products)
 
 
-def _mean_squared_distance(products: Floats) -> float:
-    # mean |x_i - x_j|^2 over all N^2 pairs, without forming them
-    return float(2.0 * products.diagonal().mean() - 2.0 * products.mean())
-
-
 def _exp_of(distances: Floats, gamma: float) -> Floats:
     distances *= -gamma
     return np.exp(distances, out=distances)
-
-
-def _mean_of_distinct_pairs(distances: Floats) -> float:
-    n = len(distances)
-    return float(distances.sum() / (n * (n - 1)))  # the diagonal is zero
 
 
 def _first_quartile(distances: Floats) -> float:

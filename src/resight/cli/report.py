@@ -23,6 +23,8 @@ def report(
 
     Of a model: print its card, which says what it was learned from, and its limits.
     """
+    from jinja2 import TemplateError
+
     from resight import datasets
     from resight.errors import StoreError
     from resight.report import write
@@ -38,7 +40,7 @@ def report(
     page = out or result / "report.html"
     try:
         write(page, document, sightings, rankings, f"resight report {result}")
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, AttributeError, IndexError, TemplateError) as error:
         raise StoreError(
             f"{result / 'result.json'} is damaged ({error!r}); evaluate again"
         ) from error

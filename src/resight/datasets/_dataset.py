@@ -29,40 +29,23 @@ class Row(NamedTuple):
 class Dataset:
     """A published dataset: facts to show and the rule that reads its file names.
 
-    Attributes
-    ----------
-    name, title, summary, citation, licence : str
-    people : int
-        People seen by at least two cameras.
-    images : int
-        Pictures that the loader returns for a complete copy.
-    homes : tuple of str
-        Folder names under which the dataset may lie below a common data folder.
-    layouts : dict of str to str
-        For each layout a description and the pattern that its paths match, relative to the folder.
-    row : callable
-        From a match of such a pattern to a `Row`.
+    `layouts` has for each layout a description and the pattern that its paths match, relative to
+    the folder; `row` makes a `Row` of a match of such a pattern.
     """
 
     name: str
     title: str
     summary: str
     citation: str
-    people: int
-    images: int
-    homes: tuple[str, ...]
+    people: int  # seen by at least two cameras
+    images: int  # pictures that the loader returns for a complete copy
+    homes: tuple[str, ...]  # folder names under which it may lie below a common data folder
     layouts: dict[str, str]
     row: Callable[[re.Match[str]], Row]
     licence: str = "research use only; not redistributed with resight"
 
     def load(self, root: Path) -> Sightings:
-        """Read the dataset from its folder, or from a data folder that holds it.
-
-        Raises
-        ------
-        InputError
-            If none of the layouts is found, or two of them in one folder.
-        """
+        """Read the dataset from its folder, or from a data folder that holds it, in one layout."""
         for folder in (*(root / home for home in self.homes), root):
             if folder.is_dir():
                 rows = self._rows(folder)

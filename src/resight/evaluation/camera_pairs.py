@@ -17,20 +17,11 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class CameraPairs:
-    """Counts of queries by their own camera (rows) and the camera searched (columns).
-
-    Attributes
-    ----------
-    cameras : tuple of str
-    asked : int array (n_cameras, n_cameras)
-        Queries of the row's camera whose person the column's camera has seen.
-    right : int array (n_cameras, n_cameras)
-        Those for which the most alike sighting of the column's camera is the right person.
-    """
+    """Counts of queries by their own camera (rows) and the camera searched (columns)."""
 
     cameras: tuple[str, ...]
-    asked: Counts
-    right: Counts
+    asked: Counts  # queries whose person the column's camera has seen
+    right: Counts  # those whose most alike sighting there is the right person
 
     @property
     def rank1(self) -> NDArray[np.float64]:
@@ -76,17 +67,8 @@ def camera_pairs(
 
     Every query is asked of each other camera that has seen its person, among the sightings of
     that camera alone. Ties never flatter: a wrong sighting at the same distance comes first.
+    Parameters are those of `resight.evaluation.cmc`, and all cameras in the order of the table.
 
-    Parameters
-    ----------
-    distances : array-like of shape (n_queries, n_gallery)
-    query_persons, gallery_persons, query_cameras, gallery_cameras, junk
-        As in `resight.evaluation.cmc`; the query's own camera is not asked.
-    cameras : iterable of str, optional
-        All cameras, in the order of the table; by default those of queries and gallery.
-
-    Examples
-    --------
     >>> found = camera_pairs([[1.0, 2.0, 3.0]], ["a"], ["a", "a", "b"], ["1"], ["2", "3", "3"])
     >>> found.cameras, found.right.tolist()
     (('1', '2', '3'), [[0, 1, 1], [0, 0, 0], [0, 0, 0]])
@@ -98,27 +80,17 @@ def camera_pairs(
             f"distances of shape {D.shape} for {len(labels.query_persons)} queries and "
             f"{len(labels.junk)} gallery sightings; give one row per query"
         )
-    asking, seen = np.asarray(query_cameras), np.asarray(gallery_cameras)
+    asking, seen, persons = np.asarray(query_cameras), np.asarray(gallery_cameras), labels.persons
     names = tuple(np.union1d(asking, seen).tolist() if cameras is None else cameras)
     asked, right = np.zeros((2, len(names), len(names)), np.int64)
     for j, name in enumerate(names):
         columns = np.flatnonzero((seen == name) & ~labels.junk)
-        best_right, best_wrong = _nearest(D, labels.persons, columns)
+        part, same = D[:, columns], persons[0][:, None] == persons[1][columns]
+        best_right = np.where(same, part, np.inf).min(axis=1, initial=np.inf)
+        best_wrong = np.where(same, np.inf, part).min(axis=1, initial=np.inf)
         for i, own in enumerate(names):
             if i != j:
                 counts = (asking == own) & np.isfinite(best_right)
                 asked[i, j] = counts.sum()
                 right[i, j] = (counts & (best_right < best_wrong)).sum()
     return CameraPairs(names, asked, right)
-
-
-def _nearest(
-    D: NDArray[np.float64],
-    persons: tuple[NDArray[np.intp], NDArray[np.intp]],
-    columns: NDArray[np.intp],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Distances of each query to its nearest right and nearest wrong sighting; inf if none."""
-    same = persons[0][:, None] == persons[1][columns][None, :]
-    part = D[:, columns]
-    right = np.where(same, part, np.inf).min(axis=1, initial=np.inf)
-    return right, np.where(same, np.inf, part).min(axis=1, initial=np.inf)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from resight.explanation.explanation import PEOPLE, SHARES, percent
 from resight.explanation.occlusion import OCCLUSION
-from resight.images.embedding import data_uri
+from resight.images.reading import data_uri
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _LOW, _HIGH = "#2166ac", "#c2510a"  # blue and orange: told apart by colour-blind people as well
@@ -23,8 +22,7 @@ _HEIGHT = 256  # of the drawn crops; widths keep their proportions
 _KEPT_HEIGHT = 256  # pixels of an embedded picture: enough for the screen
 
 
-@dataclass(frozen=True)
-class Picture:
+class Picture(NamedTuple):
     """One of the two crops: where its image is, its size in pixels, and words for it."""
 
     source: str
@@ -38,8 +36,7 @@ class Picture:
         return float(np.clip(_HEIGHT * self.width / self.height, 64, 160))
 
 
-@dataclass(frozen=True)
-class Strip:
+class Strip(NamedTuple):
     """One band of the picture: place, colour and figure."""
 
     top: float
@@ -58,26 +55,18 @@ def picture(image: NDArray[np.uint8], caption: str) -> Picture:
 def draw(told: dict[str, Any], first: Picture, second: Picture) -> str:
     """Return an explanation as a part of an HTML page, without any script.
 
-    Parameters
-    ----------
-    told : dict
-        An explanation as `Explanation.to_dict` gives it, which may have been stored.
-    first, second : Picture
-        The two crops.
+    `told` is what `Explanation.to_dict` gives, which may have been stored.
     """
-    return (
-        _environment()
-        .get_template("explanation.html")
-        .render(
-            told=told,
-            first=first,
-            second=second,
-            strips=strips(told),
-            height=_HEIGHT,
-            longest=max(abs(one["share"]) for one in told["channels"]) or 1.0,
-            unit="of typical" if told["compared"] else "of distance",
-            legend=_legend(told),
-        )
+    template = _environment().get_template("explanation.html")
+    return template.render(
+        told=told,
+        first=first,
+        second=second,
+        strips=strips(told),
+        height=_HEIGHT,
+        longest=max(abs(one["share"]) for one in told["channels"]) or 1.0,
+        unit="of typical" if told["compared"] else "of distance",
+        legend=_legend(told),
     )
 
 

@@ -22,11 +22,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.linalg import block_diag
 
 from resight.errors import InputError
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
+from resight.learners._base import Codes, Floats
 
 
 @dataclass(frozen=True)
@@ -98,18 +97,10 @@ class Multipartite:
 
 @dataclass(frozen=True)
 class CrossCameraPairs:
-    """All pairs of sightings from different cameras, split into similar and dissimilar.
+    """All pairs of sightings from different cameras, split into similar and dissimilar."""
 
-    Parameters
-    ----------
-    persons : int array (N,)
-        Codes 0, 1, 2, ...
-    cameras : int array (N,) or None
-        Codes of cameras; None counts every sighting as its own camera, so that all pairs count.
-    """
-
-    persons: Codes
-    cameras: Codes | None
+    persons: Codes  # (N,): 0, 1, 2, ...
+    cameras: Codes | None  # (N,); None: every sighting is its own camera, all pairs count
 
     def __post_init__(self) -> None:
         if self.cameras is not None and self.cameras.max(initial=0) == 0:
@@ -204,7 +195,7 @@ class CrossCameraPairs:
             views.append(seen)
         one, camera = np.concatenate(ones), np.concatenate(views)
         joined = np.outer(one, one) * (camera[:, None] != camera[None, :]) / self.n_dissimilar
-        shared = sparse.block_diag(blocks).toarray() - joined
+        shared = block_diag(*blocks) - joined
         found += [(1, value) for value in np.linalg.eigvalsh(shared)]
         noise = 1e-9 * max(abs(value) for _, value in found)
         return [(times, value if abs(value) > noise else 0.0) for times, value in found]

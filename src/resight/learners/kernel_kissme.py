@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import scipy.linalg
-from sklearn.utils._param_validation import StrOptions
 
-from resight.learners import _parameters as allowed
 from resight.learners._base import Codes, Floats, KernelMetricLearner
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._pairs import ListedPairs, PairLearner, positive_root
+from resight.learners._parameters import Positive
 from resight.learners._subspace import round_off
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class KernelKISSME(KernelMetricLearner, PairLearner):
     """Compare two Gaussians of differences, similar and dissimilar, in the space of a kernel.
 
@@ -61,27 +61,10 @@ class KernelKISSME(KernelMetricLearner, PairLearner):
     array([0, 1])
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **allowed.KERNEL,
-        "reg": [allowed.POSITIVE],
-        "projection": [StrOptions({"coefficients", "metric"})],
-    }
     state_version = 1
 
-    def __init__(
-        self,
-        *,
-        kernel: str | Callable[..., Any] = "rbf",
-        gamma: float | str = "mean",
-        width: float = 1.0,
-        degree: int = 2,
-        coef0: float = 1.0,
-        reg: float = 1e-3,
-        projection: str = "coefficients",
-    ) -> None:
-        super().__init__(kernel=kernel, gamma=gamma, width=width, degree=degree, coef0=coef0)
-        self.reg = reg
-        self.projection = projection
+    reg: Positive = 1e-3
+    projection: Literal["coefficients", "metric"] = "coefficients"
 
     def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
         self._learn(K, CrossCameraPairs(persons, cameras))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 
 from resight.errors import InputError
-from resight.learners import _parameters as allowed
 from resight.learners._base import Codes, Floats, KernelMetricLearner
 from resight.learners._graphs import (
     check_persons,
@@ -17,9 +15,11 @@ from resight.learners._graphs import (
     person_blocks,
     shrink,
 )
+from resight.learners._parameters import Count, Share
 from resight.learners.lfda import local_affinity
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class KernelLFDA(KernelMetricLearner):
     """Local Fisher discriminant analysis in the feature space of a kernel.
 
@@ -65,31 +65,12 @@ class KernelLFDA(KernelMetricLearner):
     array([0, 1])
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **allowed.KERNEL,
-        "n_components": [allowed.COUNT],
-        "n_neighbors": [allowed.COUNT],
-        "reg": [allowed.SHARE],
-    }
     state_version = 1
     learned = "eigenvalues_"
 
-    def __init__(
-        self,
-        *,
-        n_components: int = 40,
-        kernel: str | Callable[..., Any] = "rbf",
-        gamma: float | str = "mean",
-        width: float = 1.0,
-        degree: int = 2,
-        coef0: float = 1.0,
-        n_neighbors: int = 6,
-        reg: float = 0.01,
-    ) -> None:
-        self.n_components = n_components
-        super().__init__(kernel=kernel, gamma=gamma, width=width, degree=degree, coef0=coef0)
-        self.n_neighbors = n_neighbors
-        self.reg = reg
+    n_components: Count = 40
+    n_neighbors: Count = 6
+    reg: Share = 0.01
 
     def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
         check_persons(persons)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from dataclasses import dataclass
 
-from resight.learners import _parameters as allowed
 from resight.learners._base import Codes, Floats, KernelMetricLearner
 from resight.learners._graphs import check_persons, leading_directions, marginal_graphs, shrink
+from resight.learners._parameters import Count, Share
 from resight.learners.kernel_lfda import kernel_distances
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class KernelMFA(KernelMetricLearner):
     """Marginal Fisher analysis in the feature space of a kernel.
 
@@ -57,34 +57,13 @@ class KernelMFA(KernelMetricLearner):
     array([0, 1])
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **allowed.KERNEL,
-        "n_components": [allowed.COUNT],
-        "within_neighbors": [allowed.COUNT, None],
-        "between_neighbors": [allowed.COUNT, None],
-        "reg": [allowed.SHARE],
-    }
     state_version = 1
     learned = "eigenvalues_"
 
-    def __init__(
-        self,
-        *,
-        n_components: int = 30,
-        kernel: str | Callable[..., Any] = "rbf",
-        gamma: float | str = "mean",
-        width: float = 1.0,
-        degree: int = 2,
-        coef0: float = 1.0,
-        within_neighbors: int | None = None,
-        between_neighbors: int | None = 12,
-        reg: float = 0.01,
-    ) -> None:
-        self.n_components = n_components
-        super().__init__(kernel=kernel, gamma=gamma, width=width, degree=degree, coef0=coef0)
-        self.within_neighbors = within_neighbors
-        self.between_neighbors = between_neighbors
-        self.reg = reg
+    n_components: Count = 30
+    within_neighbors: Count | None = None
+    between_neighbors: Count | None = 12
+    reg: Share = 0.01
 
     def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
         check_persons(persons)

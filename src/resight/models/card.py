@@ -11,7 +11,6 @@ from resight._version import __version__
 from resight.learners._scoring import cross_camera_rank1
 from resight.models.calibrating import iterates
 from resight.models.held_out_distances import distances_of
-from resight.tuning.auto import AutoKXQDA
 from resight.tuning.cross_validation import person_folds
 
 if TYPE_CHECKING:
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
 _FOLDS = 5
 _ROWS = 2000  # sightings up to which the learner is fitted five times more for a figure
+CALIBRATED = "probabilities, learned from the same people held out in folds"
 
 LIMITS = """## Limits
 
@@ -35,7 +35,7 @@ LIMITS = """## Limits
 
 def model_card(fitted: Fitted, training: Training) -> str:
     """Return the card of a fitted model in Markdown; it names cameras, and no person."""
-    model, seen = fitted.model, training.sightings
+    model, seen, name = fitted.model, training.sightings, type(fitted.model.learner).__name__
     cameras, counts = np.unique(seen.cameras, return_counts=True)
     shares = ", ".join(f"{name} {n:,}" for name, n in zip(cameras, counts, strict=True))
     facts = {
@@ -43,16 +43,10 @@ def model_card(fitted: Fitted, training: Training) -> str:
         "cameras": f"{len(cameras):,} (sightings: {shares})",
         "descriptors": _descriptors(model),
         **{f"network {one.name}": _network(one.preprocessing_) for one in model.networks},
-        "learner": type(model.learner).__name__
-        if isinstance(model.learner, AutoKXQDA)
-        else " ".join(repr(model.learner).split()),
-        "choice": "none: the setting was given"
-        if fitted.decision is None
-        else fitted.decision.sentence,
+        "learner": " ".join(repr(model.learner).split()) if fitted.decision is None else name,
+        "choice": fitted.decision.sentence if fitted.decision else "none: the setting was given",
         "on held-out people": _held_out(fitted, training),
-        "calibration": f"none: {fitted.uncalibrated}"
-        if fitted.uncalibrated
-        else "probabilities, learned from the same people held out in folds",
+        "calibration": f"none: {fitted.uncalibrated}" if fitted.uncalibrated else CALIBRATED,
         "unreadable images": f"{len(fitted.failures):,}",
         "fingerprint": model.fingerprint,
         "made with": f"resight {__version__}",

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -134,7 +133,10 @@ def fit_model(
     """
     if features is None:
         mirrors = AUTO_MIRROR if plan.learner == AUTO and not mirror else (mirror,)
-        describe = partial(_described, store, descriptors, executor)
+
+        def describe(labelled: Sightings, mirror: bool) -> Features:
+            return store.ensure(labelled, descriptors, mirror, executor, on_error="collect")
+
         training = Training.described(require_sightings(sightings), describe, mirrors)
     else:
         training = Training.own(sightings, features)
@@ -167,14 +169,8 @@ def fit_plan(
 ) -> tuple[Model, Decision | None]:
     """Fit a model on training rows; what the plan leaves open is chosen on them first.
 
-    Parameters
-    ----------
-    made_by : sequence of str or Descriptor
-        Descriptors of the vectors; none for own vectors.
-    mirror : bool
-        Whether the vectors are averaged over mirror images.
-    scratch, executor : Path, Executor
-        Where chunks of a landmark model are summed up, and by whom.
+    `made_by` are the descriptors of the vectors, none for own ones; `executor` sums up chunks of a
+    landmark model in the folder `scratch`.
     """
     learner, decision = plan.spec.make(**plan.params), None
     if isinstance(learner, AutoKXQDA):
@@ -203,7 +199,31 @@ def fit_plan(
     return model, decision
 
 
-def _described(
-    store: FeatureStore, names: str, executor: Executor | None, of: Sightings, mirror: bool
-) -> Features:
-    return store.ensure(of, names, mirror, executor, on_error="collect")
+def add_people(
+    model: Model, sightings: Sightings, store: FeatureStore, executor: Executor | None = None
+) -> Fitted:
+    """Add the people of every labelled sighting that can be described, in place.
+
+    Which sightings count is as in `fit_model`; they are described as the model says. People who
+    were learned from before are refused before anything is described.
+    """
+    if not (isinstance(model, Model) and model.descriptors):
+        raise InputError(
+            f"this {type(model).__name__} was fitted on vectors given by the user, so images "
+            "cannot be added to it; give its add_people vectors of the same kind"
+        )
+    learner = model.extensible()
+    training = sightings.select(training_rows(sightings))
+    learner.refuse_known(np.unique(training.persons), without_cameras=False)
+    features = store.ensure(training, model.descriptor, executor=executor, on_error="collect")
+    kept = np.flatnonzero(features.usable)
+    rows = FeatureRows(features.parts, features.blocks, kept).read()
+    labelled = training.select(kept)
+    model.add_people(rows, labelled.persons, labelled.cameras)
+    return Fitted(
+        model,
+        n_people=len(learner.persons_),
+        n_sightings=learner.statistics_.n_sightings,
+        failures=features.failures,
+        uncalibrated="what distances mean was not learned again when people were added",
+    )

@@ -10,7 +10,6 @@ from typing import Any
 from resight._files import atomic_write
 from resight.datasets.sightings import Sightings
 from resight.evaluation.statistics import compare_paired
-from resight.report.cameras import camera_table
 from resight.report.displays import CMCDisplay, LearningCurveDisplay, ReliabilityDisplay
 from resight.report.matches import read_matches
 from resight.report.rankings import worst_first
@@ -33,18 +32,10 @@ def write(
     rankings: Path | None = None,
     command: str = "",
 ) -> None:
-    """Write the report of a result as one HTML file.
+    """Write the report of a `resight.result/1` document, made by `command`, as one HTML file.
 
-    Parameters
-    ----------
-    path : Path
-    result : dict
-        A `resight.result/1` document.
-    sightings, rankings : optional
-        With both, ranked lists are shown as pictures, where the images can be read, and the
-        matches that `explanations.json` beside the rankings explains.
-    command : str
-        How to make the result again.
+    With sightings and rankings, ranked lists are shown as pictures, where the images can be read,
+    and the matches that `explanations.json` beside the rankings explains.
     """
     from jinja2 import Environment, PackageLoader
 
@@ -80,7 +71,6 @@ def _context(
         ),
         "lists": [],
         "matches": [],
-        "matrix": camera_table(result["runs"][0]),
     }
     if sightings is not None and rankings is not None:
         context["lists"] = worst_first(read_rankings(rankings), sightings)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError
-from resight.kernels import OF_PRODUCTS, inner_products, row_squares
+from resight.kernels import OF_PRODUCTS, Kernel, inner_products, row_squares
 from resight.learners._base import KernelMetricLearner, MetricLearner, squared_euclidean
 from resight.learners.normalizer import block_slices
 from resight.learners.xqda import span_coordinates
@@ -34,40 +34,26 @@ _ZERO = 3e-4  # of the largest norm: round-off of float32 leaves so much of a ro
 
 @dataclass(frozen=True)
 class Products:
-    """Inner products of one split after normalisation.
+    """Inner products of one split after normalisation."""
 
-    Attributes
-    ----------
-    train : array (N, N)
-        Between training rows.
-    test : array (n, N)
-        Of test rows against training rows.
-    test_squares : array (n,)
-        Squared norms of test rows.
-    test_self : array (n, n) or None
-        Between test rows, where asked for.
-    """
+    train: Floats  # (N, N): between training rows
+    test: Floats  # (n, N): of test rows against training rows
+    test_squares: Floats  # (n,): squared norms of test rows
+    test_self: Floats | None = None  # (n, n): between test rows, where asked for
 
-    train: Floats
-    test: Floats
-    test_squares: Floats
-    test_self: Floats | None = None
+    def under(self, kernel: Kernel) -> tuple[Floats, Floats]:
+        """Fit a kernel; return its values between training rows and of test rows against them."""
+        K = kernel.fit_products(self.train.copy())
+        squares = self.train.diagonal()
+        return K, kernel.of_products(self.test.copy(), self.test_squares, squares)
 
 
 class GramSpace:
     """Inner products between all sightings, block by block.
 
-    Parameters
-    ----------
-    features : sequence of arrays (n, d_i)
-        Descriptors put side by side.
-    blocks : sequence of int, optional
-        Widths to normalise separately, over all features; by default one block each.
-    precision : "float32" or "float64"
-        Arithmetic of the products.
-    trainable : int array, optional
-        Rows that some split learns from, ascending; products between the others (distractors)
-        are then not formed. By default all rows.
+    `features` are descriptors (n, d_i) put side by side, `blocks` the widths of each to normalise
+    separately (by default one block each). `trainable` are the rows that some split learns from,
+    ascending (by default all): products between the others, distractors, are not formed.
     """
 
     def __init__(
@@ -128,8 +114,7 @@ class GramSpace:
         for start, end in pairwise(ends):
             one = GramSpace([], trainable=self.trainable)
             one.grams, one.squares = self.grams[start:end], self.squares[start:end]
-            one.short = self.short[start:end]
-            one.groups = [end - start]
+            one.short, one.groups = self.short[start:end], [end - start]
             spaces.append(one)
         return spaces
 
@@ -209,40 +194,23 @@ def fit_in_gram_space(
     the rows in the span of the training rows, in which every inner product with a training row
     is unchanged.
     """
-    if isinstance(learner, KernelMetricLearner):
-        return _fit_kernel_learner(learner, products, persons, cameras)
-    coordinates, lift = span_coordinates(products.train)
-    learner.fit(coordinates, persons, cameras)
-    return learner, products.test @ lift
-
-
-def _fit_kernel_learner(
-    learner: KernelMetricLearner,
-    products: Products,
-    persons: NDArray[Any],
-    cameras: NDArray[Any] | None,
-) -> tuple[MetricLearner, Floats]:
+    if not isinstance(learner, KernelMetricLearner):
+        coordinates, lift = span_coordinates(products.train)
+        return learner.fit(coordinates, persons, cameras), products.test @ lift
     if learner.kernel not in OF_PRODUCTS:
         raise InputError(
             f"kernel {learner.kernel!r} is not a function of inner products, so it cannot be "
             f"evaluated on stored Gram matrices; use one of {', '.join(OF_PRODUCTS)}"
         )
-    kernel = learner.unfitted_kernel()
-    train_squares = products.train.diagonal().copy()
-    K = kernel.fit_products(products.train.copy())
-    rows = kernel.of_products(products.test.copy(), products.test_squares, train_squares)
+    K, rows = products.under(learner.unfitted_kernel())
     learner.set_params(kernel="precomputed")
-    learner.fit(K, persons, cameras)
-    return learner, rows
+    return learner.fit(K, persons, cameras), rows
 
 
 def gram_space(
     features: Features, usable: np.ndarray[Any, Any] | None = None, trainable: Rows | None = None
 ) -> GramSpace:
-    """Gram matrices of stored features, block by block, optionally of some rows only.
-
-    `trainable` are the rows that some split learns from, as `GramSpace` takes them.
-    """
+    """Gram matrices of stored features, block by block, optionally of some rows only."""
     every = usable is None or usable.all()
     parts = [part if every else part[usable] for part in features.parts]
     return GramSpace(parts, features.blocks_of_parts, trainable=trainable)
@@ -260,6 +228,11 @@ def between_test_rows(
         embedding = fitted.transform(rows)
     except InputError:  # an indefinite metric has distances, but no embedding
         return lambda a, b: fitted.distances(rows[a], rows[b])
+    return within(embedding)
+
+
+def within(embedding: Floats) -> Between:
+    """Turn embeddings of all test rows into what `rank_directions` asks."""
     return lambda a, b: squared_euclidean(embedding[a], embedding[b])
 
 
