@@ -52,6 +52,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "min_reported_time": 1,
+    "capture_repr": (),
     "reset_modules": ("matplotlib",),
 }
 suppress_warnings = ["config.cache"]  # sphinx-gallery's settings cannot be pickled
@@ -61,7 +62,8 @@ html_title = f"resight {version}"
 html_theme_options = {
     "show_prev_next": False,
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 5,
+    "navbar_align": "left",
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
