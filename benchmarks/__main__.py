@@ -33,6 +33,8 @@ SECTIONS = (
     "gallery_engines",
     "access_log",
     "teaching",
+    "grouping",
+    "page",
     "scaling",
 )
 PAGE = DOCS / "benchmarks.md"
