@@ -86,8 +86,8 @@ def guide() -> str:
 TASKS: dict[str, tuple[str, str]] = {
     "The flow": (
         "From sightings to answers. `sightings` reads them, `evaluate` measures, `fit` learns, "
-        "`Gallery` searches, `load` opens what was saved.",
-        "resight: sightings Sightings evaluate Result fit Model load Gallery FeatureStore cluster",
+        "`Gallery` searches, `load` opens what was saved, `connect` talks to a served gallery.",
+        "resight: sightings Sightings evaluate Result fit Model load Gallery FeatureStore cluster connect",
     ),
     "Data": (
         "Published datasets, own folders and tables, synthetic cameras, video.",
