@@ -20,6 +20,7 @@ from resight.features.vectors import own_vectors
 from resight.learners.kxqda import KXQDA
 from resight.learners.normalizer import BlockNormalizer
 from resight.models.calibrating import add_calibration, calibrate_on_new, signature
+from resight.models.card import model_card
 from resight.models.choosing import Decision, choose_auto, choose_candidate
 from resight.models.landmark_fitting import LandmarkJob, fit_landmark_model
 from resight.models.model import Model
@@ -151,7 +152,9 @@ def fit_model(
         rows = FeatureRows(used.parts, used.blocks, training.rows)
         why_not = add_calibration(model, rows, *training.labels)
     people = len(np.unique(training.sightings.persons))
-    return Fitted(model, people, len(training.rows), used.failures, decision, why_not)
+    fitted = Fitted(model, people, len(training.rows), used.failures, decision, why_not)
+    model.card = model_card(fitted, training)
+    return fitted
 
 
 def fit_plan(

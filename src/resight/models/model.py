@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from resight._files import digest_of
+from resight._files import atomic_write, digest_of
 from resight.descriptors import descriptor
 from resight.descriptors._base import Descriptor
 from resight.descriptors.describing import Joined
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from resight.evaluation.calibration import Calibration
     from resight.learners.kxqda import KXQDA
 
+CARD = "card.md"
 Floats = NDArray[np.float64]
 
 
@@ -43,9 +44,17 @@ class Model(SavableMixin):
         Centre and L2-normalise each block of the descriptors before learning; or how to.
     calibration : optional
         Turns distances into probabilities; see `resight.evaluation.calibration`.
+
+    Attributes
+    ----------
+    card : str
+        What it was learned from and its limits, in Markdown; `fit` writes it, `save` puts it beside
+        the model as ``card.md``.
     """
 
     state_version = 1
+    learned = "card"
+    card = ""
 
     def __init__(
         self,
@@ -88,6 +97,16 @@ class Model(SavableMixin):
             )
         return loaded
 
+    def save(self, path: str | Path) -> Model:
+        """Write the model folder, and the card in it for whoever looks there."""
+        super().save(path)
+        if self.card:
+            with atomic_write(Path(path) / CARD, "w") as stream:
+                stream.write(self.card)
+        else:  # that of the model which was here before
+            (Path(path) / CARD).unlink(missing_ok=True)
+        return self
+
     def fit(self, features: ArrayLike, persons: ArrayLike, cameras: ArrayLike | None) -> Model:
         """Fit normalisation and learner on labelled training features."""
         rows = np.asarray(features)
@@ -111,6 +130,9 @@ class Model(SavableMixin):
         """
         self.extensible().add_people(self.normalized(features), persons, cameras)
         self.calibration = None
+        if self.card:
+            added = f"{len(np.asarray(persons)):,} sightings were added after the fit"
+            self.card += f"\n{added}; figures and calibration above are of before.\n"
         return self
 
     def describe(self, images: Sequence[Path | str | NDArray[np.uint8]]) -> NDArray[np.float32]:
