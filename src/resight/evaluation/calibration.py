@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from resight.errors import InputError
-from resight.evaluation.presence import Strangers
+from resight.evaluation.presence import Expected, Strangers, gap, nearest
 from resight.saving import SavableMixin
 
 Floats = NDArray[np.float64]
@@ -174,6 +174,12 @@ class Calibration(SavableMixin):
         """What distances of held-out people looked like."""
         return Strangers(self.quantiles, self.steepness, self.mates, self.spreads)
 
+    def evidence(self, distances: Floats, expected: Expected) -> Evidence:
+        """Judge queries by distances (n_queries, n_units), infinite where a unit does not count."""
+        g = gap(nearest(np.log(positive(distances))))
+        first = self.shares(distances)[np.arange(len(g)), distances.argmin(axis=1)]
+        return Evidence(expected.chance(g), expected.miss(g), expected.log_odds(g), first)
+
     def answers(self, evidence: Evidence, rates: Rates) -> NDArray[np.str_]:
         """Answer for each query: found, unsure or absent."""
         with_person, without = self._checked()
@@ -187,20 +193,16 @@ class Calibration(SavableMixin):
 
     def measured(self, rates: Rates, camera: str | None = None) -> dict[str, float]:
         """Return how often each answer was right about held-out people, at the prior."""
-        with_person, without = self._checked()
         some = np.ones(len(self.cameras), bool) if camera is None else self.cameras == camera
-        right = self.checks[0][:, 4] > 0
-        told = self.answers(with_person, rates)[some], self.answers(without, rates)[some]
-        weights = rates.prior, 1.0 - rates.prior
+        n = int(some.sum())
+        told = np.concatenate([self.answers(one, rates)[some] for one in self._checked()])
+        right = np.concatenate([self.checks[0][some, 4] > 0, np.zeros(n, bool)])
+        weights = np.repeat([rates.prior, 1.0 - rates.prior], n)
         rate = {}
-        for answer, true in (
-            ("found", (right[some], np.zeros(some.sum(), bool))),
-            ("absent", (np.zeros(some.sum(), bool), np.ones(some.sum(), bool))),
-        ):
-            given = [w * (one == answer) for w, one in zip(weights, told, strict=True)]
-            if sum(one.sum() for one in given) > 0:
-                true_ones = sum((one * t).sum() for one, t in zip(given, true, strict=True))
-                rate[answer] = float(true_ones / sum(one.sum() for one in given))
+        for answer, true in (("found", right), ("absent", np.repeat([False, True], n))):
+            given = weights * (told == answer)
+            if given.sum() > 0:
+                rate[answer] = float(given @ true / given.sum())
         return rate
 
     def outside(self, features: NDArray[Any]) -> Bools:

@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from resight.errors import InputError
 from resight.evaluation.calibration import MIN_PEOPLE, Calibration, HeldOut, positive, too_few
-from resight.evaluation.presence import Expected, evened, gap, nearest, nearness
+from resight.evaluation.presence import Expected, evened, evenly, nearest, nearness
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -32,7 +32,7 @@ def fit_calibration(held_out: Sequence[HeldOut], n_people: int) -> Calibration:
     made = replace(made, **_fit_strangers(held_out))
     checks = np.concatenate([_check(made, one) for one in held_out], axis=1)
     cameras = np.concatenate([np.repeat(one.camera, len(one.same)) for one in held_out])
-    some = np.linspace(0, len(cameras) - 1, min(_KEPT, len(cameras))).astype(np.intp)
+    some = evenly(len(cameras), _KEPT)
     return replace(made, checks=checks[:, some], cameras=cameras[some])
 
 
@@ -58,30 +58,37 @@ def _with_person(one: HeldOut) -> HeldOut:
     return HeldOut(distances[has], one.same[has], one.camera)
 
 
-def _fit_strangers(held_out: Sequence[HeldOut]) -> dict[str, object]:
-    """Pool log-distances, relative to their query's mean and spread.
+def _rests(one: HeldOut) -> tuple[Floats, Floats]:
+    """Return log-distances relative to each query's mean over strangers, and how many these are.
 
-    The mean over few strangers is noisy: what is left of a stranger who is among them has the
-    variance 1 - 1/n, which is put right.
+    What is left of a stranger who is among n of them has the variance 1 - 1/n, which is put right.
     """
-    rests = []
-    for one in held_out:
-        logs = np.log(positive(one.distances))
-        n = (~one.same).sum(axis=1, keepdims=True)
-        rest = logs - np.where(one.same, 0.0, logs).sum(axis=1, keepdims=True) / n
-        rest = np.where(one.same, rest, rest * np.sqrt(n / (n - 1.0)))
-        own = (np.where(one.same, 0.0, rest) ** 2).sum(axis=1)
-        rests.append((rest, one.same, own, n[:, 0]))
-    common = sum(own.sum() for _, _, own, _ in rests) / sum(n.sum() for _, _, _, n in rests)
-    spreads = [np.sqrt((_SHRUNK * common + own) / (_SHRUNK + n)) for _, _, own, n in rests]
-    pooled = [
-        (rest / spread[:, None], same)
-        for (rest, same, _, _), spread in zip(rests, spreads, strict=True)
+    logs = np.log(positive(one.distances))
+    n = (~one.same).sum(axis=1, keepdims=True)  # (n_queries, 1)
+    rest = logs - np.where(one.same, 0.0, logs).sum(axis=1, keepdims=True) / n
+    return np.where(one.same, rest, rest * np.sqrt(n / (n - 1.0))), n[:, 0]
+
+
+def _fit_strangers(held_out: Sequence[HeldOut]) -> dict[str, object]:
+    """Pool log-distances, relative to their query's mean and spread."""
+    rests = [_rests(one) for one in held_out]
+    same = [one.same for one in held_out]
+    squares = [
+        (np.where(s, 0.0, r) ** 2).sum(axis=1) for (r, _), s in zip(rests, same, strict=True)
     ]
-    strangers = np.sort(np.concatenate([rest[~same] for rest, same in pooled]))
-    mates = np.concatenate([(rest * same).sum(1) / same.sum(1) for rest, same in pooled])
+    common = sum(own.sum() for own in squares) / sum(n.sum() for _, n in rests)
+    spreads = [
+        np.sqrt((_SHRUNK * common + own) / (_SHRUNK + n))
+        for (_, n), own in zip(rests, squares, strict=True)
+    ]
+    pooled = [
+        (rest / spread[:, None], s)
+        for (rest, _), spread, s in zip(rests, spreads, same, strict=True)
+    ]
+    strangers = np.sort(np.concatenate([rest[~s] for rest, s in pooled]))
+    mates = np.concatenate([(rest * s).sum(1) / s.sum(1) for rest, s in pooled])
     tail = max(20, len(strangers) // 500)
-    some = np.linspace(0, len(mates) - 1, min(_KEPT, len(mates))).astype(np.intp)
+    some = evenly(len(mates), _KEPT)
     return {
         "quantiles": np.quantile(strangers, (np.arange(_QUANTILES) + 0.5) / _QUANTILES),
         "steepness": 1.0 / float((strangers[tail] - strangers[:tail]).mean()),  # Hill's estimate
@@ -97,13 +104,11 @@ def _check(calibration: Calibration, one: HeldOut) -> Floats:
     strangers, n = calibration.strangers, one.same.shape[1] - 1
     seen = np.concatenate([lows[:, : near[1].shape[1]] for lows in near])
     expected = Expected.of(strangers, n, strangers.fit(seen, n))
-    found = []
-    for d, lows in zip(cases, near, strict=True):
-        g, first = gap(lows), d.argmin(axis=1)
-        rows = np.arange(len(d))
-        share = calibration.shares(d)[rows, first]
-        columns = expected.chance(g), expected.miss(g), expected.log_odds(g), share
-        found.append(np.column_stack([*columns, one.same[rows, first] & (d is cases[0])]))
+    right = one.same[np.arange(len(one.same)), one.distances.argmin(axis=1)]
+    found = [
+        np.column_stack([*calibration.evidence(d, expected), hits])
+        for d, hits in zip(cases, (right, np.zeros_like(right)), strict=True)
+    ]
     return np.array(found)
 
 
@@ -145,7 +150,10 @@ def _fit_choice(held_out: Sequence[HeldOut]) -> tuple[float, float, float]:
     # Neither is negative: what is nearer is never less alike.
     best = minimize(loss, [5.0, 1.0], jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * 2).x
     utility = np.where(exists, np.tensordot(best, features, 1), -np.inf)
-    log_with, log_without = _mean_ratios(utility, same, exists)
+    # Log of the mean of r over the gallery, with the query's person in it and without.
+    log_with = _softmax(utility)[1] - np.log(exists.sum(axis=1))
+    log_without = _softmax(np.where(same, -np.inf, utility))[1]
+    log_without -= np.log((exists & ~same).sum(axis=1))
 
     def slope(c: float) -> float:  # of the log-likelihood; falls with c
         return float(expit(-(c + log_with)).mean() - expit(c + log_without).mean())
@@ -155,15 +163,19 @@ def _fit_choice(held_out: Sequence[HeldOut]) -> tuple[float, float, float]:
 
 
 def _stacked(held_out: Sequence[HeldOut]) -> tuple[Floats, Bools, Bools]:
-    """All queries whose person is there: z, same, and which places of the galleries exist."""
+    """Return z, same, and which places of the galleries exist, of all queries.
+
+    z is as a large gallery would give it: the median of a fold's few distances is noisy, and the
+    noise would be taken for close strangers. In logarithms, the mean takes its place; the step
+    from mean to median is taken once for the whole fold.
+    """
     n = max(one.same.shape[1] for one in held_out)
     parts = []
     for one in held_out:
-        has, missing = one.same.any(axis=1), n - one.same.shape[1]
-        z, same = _relative_to_strangers(one)[has], one.same[has]
-        widen = ((0, 0), (0, missing))
-        exists = np.pad(np.ones_like(same), widen)
-        parts.append((np.pad(z, widen, constant_values=1.0), np.pad(same, widen), exists))
+        rest, widen = _rests(one)[0], ((0, 0), (0, n - one.same.shape[1]))
+        z = np.exp(rest - np.median(rest[~one.same]))
+        exists = np.pad(np.ones_like(one.same), widen)
+        parts.append((np.pad(z, widen, constant_values=1.0), np.pad(one.same, widen), exists))
     z, same, exists = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return z, same, exists
 
@@ -174,28 +186,3 @@ def _softmax(utility: Floats) -> tuple[Floats, Floats]:
     weights = np.exp(utility - top)
     total = weights.sum(axis=1, keepdims=True)
     return weights / total, (np.log(total) + top)[:, 0]
-
-
-def _mean_ratios(utility: Floats, same: Bools, exists: Bools) -> tuple[Floats, Floats]:
-    """Log of the mean of r over the gallery, with the query's person in it and without."""
-    _, with_person = _softmax(utility)
-    _, without = _softmax(np.where(same, -np.inf, utility))
-    n, n_strangers = exists.sum(axis=1), (exists & ~same).sum(axis=1)
-    return with_person - np.log(n), without - np.log(n_strangers)
-
-
-def _relative_to_strangers(one: HeldOut) -> Floats:
-    """Return z as a large gallery would give it, from the few people of a fold.
-
-    A median of few distances is noisy, and the noise would be taken for close strangers. In
-    logarithms, the mean over n strangers takes its place: what is left of a stranger who is
-    among them has the variance 1 - 1/n, which is put right exactly; the step from mean to median
-    is taken once for the whole fold.
-    """
-    logs = np.log(positive(one.distances))
-    n = (~one.same).sum(axis=1, keepdims=True)  # (n_queries, 1)
-    means = np.where(one.same, 0.0, logs).sum(axis=1, keepdims=True) / n
-    rest = logs - means
-    rest = np.where(one.same, rest, rest * np.sqrt(n / (n - 1.0)))
-    relative: Floats = np.exp(rest - np.median(rest[~one.same]))
-    return relative

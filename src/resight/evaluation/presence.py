@@ -51,6 +51,11 @@ def evened(distances: Floats, nearness: Floats) -> Floats:
     return np.asarray(distances * np.exp(-_EVENED * (nearness - nearness.mean())))
 
 
+def evenly(n: int, most: int) -> NDArray[np.intp]:
+    """Choose at most so many of n places, evenly."""
+    return np.linspace(0, n - 1, min(most, n)).astype(np.intp)
+
+
 def gap(near: Floats) -> Floats:
     """Return how far the first of sorted log-distances stands out, (n,)."""
     others: Floats = near[:, 1:NEAREST].mean(axis=1)

@@ -13,7 +13,7 @@ from resight._files import digest_of
 from resight.datasets.sightings import UNKNOWN_PERSON, Sightings
 from resight.errors import InputError
 from resight.evaluation.calibration import Calibration, Evidence, Rates, positive
-from resight.evaluation.presence import Expected, evened, gap, nearest, nearness
+from resight.evaluation.presence import Expected, evened, evenly, nearest, nearness
 from resight.evaluation.reliability import scores
 from resight.experiments.runner import over_splits
 from resight.models.calibrating import calibrate, iterates
@@ -212,12 +212,9 @@ def judged(calibration: Calibration, distances: Floats) -> Evidence:
     """Judge queries (n, n_units) as a gallery does; the other queries show how strangers are."""
     near = nearest(np.log(positive(distances)))
     n = int(np.median(np.isfinite(distances).sum(axis=1)))
-    some = np.linspace(0, len(near) - 1, min(_OTHERS, len(near))).astype(np.intp)
     strangers = calibration.strangers
-    expected = Expected.of(strangers, n, strangers.fit(near[some], n))
-    g = gap(near)
-    share = calibration.shares(distances)[np.arange(len(near)), distances.argmin(axis=1)]
-    return Evidence(expected.chance(g), expected.miss(g), expected.log_odds(g), share)
+    fit = strangers.fit(near[evenly(len(near), _OTHERS)], n)
+    return calibration.evidence(distances, Expected.of(strangers, n, fit))
 
 
 def _first_is_right(distances: Floats, own: Bools) -> Bools:
