@@ -8,20 +8,22 @@ Sightings that the model learned from are left out: their distances say nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from resight.datasets.sightings import seen_by_two
+from resight.evaluation.calibration import MIN_PEOPLE, Answer, Calibration, Evidence, positive
+from resight.evaluation.presence import MIN_PEOPLE as MIN_UNITS
+from resight.evaluation.presence import Expected, evened, evenly, nearest, nearness
 from resight.gallery.engines.base import Floats32
+from resight.gallery.grouping import cluster
 from resight.gallery.view import View
 
-if TYPE_CHECKING:
-    from resight.evaluation.calibration import Answer, Calibration
-    from resight.evaluation.presence import Expected
-
+T = TypeVar("T")
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -131,21 +133,19 @@ class _Part:
 def _of_camera(
     view: View, calibration: Calibration, camera: str, distances: Floats, units: Rows
 ) -> _Part | None:
-    from resight.evaluation.calibration import Evidence, positive
-    from resight.evaluation.presence import MIN_PEOPLE, gap, nearest
-
-    _, codes = np.unique(units, return_inverse=True)
-    of_unit = np.bincount(codes, distances) / np.bincount(codes)
-    if len(of_unit) < MIN_PEOPLE:
+    of_unit, codes = _means(distances, units)
+    if len(of_unit) < MIN_UNITS:
         return None
     share = calibration.shares(of_unit[None])[0]
     if not calibration.decides:  # learned by resight 0.1: presence is not known
         return _Part(view.manifest.rates.prior * share[codes], None)
-    expected = _expected(view, calibration, camera, len(of_unit))
-    g = gap(nearest(np.log(positive(of_unit))[None]))
-    best = share[[int(of_unit.argmin())]]
-    told = Evidence(expected.chance(g), expected.miss(g), expected.log_odds(g), best)
-    there = told.probability(view.manifest.rates.prior) / best
+    n = len(of_unit)
+    fit = _once(view.kept, ("fit", camera), lambda: _fit(view, calibration, camera))
+    expected = _once(
+        view.kept, ("expected", camera, n), lambda: Expected.of(calibration.strangers, n, fit)
+    )
+    told = calibration.evidence(of_unit[None], expected)
+    there = told.probability(view.manifest.rates.prior) / told.share
     return _Part(there * share[codes], told)
 
 
@@ -158,8 +158,6 @@ def _presence(
     searched: Bools,
     outside: bool,
 ) -> Presence:
-    from resight.evaluation.calibration import Evidence
-
     rates = view.manifest.rates
     told: Answer = "unsure"
     left_out = searched & ~usable
@@ -195,74 +193,69 @@ def _presence(
     )
 
 
-def _expected(view: View, calibration: Calibration, camera: str, n: int) -> Expected:
-    """Say what gaps mean among n units of a camera; worked out once for a view."""
-    from resight.evaluation.presence import Expected
-
-    key = ("expected", camera, n)
-    if key not in view.kept:
-        view.kept[key] = Expected.of(calibration.strangers, n, _fit(view, calibration, camera))
-    found: Expected = view.kept[key]
+def _once(kept: dict[Any, Any], key: Any, make: Callable[[], T]) -> T:
+    """Work something out once for a view or an index."""
+    if key not in kept:
+        kept[key] = make()
+    found: T = kept[key]
     return found
+
+
+def _means(distances: Floats, units: Rows) -> tuple[Floats, Rows]:
+    """Return the mean distance of each unit, and the place of each row's unit among these."""
+    _, codes = np.unique(units, return_inverse=True)
+    return np.bincount(codes, distances) / np.bincount(codes), codes
 
 
 def _fit(view: View, calibration: Calibration, camera: str) -> tuple[float, float]:
     """Search the camera for sightings of other cameras: how near its strangers come."""
-    from resight.evaluation.calibration import positive
-    from resight.evaluation.presence import nearest
-
-    key = ("fit", camera)
-    if key in view.kept or view.index is None:
-        return view.kept.get(key, (1.0, 0.0))
+    if view.index is None:
+        return 1.0, 0.0
     here = view.table.cameras == camera
     rows = np.flatnonzero(here & ~trained(view))
     lists, longer = [], _lengthened(view, camera)[rows]
-    for row in spread_out(_others(view, camera), _OTHERS).tolist():
+    for row in _others(view, camera, _OTHERS).tolist():
         distances = view.index.distances(view.index.embeddings[row])[rows]
         units = joined(view, rows, distances)
         others = units != units[rows == row] if here[row] else np.ones(len(rows), bool)
-        _, codes = np.unique(units[others], return_inverse=True)
-        of_unit = np.bincount(codes, (distances * longer)[others]) / np.bincount(codes)
+        of_unit, _ = _means((distances * longer)[others], units[others])
         lists.append(nearest(np.log(positive(of_unit))[None]))
     n = len(np.unique(view.units[rows]))
-    view.kept[key] = calibration.strangers.fit(np.concatenate(lists), n) if lists else (1.0, 0.0)
-    fit: tuple[float, float] = view.kept[key]
-    return fit
+    return calibration.strangers.fit(np.concatenate(lists), n) if lists else (1.0, 0.0)
 
 
-def _others(view: View, camera: str) -> Rows:
+def _others(view: View, camera: str, most: int) -> Rows:
     """Return sightings to search a camera for: those of other cameras, or its own."""
     unknown, here = ~trained(view), view.table.cameras == camera
     elsewhere = np.flatnonzero(unknown & ~here)
-    return elsewhere if len(elsewhere) >= _FEW else np.flatnonzero(unknown & here)
+    rows = elsewhere if len(elsewhere) >= _FEW else np.flatnonzero(unknown & here)
+    return rows[evenly(len(rows), most)]
 
 
 def _lengthened(view: View, camera: str) -> Floats:
     """Return what distances to the rows of a camera are multiplied by, (n,): see `evened`."""
-    from resight.evaluation.calibration import positive
-    from resight.evaluation.presence import evened, nearness
-
+    factors = np.ones(len(view.table))
     if view.index is None:
-        return np.ones(len(view.table))
-    if ("longer", camera) not in view.index.kept:
+        return factors
+    embeddings = view.index.embeddings
+
+    def made() -> Floats:
         rows = np.flatnonzero(view.table.cameras == camera)
-        asked = spread_out(_others(view, camera), max(_OTHERS, min(1000, _PRODUCTS // len(rows))))
-        X = view.index.embeddings[asked].astype(np.float64)
-        factors = np.ones(len(view.table))
+        asked = _others(view, camera, max(_OTHERS, min(1000, _PRODUCTS // len(rows))))
         if len(asked) >= _FEW:
             near = [
-                nearness(np.log(positive(_squares(X, view.index.embeddings[rows[a : a + _BLOCK]]))))
-                for a in range(0, len(rows), _BLOCK)
+                nearness(np.log(positive(_squares(embeddings[asked], embeddings[part]))))
+                for part in np.split(rows, range(_BLOCK, len(rows), _BLOCK))
             ]
             factors[rows] = evened(np.ones(len(rows)), np.concatenate(near))
-        view.index.kept["longer", camera] = factors
-    found: Floats = view.index.kept["longer", camera]
-    return found
+        return factors
+
+    return _once(view.index.kept, ("longer", camera), made)
 
 
-def _squares(X: Floats, embeddings: Floats32) -> Floats:
-    """Return squared distances (n_X, n)."""
-    Y = embeddings.astype(np.float64)
+def _squares(a: Floats32, b: Floats32) -> Floats:
+    """Return squared distances (n_a, n_b)."""
+    X, Y = a.astype(np.float64), b.astype(np.float64)
     return np.asarray((X**2).sum(1)[:, None] + (Y**2).sum(1) - 2.0 * X @ Y.T)
 
 
@@ -271,26 +264,17 @@ def joined(view: View, rows: Rows, distances: Floats) -> Rows:
 
     Only the nearest are looked at: whether far ones belong together does not matter to the query.
     """
-    from resight.evaluation.grouping import group
-
     units = view.units[rows].copy()
     near = np.argsort(distances, kind="stable")[:_LOOKED]
     loose = near[(view.persons[rows[near]] == "") & (view.table.sequences[rows[near]] == "")]
     if view.index is None or len(loose) < 2:
         return units
-    chosen = rows[loose]
-    codes = group(view.index.embeddings[chosen], _scales(view, chosen), _cut(view, len(rows)))
+    X, scales = view.index.embeddings[rows[loose]], _scales(view, rows[loose])
+    ratios = view.model.calibration.log_ratios(_squares(X, X) / np.sqrt(np.outer(scales, scales)))
+    codes = cluster(ratios - np.log(len(rows)))  # one of so many is the same person
     first = np.unique(codes, return_index=True)[1]
     units[loose] = units[loose][first][codes]
     return units
-
-
-def _cut(view: View, n: int) -> float:
-    """Return the relative distance below which two of n sightings are more likely one person."""
-    key = ("cut", n)
-    if key not in view.kept:
-        view.kept[key] = view.model.calibration.relative_at(np.log(n))
-    return float(view.kept[key])
 
 
 def _scales(view: View, rows: Rows) -> Floats:
@@ -301,37 +285,31 @@ def _scales(view: View, rows: Rows) -> Floats:
     new = rows[np.isnan(scales[rows])]
     if len(new):
         here = np.flatnonzero(view.table.cameras == view.table.cameras[rows[0]])
-        X = view.index.embeddings[spread_out(here, _OTHERS)].astype(np.float64)
-        D = _squares(X, view.index.embeddings[new])
+        D = _squares(
+            view.index.embeddings[here[evenly(len(here), _OTHERS)]], view.index.embeddings[new]
+        )
         scales[new] = np.median(np.maximum(D, 0.0), axis=0)
     return scales[rows]
 
 
 def trained(view: View) -> Bools:
     """Return which sightings the model learned from."""
-    if "trained" not in view.kept:
+
+    def found() -> Bools:
+        rows = np.isin(view.table.ids, list(view.trained_on))
         calibration = getattr(view.model, "calibration", None)
-        view.kept["trained"] = np.isin(view.table.ids, list(view.trained_on))
         if calibration is not None and view.index is not None and len(calibration.trained):
-            view.kept["trained"] |= calibration.knows(view.index.embeddings)
-    found: Bools = view.kept["trained"]
-    return found
+            rows |= calibration.knows(view.index.embeddings)
+        return rows
+
+    return _once(view.kept, "trained", found)
 
 
 def not_judged(view: View) -> str:
     """Say why a search states no probabilities."""
-    from resight.evaluation.calibration import MIN_PEOPLE
-
     if getattr(view.model, "calibration", None) is not None:
         return "" if view.index is not None else "this gallery is too large to be judged in memory"
     people = len(seen_by_two(view.persons, view.table.cameras))
     if people < MIN_PEOPLE:
         return f"not calibrated yet: label {MIN_PEOPLE - people} more people in two cameras"
     return "not calibrated yet: retrain the model"
-
-
-def spread_out(rows: Rows, most: int) -> Rows:
-    """Take at most so many of some rows, evenly."""
-    if len(rows) <= most:
-        return rows
-    return rows[np.linspace(0, len(rows) - 1, most).astype(np.intp)]

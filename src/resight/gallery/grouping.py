@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -71,16 +72,15 @@ class Units:
             cameras[order][starts],
         )
 
-    def __post_init__(self) -> None:
-        squares = np.einsum("ij,ij->i", self.means, self.means) + self.spreads
-        object.__setattr__(self, "_squares", squares)
+    @cached_property
+    def _squares(self) -> Floats32:
+        return np.asarray(np.einsum("ij,ij->i", self.means, self.means) + self.spreads)
 
     def distances(self, rows: Any, columns: Any) -> Floats32:
         """Return mean squared distances between units, (n_rows, n_columns)."""
-        squares: Floats32 = self._squares  # type: ignore[attr-defined]
         d: Floats32 = (-2.0 * self.means[rows]) @ self.means[columns].T
-        d += squares[rows][:, None]
-        d += squares[columns]
+        d += self._squares[rows][:, None]
+        d += self._squares[columns]
         return np.maximum(d, np.finfo(np.float32).tiny, out=d)
 
 
@@ -208,13 +208,9 @@ def clusters(
     if len(evidence.units.means) < 2:
         return []
     rows, columns, odds = evidence.neighbours(on_step)
-    forbidden: dict[int, set[int]] = {}
-    for a, b in apart:
-        forbidden.setdefault(a, set()).add(b)
-        forbidden.setdefault(b, set()).add(a)
     found = []
     for part in _parts(len(evidence.units.means), rows, columns, odds):
-        found += _agglomerate(evidence, part, forbidden)
+        found += _clusters_of(evidence, part, apart)
     return sorted(found, key=lambda one: (-one[1], -len(one[0]), int(one[0][0])))
 
 
@@ -239,23 +235,14 @@ def _parts(m: int, rows: Rows, columns: Rows, odds: Floats, least: float = 0.0) 
             yield part[:_LARGE]
 
 
-def _agglomerate(
-    evidence: Evidence, part: Rows, forbidden: dict[int, set[int]]
+def _clusters_of(
+    evidence: Evidence, part: Rows, apart: Sequence[tuple[int, int]]
 ) -> list[tuple[Rows, float]]:
-    from sklearn.cluster import AgglomerativeClustering
-
     n = len(part)
     grid = np.repeat(part, n).reshape(n, n)
     odds = evidence.pairs(evidence.units.distances(part, part), grid, grid.T)
-    costs = _MOST - odds
     place = {int(unit): i for i, unit in enumerate(part)}
-    for a in place:
-        for b in forbidden.get(a, set()) & place.keys():
-            costs[place[a], place[b]] = _NEVER
-    np.fill_diagonal(costs, 0.0)
-    labels = AgglomerativeClustering(
-        n_clusters=None, metric="precomputed", linkage="average", distance_threshold=_MOST
-    ).fit_predict(costs)
+    labels = cluster(odds, [(place[a], place[b]) for a, b in apart if a in place and b in place])
     chances = 1.0 / (1.0 + np.exp(-odds))
     np.fill_diagonal(chances, 0.0)
     found = []
@@ -265,3 +252,22 @@ def _agglomerate(
             fits = chances[np.ix_(own, own)].sum(axis=1) / (len(own) - 1)
             found.append((part[own], float(fits.min())))
     return found
+
+
+def cluster(odds: Floats, apart: Sequence[tuple[int, int]] = ()) -> Rows:
+    """Join rows while the mean log-odds (n, n) that they are one person are positive.
+
+    A chain of likenesses does not join strangers at its ends, nor is anybody joined with whom they
+    were said to differ from. Returns numbers from 0 on, (n,).
+    """
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import squareform
+
+    if len(odds) < 2:
+        return np.zeros(len(odds), np.intp)
+    costs = _MOST - np.minimum(odds, _MOST)
+    for a, b in apart:
+        costs[a, b] = costs[b, a] = _NEVER
+    np.fill_diagonal(costs, 0.0)
+    tree = linkage(squareform(costs, checks=False), "average")
+    return np.asarray(fcluster(tree, _MOST, "distance") - 1, np.intp)

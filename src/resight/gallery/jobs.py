@@ -15,7 +15,6 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -31,7 +30,6 @@ from resight.validation import parse_json
 Kind = Literal["add", "improve", "rebuild", "group"]
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 _OPEN = ("queued", "running")
-_LISTED = 1000  # failures whose reasons are kept
 _KEPT = 100  # jobs that are kept after their end
 
 
@@ -330,9 +328,3 @@ class Worker(threading.Thread):
             self.jobs.start("group", operator("server"))
             return True
         return False
-
-
-def failures_of(failures: Sequence[Any]) -> dict[str, Any]:
-    """Write failures as a job keeps them."""
-    listed = [[str(one.path), str(one.reason)] for one in failures[:_LISTED]]
-    return {"failures": listed, "failed": len(failures)}

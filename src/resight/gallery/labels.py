@@ -133,13 +133,14 @@ class Labels:
         self._sort_out()
         # A sighting is a node of a forest; one that was taken out of its person gets a new node.
         self._node: dict[str, str] = {}
-        self._parent = {key: key for key in self._given}
-        self._explicit: dict[str, tuple[int, str]] = {}  # root -> when it was named last, and how
-        self._matched: dict[str, int] = {}  # root -> when somebody first said "same"
+        self._parent: dict[str, str] = {}
         self._join_given()
-        for number, entry in enumerate(self.active):
-            self._apply(number, entry)
-        self._roots = {key: self._root(key) for key in self._given}
+        places = [(self._apply(entry), entry) for entry in self.active]
+        named = [(self._root(node), e.person.strip()) for node, e in places if e.person.strip()]
+        self._explicit = dict(named)  # root -> how it was called last
+        matched = (self._root(node) for node, entry in places if entry.kind in _JOINING)
+        self._matched = list(dict.fromkeys(matched))  # roots, where "same" was said first
+        self._roots = {key: self._root(self._node.get(key, key)) for key in self._given}
         self._names = self._name_groups()
         self._covers = {self._roots[e.a]: e.a for e in self.active if e.kind == "cover"}
         self._apart: dict[frozenset[str], Entry] = {}
@@ -164,18 +165,18 @@ class Labels:
                 self.active.append(left)
         self.waiting = list(waiting.values())
 
-    def _apply(self, number: int, entry: Entry) -> None:
-        if entry.kind in _JOINING:
-            for other in entry.others:
-                self._join(entry.a, other)
-            self._matched.setdefault(self._root(entry.a), number)
-        elif entry.kind in _MOVING:
-            for one in entry.others:
+    def _apply(self, entry: Entry) -> str:
+        """Join or move sightings; return the node that the entry is about."""
+        for one in entry.others:
+            if entry.kind in _JOINING:
+                nodes = (self._node.get(key, key) for key in (entry.a, one))
+                first, second = sorted(map(self._root, nodes))
+                self._parent[second] = first
+            elif entry.kind in _MOVING:
                 place = entry.b if entry.kind == "split" else one
                 self._node[one] = f"{place}/{entry.key}"
-        if entry.person.strip():
-            root = self._root(entry.b if entry.kind in _MOVING else entry.a)
-            self._explicit[root] = number, entry.person.strip()
+        about = entry.b if entry.kind in _MOVING else entry.a
+        return self._node.get(about, about)
 
     def person(self, sighting: str) -> str:
         """Return the person of a sighting, empty if unknown."""
@@ -299,25 +300,13 @@ class Labels:
                 f"another person has the name {name!r}; to merge them, confirm a match"
             )
 
-    def _root(self, sighting: str) -> str:
-        node = root = self._node.get(sighting, sighting)
+    def _root(self, node: str) -> str:
+        root = node
         while self._parent.get(root, root) != root:
             root = self._parent[root]
         while self._parent.get(node, node) != root:  # shorten the way for the next time
             self._parent[node], node = root, self._parent[node]
         return root
-
-    def _join(self, a: str, b: str) -> None:
-        first, second = sorted((self._root(a), self._root(b)))
-        if first == second:
-            return
-        self._parent[second] = first
-        said = [self._explicit.pop(root) for root in (first, second) if root in self._explicit]
-        if said:
-            self._explicit[first] = max(said)
-        matched = [self._matched[root] for root in (first, second) if root in self._matched]
-        if matched:
-            self._matched[first] = min(matched)
 
     def _pair(self, a: str, b: str) -> frozenset[str]:
         return frozenset((self._roots.get(a, a), self._roots.get(b, b)))
@@ -339,10 +328,10 @@ class Labels:
         # The most frequent label of a person, the first by name of several, comes last and stays.
         ordered = sorted(given, key=lambda one: one[1], reverse=True)
         names = dict(sorted(ordered, key=given.__getitem__))
-        names |= {root: name for root, (_, name) in self._explicit.items() if root in living}
+        names |= {root: name for root, name in self._explicit.items() if root in living}
         # Called after the first sighting, in more letters where that of others begins like it.
-        used, unnamed = {*names.values()}, ({*self._matched} & living) - {*names}
-        for root in sorted(unnamed, key=lambda root: self._matched[root]):
+        used = {*names.values()}
+        for root in (one for one in self._matched if one in living and one not in names):
             called = (f"person {root[:n]}" for n in range(6, len(root) + 7))
             names[root] = next(name for name in called if name not in used)
             used.add(names[root])

@@ -143,7 +143,7 @@ def refit(gallery: Gallery, on_step: Progress | None = None) -> Candidate:
     say("reading descriptors", 0.0)
     examples = labelled(gallery)
     taught = view.labels.taught() & set(seen_by_two(examples.persons, examples.cameras).tolist())
-    earlier = _examples_of_current(gallery, view)
+    earlier = _examples_of_current(gallery)
     folds = [sorted(taught)[i::_FOLDS] for i in range(min(_FOLDS, len(taught)))]
     budget = budget_for(len(set(examples.persons.tolist()))) / (len(folds) + 1)
     before: dict[str, list[bool]] = {}
@@ -242,27 +242,24 @@ def rank1_hits(model: Any, examples: Examples, people: set[str]) -> dict[str, li
     return hits
 
 
-def labelled(gallery: Gallery) -> Examples:
-    """Return everything that is labelled now."""
+def labelled(gallery: Gallery, labels: Labels | None = None) -> Examples:
+    """Return everything that is labelled now, or was by earlier labels."""
     view = gallery.view
-    return _examples(gallery, view, view.labels)
-
-
-def _examples(gallery: Gallery, view: View, labels: Labels) -> Examples:
-    persons = labels.persons(view.table.ids.tolist())
+    persons = view.persons if labels is None else labels.persons(view.table.ids.tolist())
     rows = np.flatnonzero(persons != "")
     ids = view.table.ids[rows].tolist()
     features = gallery.features(ids).features
     return Examples(ids, features, persons[rows], view.table.cameras[rows])
 
 
-def _examples_of_current(gallery: Gallery, view: View) -> Examples | None:
+def _examples_of_current(gallery: Gallery) -> Examples | None:
     """Return what the model in use was refitted on; None if it came from elsewhere."""
+    view = gallery.view
     generation = view.manifest.current
     if generation.origin != "refit":
         return None
     journal = [entry for entry in read_journal(gallery.engine) if entry.when <= generation.when]
-    return _examples(gallery, view, Labels(view.table.ids, view.table.persons, journal))
+    return labelled(gallery, Labels(view.table.ids, view.table.persons, journal))
 
 
 def fit_recipe(like: Any, examples: Examples, budget: float) -> tuple[Any, str | None]:

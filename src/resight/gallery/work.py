@@ -7,9 +7,11 @@ from typing import Any
 
 from resight.errors import InputError
 from resight.gallery.groups import group
-from resight.gallery.jobs import Running, failures_of
+from resight.gallery.jobs import Running
 from resight.gallery.teaching import FIGURES, adopt, keep_candidate, kept_candidate, refit
 from resight.saving import MANIFEST
+
+_LISTED = 1000  # failures whose reasons are kept
 
 
 def _add(run: Running) -> dict[str, Any]:
@@ -33,7 +35,8 @@ def _add(run: Running) -> dict[str, Any]:
         added = run.gallery.add(part, on_batch=on_batch)
         done, new = before + len(added.added) + len(added.already), new + len(added.added)
         failures += added.failures
-    run.tell(done=done, total=total, **failures_of(failures))
+    listed = [[str(one.path), str(one.reason)] for one in failures[:_LISTED]]
+    run.tell(done=done, total=total, failures=listed, failed=len(failures))
     run.gallery.record(run.by, "add", added=new, job=run.job.key)
     words = f"{done:,} of {total:,} sightings are in the gallery"
     return {"words": words + (f"; {len(failures):,} could not be read" if failures else "")}

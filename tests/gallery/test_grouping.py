@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from resight.evaluation.grouping import group
+from resight.gallery.grouping import cluster
 
 
 def frames(n_people, n_frames, seed=0, width=10):
@@ -14,27 +14,31 @@ def frames(n_people, n_frames, seed=0, width=10):
     return X[order], persons[order]
 
 
+def odds(X, cut):
+    """Positive where a squared distance is below `cut`."""
+    return cut - ((X[:, None] - X[None]) ** 2).sum(axis=2)
+
+
 def test_frames_of_one_person_are_joined_and_others_are_not():
     X, persons = frames(12, 6)
-    codes = group(X, np.full(len(X), 20.0), cut=0.02)
+    codes = cluster(odds(X, 0.4))
     pairs = set(zip(codes.tolist(), persons.tolist(), strict=True))
     assert len(pairs) == len(set(codes.tolist())) == 12
 
 
 def test_who_was_said_to_be_two_people_is_not_joined():
     X, _ = frames(1, 4)
-    assert len(set(group(X, np.full(4, 20.0), 0.02).tolist())) == 1
-    codes = group(X, np.full(4, 20.0), 0.02, must_differ=[(0, 3)])
+    assert len(set(cluster(odds(X, 0.4)).tolist())) == 1
+    codes = cluster(odds(X, 0.4), [(0, 3)])
     assert codes[0] != codes[3]
 
 
 def test_a_chain_does_not_join_its_ends():
-    X = np.arange(10.0)[:, None]
-    codes = group(X, np.ones(10), cut=1.5)
+    codes = cluster(odds(np.arange(10.0)[:, None], 1.5))
     assert codes[0] == codes[1]
     assert codes[0] != codes[9]
 
 
 def test_nobody_and_somebody_alone():
-    assert group(np.empty((0, 3)), np.empty(0), 1.0).tolist() == []
-    assert group(np.ones((1, 3)), np.ones(1), 1.0).tolist() == [0]
+    assert cluster(np.empty((0, 0))).tolist() == []
+    assert cluster(np.ones((1, 1))).tolist() == [0]
