@@ -34,20 +34,11 @@ CHECKS = ("chance", "miss", "log_odds", "share", "right")  # of a held-out query
 
 @dataclass(frozen=True)
 class HeldOut:
-    """A ranking of people the metric was not fitted on.
+    """A ranking of people the metric was not fitted on."""
 
-    Attributes
-    ----------
-    distances : array (n_queries, n_gallery)
-    same : bool array (n_queries, n_gallery)
-        Whether query and gallery sighting show one person.
-    camera : str
-        The queries' camera.
-    """
-
-    distances: Floats
-    same: Bools
-    camera: str = ""
+    distances: Floats  # (n_queries, n_gallery)
+    same: Bools  # (n_queries, n_gallery), whether query and gallery sighting show one person
+    camera: str = ""  # of the queries
 
 
 class Rates(NamedTuple):

@@ -119,19 +119,11 @@ class Strangers:
 
 @dataclass(frozen=True)
 class Expected:
-    """What gaps mean in one gallery of n people.
+    """What gaps mean in one gallery of n people."""
 
-    Attributes
-    ----------
-    absent, present : arrays, sorted
-        Gaps of queries whose person is not there, and there once.
-    logit : (a, b)
-        Log-odds of presence a + b gap, where as many are present as absent.
-    """
-
-    absent: Floats
-    present: Floats
-    logit: tuple[float, float]
+    absent: Floats  # gaps of queries whose person is not there, sorted
+    present: Floats  # and there once
+    logit: tuple[float, float]  # (a, b): log-odds of presence a + b gap, at even prior odds
 
     @classmethod
     def of(cls, strangers: Strangers, n: int, fit: tuple[float, float] = (1.0, 0.0)) -> Expected:

@@ -14,18 +14,11 @@ N_BINS = 10
 
 @dataclass(frozen=True)
 class Reliability:
-    """What was stated and what happened, in equally filled bins.
+    """What was stated and what happened, in equally filled bins."""
 
-    Attributes
-    ----------
-    stated, came_true : arrays (n_bins,)
-        Mean probability and rate of success of each bin.
-    counts : int array (n_bins,)
-    """
-
-    stated: Floats
-    came_true: Floats
-    counts: NDArray[np.intp]
+    stated: Floats  # (n_bins,), mean probability of each bin
+    came_true: Floats  # (n_bins,), rate of success
+    counts: NDArray[np.intp]  # (n_bins,)
 
     @classmethod
     def of(cls, probabilities: ArrayLike, right: ArrayLike, n_bins: int = N_BINS) -> Reliability:

@@ -73,21 +73,11 @@ class Presence:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What is known of every row of the table.
+    """What is known of every row of the table."""
 
-    Attributes
-    ----------
-    probabilities : array (n,)
-        Of each row's unit; NaN where nothing can be said.
-    units : int array (n,)
-        Equal for the members of a unit; -1 where it was not searched.
-    scale : float
-        The distance at which same and different are equally likely.
-    """
-
-    probabilities: Floats
-    units: Rows
-    scale: float
+    probabilities: Floats  # (n,), of each row's unit; NaN where nothing can be said
+    units: Rows  # (n,), equal for the members of a unit; -1 where it was not searched
+    scale: float  # the distance at which same and different are equally likely
     presence: Presence
 
 

@@ -43,19 +43,12 @@ _ROUNDS = 20
 class Units:
     """What is clustered: tracks, and sightings without a track.
 
-    Attributes
-    ----------
-    means : float32 array (m, r)
-    spreads : float32 array (m,)
-        Mean squared distance of a unit's sightings to their mean, so that the mean squared distance
-        of the sightings of two units is that of the means plus both spreads.
-    cameras : int array (m,)
-        Codes from 0 on.
+    The mean squared distance of the sightings of two units is that of the means plus both spreads.
     """
 
-    means: Floats32
-    spreads: Floats32
-    cameras: Rows
+    means: Floats32  # (m, r)
+    spreads: Floats32  # (m,), mean squared distance of a unit's sightings to their mean
+    cameras: Rows  # (m,), codes from 0 on
 
     @classmethod
     def of(cls, embeddings: Floats32, units: Rows, cameras: Rows) -> Units:
@@ -85,13 +78,7 @@ class Units:
 
 
 class Evidence:
-    """Log-odds that pairs of units show one person.
-
-    Parameters
-    ----------
-    units : Units
-    calibration : Calibration or None
-    """
+    """Log-odds that pairs of units show one person."""
 
     def __init__(self, units: Units, calibration: Any | None) -> None:
         self.units, self._calibration = units, calibration
@@ -195,15 +182,8 @@ def clusters(
 ) -> list[tuple[Rows, float]]:
     """Cluster units; return those of at least two with how sure each is, surest first.
 
-    Parameters
-    ----------
-    apart : sequence of (int, int)
-        Units said to show different people.
-
-    Returns
-    -------
-    list of (rows, sure)
-        `sure` is the mean probability of the pairs of the unit that fits least.
+    `apart` are pairs said to be different people. How sure a cluster is is the mean probability of
+    the pairs of the unit that fits least.
     """
     if len(evidence.units.means) < 2:
         return []

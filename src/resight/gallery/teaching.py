@@ -201,14 +201,15 @@ def drop_candidate(engine: Engine) -> None:
     engine.drop([CANDIDATE, *engine.names(f"{CANDIDATE}/")], searched=False)
 
 
-def adopt(gallery: Gallery, candidate: Candidate, on_step: Progress | None = None) -> None:
+def adopt(
+    gallery: Gallery, candidate: Candidate, on_step: Progress = lambda words, share: None
+) -> None:
     """Use the refitted model from now on; `Gallery.undo_rebuild` goes back."""
-    say = on_step or (lambda words, share: None)
     gallery.rebuild(
         candidate.model,
         origin="refit",
         trained_on=candidate.trained_on,
-        on_step=lambda share: say("computing embeddings", share),
+        on_step=lambda share: on_step("computing embeddings", share),
     )
     drop_candidate(gallery.engine)
 
