@@ -39,6 +39,7 @@ PLACES = (
     "unknowns", "add", "answers", "improve", "log",
 )  # fmt: skip
 START = 1.7e9
+LARGEST = 150_000  # bytes of a picture
 
 
 def make_gallery(folder: Path) -> Gallery:
@@ -138,11 +139,13 @@ def photograph(gallery: Gallery, out: Path, scheme: Any, only: tuple[str, ...]) 
 
 
 def _shrink(file: Path) -> None:
-    """Reduce to 256 colours: the pictures stay below 150 kB."""
+    """Reduce the colours until the picture has less than 150 kB."""
     picture = Image.open(file).convert("RGB")
-    picture.quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(
-        file, optimize=True
-    )
+    for colours in (256, 128, 64, 32):
+        small = picture.quantize(colours, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+        small.save(file, optimize=True)
+        if file.stat().st_size < LARGEST:
+            return
 
 
 def main() -> None:
