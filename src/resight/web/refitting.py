@@ -9,7 +9,8 @@ from pydantic import BaseModel
 from resight.gallery.history import models
 from resight.gallery.jobs import Job, Jobs, Worker
 from resight.gallery.log import Actor
-from resight.gallery.teaching import CANDIDATE, why_not
+from resight.gallery.manifest import CANDIDATE
+from resight.gallery.teaching import why_not
 
 Status = Literal["idle", "running", "done", "worse", "failed", "undone"]
 
