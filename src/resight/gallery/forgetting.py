@@ -72,10 +72,7 @@ class _Job:
 def forget(gallery: Gallery, person: str, by: Actor | None = None) -> Forgotten:
     """Erase a person: sightings with images and numbers, labels, taught models, and in the log.
 
-    Raises
-    ------
-    StoreError
-        If after erasing anything of the person is still found; the job stays and can be resumed.
+    If anything of the person is still found then, it says so; the job stays and can be resumed.
     """
     earlier = resume(gallery)
     view = gallery.view

@@ -132,8 +132,8 @@ def _table(name: str, content: dict[str, Any]) -> PaperTable:
     # Tables 1 and 2 compare descriptors and learners: `auto` keeps the descriptor of the row.
     pooled = name not in ("table1", "table2")
     rows = tuple(_row(row, ranks, pooled) for row in content["rows"])
-    facts = (content[key] for key in ("title", "dataset", "protocol"))
-    return PaperTable(name, *facts, ranks, rows, content.get("reported", {}))
+    title, dataset, protocol = (content[key] for key in ("title", "dataset", "protocol"))
+    return PaperTable(name, title, dataset, protocol, ranks, rows, content.get("reported", {}))
 
 
 def _row(row: dict[str, Any], ranks: tuple[int, ...], pooled: bool) -> PaperRow:
