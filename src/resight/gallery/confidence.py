@@ -328,7 +328,9 @@ def not_judged(view: View) -> str:
 
     if getattr(view.model, "calibration", None) is not None:
         return "" if view.index is not None else "this gallery is too large to be judged in memory"
-    people = len(seen_by_two(view.persons, view.table.cameras))
+    if "people" not in view.kept:
+        view.kept["people"] = len(seen_by_two(view.persons, view.table.cameras))
+    people = int(view.kept["people"])
     if people < MIN_PEOPLE:
         return f"not calibrated yet: label {MIN_PEOPLE - people} more people in two cameras"
     return "not calibrated yet: retrain the model"
