@@ -87,6 +87,8 @@ LEARNERS: dict[str, LearnerSpec] = {
         LearnerSpec("nfst", "NFST", "resight.learners.nfst", "NFST"),
         LearnerSpec("knfst", "KNFST", "resight.learners.kernel_nfst", "KernelNFST"),
         LearnerSpec("nk3ml", "NK3ML", "resight.learners.nk3ml", "NK3ML"),
+        LearnerSpec("irs", "IRS", "resight.learners.irs", "IRS", params={"kernel": "linear"}),
+        LearnerSpec("kirs", "kernel IRS", "resight.learners.irs", "IRS"),
         LearnerSpec("mlapg", "MLAPG", "resight.learners.mlapg", "MLAPG", False, {"scale": None}, 3),
         LearnerSpec("lmnn", "LMNN", "resight.learners.lmnn", "LMNN", effort=2),
         LearnerSpec("itml", "ITML", "resight.learners.itml", "ITML", effort=1),

@@ -43,7 +43,7 @@ def fit(
         option("N", "Train kxqda on N landmark features; chooses reg unless given", "exact", min=1),
     ] = None,
     add: Annotated[
-        Path | None, option("MODEL", "Add these people to a landmark model", "a new model")
+        Path | None, option("MODEL", "Add these people to a landmark or irs model", "a new model")
     ] = None,
     calibrate: Annotated[
         bool, typer.Option(help="Calibrate distances to probabilities on held-out people")

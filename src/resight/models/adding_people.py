@@ -1,4 +1,4 @@
-"""Add labelled people to a saved landmark model: what `resight fit --add` does."""
+"""Add labelled people to a saved model: what `resight fit --add` does."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def add_people(
     return Fitted(
         model,
         n_people=len(learner.persons_),
-        n_sightings=learner.statistics_.n_sightings,
+        n_sightings=learner.n_sightings,
         failures=features.failures,
         uncalibrated="what distances mean was not learned again when people were added",
     )
