@@ -69,6 +69,7 @@ class LearnerSpec:
 
 
 AUTO = "auto"
+LINEAR_IRS = {"kernel": "linear", "reg": 0.5}  # a flatter spectrum needs more of a ridge
 
 LEARNERS: dict[str, LearnerSpec] = {
     spec.name: spec
@@ -87,7 +88,7 @@ LEARNERS: dict[str, LearnerSpec] = {
         LearnerSpec("nfst", "NFST", "resight.learners.nfst", "NFST"),
         LearnerSpec("knfst", "KNFST", "resight.learners.kernel_nfst", "KernelNFST"),
         LearnerSpec("nk3ml", "NK3ML", "resight.learners.nk3ml", "NK3ML"),
-        LearnerSpec("irs", "IRS", "resight.learners.irs", "IRS", params={"kernel": "linear"}),
+        LearnerSpec("irs", "IRS", "resight.learners.irs", "IRS", params=LINEAR_IRS),
         LearnerSpec("kirs", "kernel IRS", "resight.learners.irs", "IRS"),
         LearnerSpec("mlapg", "MLAPG", "resight.learners.mlapg", "MLAPG", False, {"scale": None}, 3),
         LearnerSpec("lmnn", "LMNN", "resight.learners.lmnn", "LMNN", effort=2),

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 
 from resight.errors import InputError
+from resight.kernels import row_squares
 from resight.learners import _parameters as allowed
 from resight.learners._base import Codes, Floats
 from resight.learners._graphs import check_persons
@@ -37,6 +38,8 @@ class IRS(GrowingLearner):
         Lower Cholesky factor of K + lambda I: what `add_people` extends.
     ridge_ : float
         lambda.
+    squares_ : ndarray of shape (n_train,) or None
+        Squared norms of the training rows, which `add_people` need not read again for them.
 
     Notes
     -----
@@ -77,7 +80,7 @@ class IRS(GrowingLearner):
         "reg": [allowed.POSITIVE],
     }
     state_version = 1
-    learned = "factor_ ridge_"
+    learned = "factor_ ridge_ squares_"
 
     def __init__(
         self,
@@ -114,6 +117,13 @@ class IRS(GrowingLearner):
         """How many sightings it has learned from."""
         return len(self.coef_)
 
+    def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
+        super()._fit(X, persons, cameras)
+        self.squares_ = None if self.X_fit_ is None else row_squares(X)
+
+    def _rows(self, X: Floats) -> Floats:
+        return self.kernel_.rows(X, self.X_fit_, self.squares_)
+
     def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
         check_persons(persons)
         self.ridge_ = self.reg * float(K.diagonal().mean())
@@ -128,7 +138,7 @@ class IRS(GrowingLearner):
         self.coef_ = cho_solve((self.factor_, True), identity_codes(persons), check_finite=False)
 
     def _learn_more(self, new: NewPeople) -> None:
-        if self.X_fit_ is None:
+        if self.X_fit_ is None or self.squares_ is None:
             raise InputError(
                 "people cannot be added to kernel='precomputed', whose rows are kernel values of "
                 "the first people alone; fit again on the larger matrix"
@@ -153,6 +163,7 @@ class IRS(GrowingLearner):
         self.coef_ = coef[:, np.argsort(np.concatenate([self.persons_, new.people]))]
         self.factor_ = factor
         self.X_fit_ = np.concatenate([self.X_fit_, X])
+        self.squares_ = np.concatenate([self.squares_, row_squares(X)])
         self.n_components_ = coef.shape[1]
 
     def _embed(self, X: Floats) -> Floats:
