@@ -90,7 +90,9 @@ def _measure(name: str, rounds: int = 3) -> Measured:
     return Measured(min(fits), min(embeds), memory, min(fits_of_kxqda))
 
 
-def sightings(n_persons: int = N_PERSONS) -> tuple[NDArray[np.float32], NDArray[np.intp], NDArray[np.intp]]:
+def sightings(
+    n_persons: int = N_PERSONS,
+) -> tuple[NDArray[np.float32], NDArray[np.intp], NDArray[np.intp]]:
     """Unit-norm descriptors: persons with traits, changed by camera and chance."""
     rng = np.random.default_rng(0)
     persons = np.tile(np.arange(n_persons), 2)

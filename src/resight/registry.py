@@ -91,6 +91,7 @@ LEARNERS: dict[str, LearnerSpec] = {
         LearnerSpec("irs", "IRS", "resight.learners.irs", "IRS", params=LINEAR_IRS),
         LearnerSpec("kirs", "kernel IRS", "resight.learners.irs", "IRS"),
         LearnerSpec("mlapg", "MLAPG", "resight.learners.mlapg", "MLAPG", False, {"scale": None}, 3),
+        LearnerSpec("ldml", "LDML", "resight.learners.ldml", "LDML", effort=3),
         LearnerSpec("lmnn", "LMNN", "resight.learners.lmnn", "LMNN", effort=2),
         LearnerSpec("itml", "ITML", "resight.learners.itml", "ITML", effort=1),
     )

@@ -16,12 +16,12 @@ from resight.experiments.runner import over_splits
 from resight.experiments.trials import Trial, rank_directions
 from resight.learners._base import squared_euclidean
 from resight.learners.euclidean import Euclidean
-from resight.plans import Plan
+from resight.plans import FROM_TRAINING, Plan
 from resight.protocols import Protocol, Split
 from resight.registry import AUTO
 from resight.tuning.cross_validation import choose
 from resight.tuning.fold_metrics import Fold
-from resight.tuning.gram import Between, Floats, GramSpace, Products, between_test_rows
+from resight.tuning.gram import Between, Floats, GramSpace, Products, Rows, between_test_rows
 from resight.tuning.search import Search, variants_of
 
 
@@ -59,7 +59,7 @@ def measure_split(
     mirrored: GramSpace | None = None,
 ) -> list[Trial]:
     """Measure all plans on one split; they share its inner products."""
-    known: dict[tuple[bool, bool], Products] = {}
+    known: dict[tuple[bool, bool, bool], Products] = {}
     return [
         _auto_trial(sightings, protocol, space, split, plan, mirrored)
         if plan.learner == AUTO
@@ -74,7 +74,7 @@ def _trial(
     space: GramSpace,
     split: Split,
     plan: Plan,
-    known: dict[tuple[bool, bool], Products],
+    known: dict[tuple[bool, bool, bool], Products],
 ) -> Trial:
     start = time.perf_counter()
     persons, cameras = sightings.persons[split.train], sightings.cameras[split.train]
@@ -84,9 +84,10 @@ def _trial(
         params |= choice.best.params()
         table = choice.table()
     learner = plan.spec.make(**params)
-    key = (plan.normalize, isinstance(learner, Euclidean))
+    key = (plan.normalize, isinstance(learner, Euclidean), plan.rerank in FROM_TRAINING)
     if key not in known:
-        known[key] = space.products(split.train, split.test, normalize=key[0], between_test=key[1])
+        wanted = _rows_to_rank(split, plan)
+        known[key] = space.products(split.train, wanted, normalize=key[0], between_test=key[1])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         between = between_test_rows(learner, known[key], persons, cameras)
@@ -118,13 +119,20 @@ def _auto_trial(
     search = Search(space, split.train, persons, cameras, **params)
     setting = search.run()
     variants = variants_of(space, params.get("mirrored", False))
-    fold = Fold(variants[setting.variant], split.train, split.test, search.persons, search.cameras)
+    wanted = _rows_to_rank(split, plan)
+    fold = Fold(variants[setting.variant], split.train, wanted, search.persons, search.cameras)
     embedding = fold.embed(setting)
     seconds = time.perf_counter() - start
     rankings = rank_directions(sightings, protocol, split, _within(embedding), plan.rerank)
     table = [tried.as_dict() for tried in search.tried]
     stopped = () if search.stopped is None else (search.stopped,)
     return Trial(rankings, setting.as_dict(), seconds, table, stopped)
+
+
+def _rows_to_rank(split: Split, plan: Plan) -> Rows:
+    """Test rows, and training rows after them where the re-ranking looks at those."""
+    with_training = plan.rerank in FROM_TRAINING
+    return np.concatenate([split.test, split.train]) if with_training else split.test
 
 
 def _within(embedding: Floats) -> Between:

@@ -98,7 +98,9 @@ def search_view(
     else:
         found = nearest(queries, k if method is None else max(k, CANDIDATES))
     if method is not None:
-        found = rerank(method, queries, found, lambda rows: _embeddings(engine, view, rows))
+        found = rerank(
+            method, queries, found, lambda rows: _embeddings(engine, view, rows), view.persons
+        )
     judged = [judge(view, query, allowed, like, by_track) for query in queries]
     return [_hits(view, one, k, like, its) for one, its in zip(found, judged, strict=True)]
 

@@ -75,10 +75,7 @@ class IRS(GrowingLearner):
     20
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **allowed.KERNEL,
-        "reg": [allowed.POSITIVE],
-    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = {**allowed.KERNEL, "reg": [allowed.POSITIVE]}
     state_version = 1
     learned = "factor_ ridge_ squares_"
 

@@ -101,8 +101,8 @@ class Model(SavableMixin):
     ) -> Model:
         """Add people to those that the model was learned from, without fitting again.
 
-        It must be one of landmarks, or of `IRS`. Normalisation, landmarks and kernel stay those of `fit`. The calibration is dropped: it
-        tells what distances of the old metric mean.
+        It must be a model of landmarks or of `IRS`. Normalisation, landmarks and kernel stay those
+        of `fit`. The calibration is dropped: it tells what distances of the old metric mean.
 
         Parameters
         ----------
