@@ -35,6 +35,8 @@ class LearnerSpec:
         Parameters that differ from the class's defaults.
     effort : int
         0 for learners that take seconds; those that iterate take minutes, the slowest has most.
+    labels : bool
+        Whether it learns from persons; otherwise sightings of unknown people count as well.
     """
 
     name: str
@@ -44,6 +46,7 @@ class LearnerSpec:
     normalize: bool = True
     params: dict[str, Any] = field(default_factory=dict)
     effort: int = 0
+    labels: bool = True
 
     def normalizes(self, params: Mapping[str, Any]) -> bool:
         """Whether descriptors are block-normalised first; chi-square kernels need them raw."""
@@ -92,6 +95,7 @@ LEARNERS: dict[str, LearnerSpec] = {
         LearnerSpec("kirs", "kernel IRS", "resight.learners.irs", "IRS"),
         LearnerSpec("mlapg", "MLAPG", "resight.learners.mlapg", "MLAPG", False, {"scale": None}, 3),
         LearnerSpec("ldml", "LDML", "resight.learners.ldml", "LDML", effort=3),
+        LearnerSpec("camel", "CAMEL", "resight.learners.camel", "CAMEL", effort=1, labels=False),
         LearnerSpec("lmnn", "LMNN", "resight.learners.lmnn", "LMNN", effort=2),
         LearnerSpec("itml", "ITML", "resight.learners.itml", "ITML", effort=1),
     )

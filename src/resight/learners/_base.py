@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -107,6 +108,7 @@ class MetricLearner(
         return tags
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class KernelMetricLearner(MetricLearner):
     """A learner that sees sightings only through a kernel.
 
@@ -119,22 +121,13 @@ class KernelMetricLearner(MetricLearner):
     _dtypes: ClassVar[tuple[type, ...]] = (np.float64, np.float32)
     learned = "kernel_ X_fit_ coef_"
 
-    precision: str = "float64"  # of inner products; a parameter where it matters
+    precision = "float64"  # of inner products; a parameter where it matters
 
-    def __init__(
-        self,
-        *,
-        kernel: str | Callable[..., Any] = "rbf",
-        gamma: float | str = "mean",
-        width: float = 1.0,
-        degree: int = 2,
-        coef0: float = 1.0,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.width = width
-        self.degree = degree
-        self.coef0 = coef0
+    kernel: str | Callable[..., Any] = "rbf"
+    gamma: float | str = "mean"
+    width: float = 1.0
+    degree: int = 2
+    coef0: float = 1.0
 
     def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
         self._fit_kernel(self._training_kernel(X), persons, cameras)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +17,7 @@ from resight.learners._graphs import check_persons
 from resight.learners._growing import GrowingLearner, NewPeople
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class IRS(GrowingLearner):
     """Regress each sighting to a code of its person; people are added exactly and quickly.
 
@@ -79,18 +80,7 @@ class IRS(GrowingLearner):
     state_version = 1
     learned = "factor_ ridge_ squares_"
 
-    def __init__(
-        self,
-        *,
-        kernel: str | Callable[..., Any] = "rbf",
-        gamma: float | str = "mean",
-        width: float = 1.0,
-        degree: int = 2,
-        coef0: float = 1.0,
-        reg: float = 0.1,
-    ) -> None:
-        super().__init__(kernel=kernel, gamma=gamma, width=width, degree=degree, coef0=coef0)
-        self.reg = reg
+    reg: float = 0.1
 
     def add_people(self, X: ArrayLike, y: ArrayLike, cameras: ArrayLike | None = None) -> IRS:
         """Add people to those learned from before: the same as one fit to all of them.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from resight.learners._pairs import ListedPairs, PairLearner, positive_root
 from resight.learners._subspace import round_off
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class KernelKISSME(KernelMetricLearner, PairLearner):
     """Compare two Gaussians of differences, similar and dissimilar, in the space of a kernel.
 
@@ -68,20 +69,8 @@ class KernelKISSME(KernelMetricLearner, PairLearner):
     }
     state_version = 1
 
-    def __init__(
-        self,
-        *,
-        kernel: str | Callable[..., Any] = "rbf",
-        gamma: float | str = "mean",
-        width: float = 1.0,
-        degree: int = 2,
-        coef0: float = 1.0,
-        reg: float = 1e-3,
-        projection: str = "coefficients",
-    ) -> None:
-        super().__init__(kernel=kernel, gamma=gamma, width=width, degree=degree, coef0=coef0)
-        self.reg = reg
-        self.projection = projection
+    reg: float = 1e-3
+    projection: str = "coefficients"
 
     def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
         self._learn(K, CrossCameraPairs(persons, cameras))

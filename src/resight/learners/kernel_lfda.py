@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from resight.learners._graphs import (
 from resight.learners.lfda import local_affinity
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class KernelLFDA(KernelMetricLearner):
     """Local Fisher discriminant analysis in the feature space of a kernel.
 
@@ -74,22 +75,9 @@ class KernelLFDA(KernelMetricLearner):
     state_version = 1
     learned = "eigenvalues_"
 
-    def __init__(
-        self,
-        *,
-        n_components: int = 40,
-        kernel: str | Callable[..., Any] = "rbf",
-        gamma: float | str = "mean",
-        width: float = 1.0,
-        degree: int = 2,
-        coef0: float = 1.0,
-        n_neighbors: int = 6,
-        reg: float = 0.01,
-    ) -> None:
-        self.n_components = n_components
-        super().__init__(kernel=kernel, gamma=gamma, width=width, degree=degree, coef0=coef0)
-        self.n_neighbors = n_neighbors
-        self.reg = reg
+    n_components: int = 40
+    n_neighbors: int = 6
+    reg: float = 0.01
 
     def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
         check_persons(persons)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from resight.learners import _parameters as allowed
@@ -11,6 +11,7 @@ from resight.learners._graphs import check_persons, leading_directions, marginal
 from resight.learners.kernel_lfda import kernel_distances
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class KernelMFA(KernelMetricLearner):
     """Marginal Fisher analysis in the feature space of a kernel.
 
@@ -67,24 +68,10 @@ class KernelMFA(KernelMetricLearner):
     state_version = 1
     learned = "eigenvalues_"
 
-    def __init__(
-        self,
-        *,
-        n_components: int = 30,
-        kernel: str | Callable[..., Any] = "rbf",
-        gamma: float | str = "mean",
-        width: float = 1.0,
-        degree: int = 2,
-        coef0: float = 1.0,
-        within_neighbors: int | None = None,
-        between_neighbors: int | None = 12,
-        reg: float = 0.01,
-    ) -> None:
-        self.n_components = n_components
-        super().__init__(kernel=kernel, gamma=gamma, width=width, degree=degree, coef0=coef0)
-        self.within_neighbors = within_neighbors
-        self.between_neighbors = between_neighbors
-        self.reg = reg
+    n_components: int = 30
+    within_neighbors: int | None = None
+    between_neighbors: int | None = 12
+    reg: float = 0.01
 
     def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
         check_persons(persons)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +23,7 @@ from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._pencil import direction_weights
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class KXQDA(GrowingLearner):
     """Learn a cross-view subspace and metric at once, in the space of a kernel.
 
@@ -110,33 +111,16 @@ class KXQDA(GrowingLearner):
     state_version = 1
     learned = "offset_ eigenvalues_ solver_ landmarks_ nystrom_ statistics_"
 
-    solver_: str
-    statistics_: LandmarkStatistics
+    solver_: str = field(init=False)
+    statistics_: LandmarkStatistics = field(init=False)
 
-    def __init__(
-        self,
-        *,
-        kernel: Any = "rbf",
-        gamma: Any = "mean",
-        width: float = 1.0,
-        degree: int = 2,
-        coef0: float = 1.0,
-        reg: float = 1e-7,
-        reg_form: str = "identity",
-        n_components: int | None = None,
-        solver: str = "auto",
-        precision: str = "float64",
-        landmarks: int | None = None,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(kernel=kernel, gamma=gamma, width=width, degree=degree, coef0=coef0)
-        self.reg = reg
-        self.reg_form = reg_form
-        self.n_components = n_components
-        self.solver = solver
-        self.precision = precision
-        self.landmarks = landmarks
-        self.seed = seed
+    reg: float = 1e-7
+    reg_form: str = "identity"
+    n_components: int | None = None
+    solver: str = "auto"
+    precision: str = "float64"
+    landmarks: int | None = None
+    seed: int = 0
 
     @classmethod
     def migrate(cls, state: dict[str, Any], version: int) -> dict[str, Any]:

@@ -136,8 +136,9 @@ class MLAPG(PCAMetricLearner):
         self.objective_, self.n_iter_ = np.array(values), len(values) - 1
         if not self.converged_:
             warnings.warn(
-                f"{type(self).__name__} stopped after max_iter={self.max_iter} iterations while the "
-                f"loss still changed by more than tol={self.tol:g} allows; raise max_iter or tol",
+                f"{type(self).__name__} stopped after max_iter={self.max_iter} iterations while "
+                f"the loss still changed by more than tol={self.tol:g} allows; raise max_iter or "
+                "tol",
                 ConvergenceWarning,
                 stacklevel=2,
             )

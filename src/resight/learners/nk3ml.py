@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +17,7 @@ from resight.learners._subspace import round_off
 from resight.learners.nfst import centred_kernel, null_coefficients
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class NK3ML(KernelMetricLearner):
     """Collapse each training person to one point, then widen the margins between these points.
 
@@ -90,22 +91,9 @@ class NK3ML(KernelMetricLearner):
     state_version = 1
     learned = "points_ margin_ directions_ eigenvalues_"
 
-    def __init__(
-        self,
-        *,
-        kernel: str | Callable[..., Any] = "rbf",
-        gamma: float | str = "mean",
-        width: float = 1.0,
-        degree: int = 2,
-        coef0: float = 1.0,
-        margin_kernel: str = "rbf",
-        margin_width: float = 1.0,
-        n_components: int | None = None,
-    ) -> None:
-        super().__init__(kernel=kernel, gamma=gamma, width=width, degree=degree, coef0=coef0)
-        self.margin_kernel = margin_kernel
-        self.margin_width = margin_width
-        self.n_components = n_components
+    margin_kernel: str = "rbf"
+    margin_width: float = 1.0
+    n_components: int | None = None
 
     def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
         super()._fit(X, persons, cameras)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from resight._progress import log
-from resight.datasets.sightings import Sightings, require_sightings, seen_by_two
+from resight.datasets.sightings import UNKNOWN_PERSON, Sightings, require_sightings, seen_by_two
 from resight.descriptors._base import Descriptor
 from resight.errors import InputError
 from resight.features.rows import FeatureRows
@@ -134,9 +134,10 @@ def fit_model(
     if features is None:
         mirrors = AUTO_MIRROR if plan.learner == AUTO and not mirror else (mirror,)
         describe = partial(_described, store, descriptors, executor)
-        training = Training.described(require_sightings(sightings), describe, mirrors)
+        given = require_sightings(sightings)
+        training = Training.described(given, describe, mirrors, plan.spec.labels)
     else:
-        training = Training.own(sightings, features)
+        training = Training.own(sightings, features, plan.spec.labels)
     made_by = training.variants[0].made_by if features is None else ()
     model, decision = fit_plan(
         plan, training, made_by, mirror=mirror, scratch=store.folder, executor=executor
@@ -144,12 +145,14 @@ def fit_model(
     if decision is not None:
         log.info("%s %s", plan.word, decision.sentence)
     used = training.variants[-1 if model.mirror else 0]
+    known = training.sightings.persons != UNKNOWN_PERSON
+    labelled = [names[known] for names in training.labels]
     why_not: str | None = "it was not asked for"
     if calibrate and getattr(model.learner, "landmarks", None) is not None:
         why_not = "it was learned through landmarks, whose folds would not fit in memory"
     elif calibrate:
-        why_not = add_calibration(model, used.features[training.rows], *training.labels)
-    people = len(np.unique(training.sightings.persons))
+        why_not = add_calibration(model, used.features[training.rows][known], *labelled)
+    people = len(np.unique(labelled[0]))
     return Fitted(model, people, len(training.rows), used.failures, decision, why_not)
 
 
