@@ -39,7 +39,7 @@ def test_persons_do_not_matter(two_cameras):
 
 def test_the_objective_never_increases_and_the_constraint_holds(two_cameras):
     X, cameras = two_cameras
-    learner = CAMEL(reg=0.5, consistency=0.1, n_clusters=6).fit(X, cameras=cameras)
+    learner = CAMEL(n_components=3, reg=0.5, consistency=0.1, n_clusters=6).fit(X, cameras=cameras)
     assert learner.n_iter_ > 1
     assert (np.diff(learner.objective_) <= 1e-12).all()
     Z = (X - learner.mean_) @ learner.basis_
@@ -47,7 +47,7 @@ def test_the_objective_never_increases_and_the_constraint_holds(two_cameras):
     for view, U in enumerate(learner.projections_):
         own = Z[cameras == view] - learner.offsets_[view]
         total = total + U.T @ (own.T @ own / len(own) + 0.5 * np.eye(12)) @ U
-    np.testing.assert_allclose(total, 2 * np.eye(12), atol=1e-9)
+    np.testing.assert_allclose(total, 2 * np.eye(3), atol=1e-9)
 
 
 def test_a_generic_solver_finds_no_better_projections(two_cameras):
