@@ -19,8 +19,7 @@ from threadpoolctl import threadpool_limits
 from resight import KXQDA
 from resight.gallery import Described, Gallery
 from resight.gallery.engines.base import Rows, Table
-from resight.gallery.log import Actor
-from resight.gallery.log_proof import verify
+from resight.gallery.log import Actor, verify
 from resight.models.model import Model
 
 N, SEARCHES, CLIENTS, TURN, K, LIMIT = 50_000, 1_000, 8, 200, 24, 1.1

@@ -15,6 +15,8 @@ from resight.learners._itml_objective import Bounds, LogDetObjective, percentile
 from resight.learners._lmnn_objective import LMNNObjective, target_neighbors
 from resight.learners._pair_blocks import mean_distance, pair_blocks
 from resight.learners._quasi_newton import descend
+from resight.learners.itml import ITML
+from resight.learners.lmnn import LMNN
 
 N_PERSONS, N_FEATURES = 100, 100
 PUSH, SMOOTHING, GAMMA = 0.5, 0.1, 1.0
@@ -83,7 +85,7 @@ def _lmnn(Z: Floats, persons: Codes, cameras: Codes) -> tuple[float, float, floa
 def _steps(objective: Callable[[Floats], tuple[float, Floats]], steps: int) -> Floats:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return descend(objective, N_FEATURES, title="LMNN", tol=1e-4, max_iter=steps).L
+        return descend(LMNN(tol=1e-4, max_iter=steps), objective, N_FEATURES)
 
 
 def _triplets(persons: Codes, cameras: Codes, targets: Codes) -> list[tuple[int, int, int]]:
@@ -122,7 +124,7 @@ def _itml(Z: Floats, persons: Codes, cameras: Codes) -> tuple[float, float, floa
     fast = LogDetObjective(blocks, Z, bounds, GAMMA)
 
     def ours() -> Floats:
-        return descend(fast, N_FEATURES, title="ITML", tol=1e-4, max_iter=1000).L
+        return descend(ITML(), fast, N_FEATURES)
 
     def plain() -> Floats:
         return np.linalg.cholesky(_bregman_projections(Z, persons, cameras, bounds)).T

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +32,6 @@ class WithinScale(MetricLearner):
     1
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {}
     state_version = 1
     learned = "scale_"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ _TERMS_AT_ONCE = 2**16  # terms of chi-square held at a time: two such arrays st
 _CHI2_FLOOR = 1e-10  # of the published chi-square code: keeps 0/0 at 0
 
 
+@dataclass(eq=False)
 class Kernel(SavableMixin):
     """A kernel function with its bandwidth learned from the training rows.
 
@@ -51,25 +53,18 @@ class Kernel(SavableMixin):
     state_version = 1
     learned = "gamma_"
 
-    def __init__(
-        self,
-        kernel: str | Callable[[Rows, Rows], Floats] = "rbf",
-        *,
-        gamma: float | str = "mean",
-        width: float = 1.0,
-        degree: int = 2,
-        coef0: float = 1.0,
-        precision: str = "float64",
-    ) -> None:
-        if isinstance(kernel, str) and kernel not in KERNELS:
-            raise unknown_name("kernel", kernel, KERNELS)
-        self.kernel = kernel
-        self.gamma = gamma
-        self.width = width
-        self.degree = degree
-        self.coef0 = coef0
-        self.precision = precision
-        self.gamma_: float | None = None
+    kernel: str | Callable[[Rows, Rows], Floats] = "rbf"
+    _: KW_ONLY
+    gamma: float | str = "mean"
+    width: float = 1.0
+    degree: int = 2
+    coef0: float = 1.0
+    precision: str = "float64"
+    gamma_: float | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.kernel, str) and self.kernel not in KERNELS:
+            raise unknown_name("kernel", self.kernel, KERNELS)
 
     def fit_matrix(self, X: Rows) -> Floats:
         """Learn the bandwidth from the training rows and return their matrix, (N, N)."""

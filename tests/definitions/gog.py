@@ -10,15 +10,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from resight.descriptors._gog_constants import (
+from resight.descriptors._gog_pixels import (
+    COLOURS,
     EPSILON,
     LEAST_TRACE,
     N_STRIPS,
+    colour_features,
     column_weights,
     half_vector,
     logarithm,
+    shared_features,
 )
-from resight.descriptors._gog_pixels import COLOURS, colour_features, shared_features
 from resight.images.colour import Floats, Image
 
 RADIUS, STEP = 2, 2  # patches of 5 x 5 pixels, centred on every second pixel

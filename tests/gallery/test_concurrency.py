@@ -20,8 +20,7 @@ from resight.errors import InputError, StoreError
 from resight.gallery import Gallery
 from resight.gallery.checking import check
 from resight.gallery.forgetting import forget, needles
-from resight.gallery.log import Actor, Entry, append, latest
-from resight.gallery.log_proof import verify
+from resight.gallery.log import Actor, Entry, append, latest, verify
 
 ROUNDS = 20
 

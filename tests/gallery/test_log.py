@@ -17,8 +17,7 @@ from resight.gallery.checking import check
 from resight.gallery.copying import backup, restore
 from resight.gallery.engines.ledger import LogRow
 from resight.gallery.forgetting import expire, forget
-from resight.gallery.log import Actor, export, latest, operator
-from resight.gallery.log_proof import verify
+from resight.gallery.log import Actor, export, latest, operator, verify
 from resight.gallery.users import add_user
 
 ANN = Actor("ann", "page", "10.0.0.7", "missing child, case 12")

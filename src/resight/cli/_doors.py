@@ -114,7 +114,7 @@ def log(
 
 
 def _verify(rows: Any, head: str) -> None:
-    from resight.gallery.log_proof import verify
+    from resight.gallery.log import verify
 
     found = verify(rows, head)
     for problem in found.problems:

@@ -66,8 +66,7 @@ def fit(
     probabilities and say who is probably not in the gallery.
     """
     from resight.features.store import FeatureStore
-    from resight.models.adding_people import add_people
-    from resight.models.fitting import fit_model
+    from resight.models.fitting import add_people, fit_model
     from resight.models.model import Model
     from resight.models.training import training_rows
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from resight._progress import log
 from resight.datasets._dataset import Dataset
 from resight.datasets._walk import images_below, require_folder
-from resight.datasets.fingerprint import fingerprint
 from resight.datasets.folders import TABLE, read_folder
+from resight.datasets.inspection import fingerprint
 from resight.datasets.published import DATASETS
 from resight.datasets.sightings import Sightings
 from resight.datasets.table import read_table, write_table
@@ -63,7 +63,12 @@ def _load(name_or_path: str | Path, root: str | Path | None) -> Sightings:
         require_folder(Path(root))
         return DATASETS[name].load(Path(root))
     if path.is_dir():
-        return _load_folder(path)
+        if not (path / TABLE).is_file():
+            images = images_below(path)
+            for dataset in DATASETS.values():
+                if dataset.recognises(images):
+                    return dataset.load(path)
+        return read_folder(path)
     if path.is_file():
         if path.suffix.lower() not in (".csv", ".tsv"):
             raise InputError(f"{name!r} is not a table; give a .csv file or a folder of images")
@@ -71,12 +76,3 @@ def _load(name_or_path: str | Path, root: str | Path | None) -> Sightings:
     raise InputError(
         f"{unknown_name('dataset', name, DATASETS)}; no folder or file has that name either"
     )
-
-
-def _load_folder(folder: Path) -> Sightings:
-    if not (folder / TABLE).is_file():
-        images = images_below(folder)
-        for dataset in DATASETS.values():
-            if dataset.recognises(images):
-                return dataset.load(folder)
-    return read_folder(folder)

@@ -15,42 +15,20 @@ _CAST = 0.2  # logarithm of the gain of the strongest channel
 
 @dataclass(frozen=True)
 class Camera:
-    """One camera: everything that is the same in all its pictures.
+    """One camera: everything that is the same in all its pictures."""
 
-    Attributes
-    ----------
-    colour : float32 array (3, 3)
-        Linear response: white balance times the mixing of the channels.
-    exposure, gamma, haze : float
-        Brightness, tone curve, and the veil that lifts the blacks.
-    blur, noise : float
-        In pixels and in grey levels of 255.
-    quality : int
-        JPEG quality.
-    detail : float
-        Share of the resolution that the sensor really delivers.
-    yaw : float
-        In which direction most people walk here, radians.
-    elevation : float
-        How far the camera looks down, radians.
-    occlusion : float
-        How often something stands in front of a person.
-    backdrop : float32 array (h, w, 3)
-        The scene without people, larger than one crop.
-    """
-
-    colour: Floats
+    colour: Floats  # (3, 3), linear response: white balance times the mixing of the channels
     exposure: float
-    gamma: float
-    haze: float
-    blur: float
-    noise: float
-    quality: int
-    detail: float
-    yaw: float
-    elevation: float
-    occlusion: float
-    backdrop: Floats = field(repr=False)
+    gamma: float  # of the tone curve
+    haze: float  # the veil that lifts the blacks
+    blur: float  # in pixels
+    noise: float  # in grey levels of 255
+    quality: int  # of JPEG
+    detail: float  # share of the resolution that the sensor really delivers
+    yaw: float  # in which direction most people walk here, radians
+    elevation: float  # how far the camera looks down, radians
+    occlusion: float  # how often something stands in front of a person
+    backdrop: Floats = field(repr=False)  # (h, w, 3), the scene without people, larger than a crop
 
     def background(self, rng: np.random.Generator, height: int, width: int) -> Floats:
         """Cut a random piece of the scene; the horizon stays roughly where it is."""

@@ -29,28 +29,17 @@ class Row(NamedTuple):
 class Dataset:
     """A published dataset: facts to show and the rule that reads its file names.
 
-    Attributes
-    ----------
-    name, title, summary, citation, licence : str
-    people : int
-        People seen by at least two cameras.
-    images : int
-        Pictures that the loader returns for a complete copy.
-    homes : tuple of str
-        Folder names under which the dataset may lie below a common data folder.
-    layouts : dict of str to str
-        For each layout a description and the pattern that its paths match, relative to the folder.
-    row : callable
-        From a match of such a pattern to a `Row`.
+    `layouts` has for each layout a description and the pattern that its paths match, relative to
+    the folder; `row` makes a `Row` of a match of such a pattern.
     """
 
     name: str
     title: str
     summary: str
     citation: str
-    people: int
-    images: int
-    homes: tuple[str, ...]
+    people: int  # seen by at least two cameras
+    images: int  # pictures that the loader returns for a complete copy
+    homes: tuple[str, ...]  # folder names under which it may lie below a common data folder
     layouts: dict[str, str]
     row: Callable[[re.Match[str]], Row]
     licence: str = "research use only; not redistributed with resight"

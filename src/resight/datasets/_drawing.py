@@ -26,7 +26,7 @@ _HALF_CIRCLE = _CIRCLE[[12, 14, 0, 2, 4]]  # (5, 2), from -90 to 90 degrees
 
 @dataclass(frozen=True)
 class Pose:
-    """How one person stands in one picture."""
+    """How one person stands in one picture; centre, feet and scale (height) are in pixels."""
 
     yaw: float
     phase: float
@@ -39,16 +39,7 @@ class Pose:
 
 
 class Figure:
-    """One person being painted onto a picture.
-
-    Parameters
-    ----------
-    canvas : float32 array (height, width, 3), values in [0, 1]
-        Painted in place.
-    looks : Appearance
-    pose : Pose
-        `centre`, `feet` and `scale` (height of the body) are in pixels of the canvas.
-    """
+    """One person being painted, in place, onto a picture (height, width, 3) of values in [0, 1]."""
 
     def __init__(self, canvas: NDArray[np.float32], looks: Appearance, pose: Pose) -> None:
         self.canvas, self.looks, self.pose = canvas, looks, pose

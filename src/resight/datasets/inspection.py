@@ -1,4 +1,4 @@
-"""Look at a table of sightings before using it: counts from the rows, troubles from the files."""
+"""Look at a table of sightings: counts from the rows, troubles and fingerprint of the files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from statistics import median
 
 import numpy as np
 
-from resight._files import digest_of_file
+from resight._files import digest_of, digest_of_file
 from resight._progress import progress
 from resight.datasets._walk import natural
 from resight.datasets.sightings import Sightings
@@ -26,49 +26,26 @@ class CameraCount:
 
 @dataclass(frozen=True)
 class Overview:
-    """Counts of a table of sightings.
-
-    Attributes
-    ----------
-    images : int
-    people : int
-        Known people, without distractors and junk.
-    unknown, distractors, junk : int
-        Images without a person, of people nobody asks for, and to be ignored.
-    cameras : dict of str to CameraCount
-    per_person_and_camera : (int, float, int)
-        Fewest, median and most images of a known person in a camera that saw them.
-    one_camera_only : tuple of str
-        Known people whom only one camera saw, in natural order.
-    """
+    """Counts of a table of sightings."""
 
     images: int
-    people: int
-    unknown: int
-    distractors: int
-    junk: int
+    people: int  # known ones, without distractors and junk
+    unknown: int  # images without a person
+    distractors: int  # images of people nobody asks for
+    junk: int  # images to be ignored
     cameras: dict[str, CameraCount]
+    # Fewest, median and most images of a known person in a camera that saw them.
     per_person_and_camera: tuple[int, float, int]
-    one_camera_only: tuple[str, ...]
+    one_camera_only: tuple[str, ...]  # known people whom one camera saw, in natural order
 
 
 @dataclass(frozen=True)
 class FileTroubles:
-    """What reading every file brought to light.
+    """What reading every file brought to light; groups are paths of files."""
 
-    Attributes
-    ----------
-    unreadable : dict of str to str
-        Path and reason.
-    duplicates : tuple of tuples of str
-        Groups of paths with the same contents.
-    conflicts : tuple of tuples of str
-        Those duplicates that are labelled as different people.
-    """
-
-    unreadable: dict[str, str]
-    duplicates: tuple[tuple[str, ...], ...]
-    conflicts: tuple[tuple[str, ...], ...]
+    unreadable: dict[str, str]  # path and reason
+    duplicates: tuple[tuple[str, ...], ...]  # with the same contents
+    conflicts: tuple[tuple[str, ...], ...]  # duplicates labelled as different people
 
 
 def overview(sightings: Sightings) -> Overview:
@@ -118,6 +95,45 @@ def check_files(sightings: Sightings) -> FileTroubles:
     groups = [rows for rows in copies.values() if len(rows) > 1]
     conflicts = [rows for rows in groups if len(set(sightings.persons[rows].tolist())) > 1]
     return FileTroubles(unreadable, _paths(sightings, groups), _paths(sightings, conflicts))
+
+
+def fingerprint(sightings: Sightings) -> str:
+    """Fingerprint of file contents, file names and labels.
+
+    Contents, not sizes: a picture that was edited or re-encoded in place must be noticed, and
+    reading a thousand crops takes a fraction of a second. Row order, the folder and the layout in
+    which the files lie do not matter. A missing file counts as such and does not stop the rest.
+
+    Returns
+    -------
+    str
+        32 hexadecimal digits.
+    """
+    boxes = [""] * len(sightings) if sightings.boxes is None else sightings.boxes.tolist()
+    labels = zip(
+        sightings.cameras.tolist(),
+        sightings.persons.tolist(),
+        sightings.roles.tolist(),
+        sightings.sequences.tolist(),
+        sightings.sites.tolist(),
+        map(repr, sightings.times.tolist()),
+        map(str, boxes),
+        strict=True,
+    )
+    files = sightings.pictures()
+    contents = {file: _contents(file) for file in set(files)}
+    rows = sorted(
+        digest_of(*label, file.name, contents[file])
+        for label, file in zip(labels, files, strict=True)
+    )
+    return digest_of(*rows)
+
+
+def _contents(file: Path) -> str:
+    try:
+        return digest_of_file(file)
+    except OSError:
+        return "missing"
 
 
 def _paths(sightings: Sightings, groups: list[list[int]]) -> tuple[tuple[str, ...], ...]:

@@ -123,29 +123,21 @@ def render(
         "0001", "0002", ...
     """
     _check(seed=seed, distractors=distractors)
-    counts = {
-        "n_people": n_people, "n_cameras": n_cameras, "images_per_camera": images_per_camera
-    }  # fmt: skip
-    for word, count in counts.items():
-        if count < 1:
-            raise InputError(f"{word} is {count}; it must be at least 1")
-    return _render(counts, seed, distractors, size)
-
-
-def _render(
-    counts: dict[str, int], seed: int, distractors: int, size: tuple[int, int]
-) -> Iterator[Drawing]:
-    n_people, n_cameras = counts["n_people"], counts["n_cameras"]
+    _check(1, n_people=n_people, n_cameras=n_cameras, images_per_camera=images_per_camera)
     digits = max(4, len(str(n_people + distractors)))
-    for view in range(n_cameras):
-        last = view == n_cameras - 1
-        for person in range(n_people + (distractors if last else 0)):
-            role = "" if person < n_people else "distractor"
-            for shot in range(counts["images_per_camera"]):
-                image = draw_person(person, view, shot=shot, seed=seed, size=size)
-                label = f"{person + 1:0{digits}d}"
-                time = _arrival(seed, person, view) + shot
-                yield Drawing(image, label, camera_name(view, n_cameras), shot + 1, role, time)
+
+    def drawing(view: int, person: int, shot: int) -> Drawing:
+        image = draw_person(person, view, shot=shot, seed=seed, size=size)
+        role = "" if person < n_people else "distractor"
+        label, time = f"{person + 1:0{digits}d}", _arrival(seed, person, view) + shot
+        return Drawing(image, label, camera_name(view, n_cameras), shot + 1, role, time)
+
+    return (
+        drawing(view, person, shot)
+        for view in range(n_cameras)
+        for person in range(n_people + (distractors if view == n_cameras - 1 else 0))
+        for shot in range(images_per_camera)
+    )
 
 
 def draw_cameras(
@@ -258,7 +250,8 @@ def _write_png(path: Path, image: NDArray[np.uint8]) -> None:
     path.write_bytes(coded.tobytes())
 
 
-def _check(**numbers: int) -> None:
+def _check(least: int = 0, **numbers: int) -> None:
     for word, number in numbers.items():
-        if number < 0:
-            raise InputError(f"{word} is {number}; give 0 or a positive integer")
+        if number < least:
+            allowed = "it must be at least 1" if least else "give 0 or a positive integer"
+            raise InputError(f"{word} is {number}; {allowed}")

@@ -9,19 +9,11 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.descriptors._gog_constants import (
-    EPSILON,
-    LEAST_TRACE,
-    OFF_DIAGONAL,
-    column_weights,
-    half_vector,
-    logarithm,
-)
+from resight.descriptors import _gog_pixels as pixels
 from resight.descriptors._gog_moments import framed_planes, patch_sums
 from resight.descriptors._gog_patch_logs import SIDE, patch_logarithms
-from resight.descriptors._gog_pixels import COLOURS, SHARED, colour_features, shared_features
-from resight.descriptors._gog_region_gaussians import N_HALVES, strip_matrices
-from resight.descriptors._gog_region_logs import region_logarithms
+from resight.descriptors._gog_pixels import COLOURS, EPSILON, OFF_DIAGONAL, SHARED
+from resight.descriptors._gog_region_logs import N_HALVES, region_logarithms, strip_matrices
 from resight.images.colour import Floats, Image
 
 # log x = C - sum_k weights[k] / (x + poles[k]) on 1/sqrt(condition) <= x <= sqrt(condition), up to
@@ -48,7 +40,10 @@ def gog_fast(image: Image) -> Floats:
 
 def pixel_groups(image: Image) -> list[Floats]:
     """Measure every pixel: what all colour spaces share, then each space, (h, w, any)."""
-    return [shared_features(image), *(colour_features(image, space) for space in COLOURS)]
+    return [
+        pixels.shared_features(image),
+        *(pixels.colour_features(image, space) for space in COLOURS),
+    ]
 
 
 def patch_moments(groups: list[Floats]) -> Floats:
@@ -58,14 +53,11 @@ def patch_moments(groups: list[Floats]) -> Floats:
 
 @lru_cache(maxsize=1)
 def feature_pairs() -> tuple[NDArray[np.int64], dict[str, NDArray[np.int64]]]:
-    """Say which products of features there are, and which of them make each matrix.
+    """Say which products of features there are, and which of them make each space's matrix.
 
-    Returns
-    -------
-    pairs : int64 array of shape (n_pairs, 2)
-        Each pair once, though the colour spaces share height and orientation.
-    entries : for each colour space an int64 array of shape (9, 9)
-        Row of `pairs` that makes entry (i, j), i >= j. A feature that is always 0 fills up nRnG.
+    Pairs (n_pairs, 2) stand once each, though the colour spaces share height and orientation. In
+    the table (9, 9) of a space is the pair that makes entry (i, j), i >= j; a feature that is
+    always 0 fills up nRnG.
     """
     pairs: dict[tuple[int, int], int] = {}
     entries = {}
@@ -91,13 +83,13 @@ def kept_entries(space: str) -> NDArray[np.int64]:
 def patch_half_vectors(sums: Floats, space: str) -> Floats:
     """Logarithms of the Gaussians of all patches, one patch per column, (45 or 36, n_patches)."""
     entries, kept = feature_pairs()[1][space], kept_entries(space)
-    constants = (EPSILON, LEAST_TRACE, OFF_DIAGONAL)
+    constants = (EPSILON, pixels.LEAST_TRACE, OFF_DIAGONAL)
     return patch_logarithms(sums, entries, kept, PATCH_POLES, PATCH_WEIGHTS, *constants)
 
 
 def strip_gaussians(patches: Floats, height: int, width: int) -> tuple[Floats, Floats, Floats]:
     """Embed the Gaussian of each strip: matrices (7, m + 1, m + 1), bounds of their eigenvalues."""
-    weights = np.tile(column_weights(width // 2), height // 2 // N_HALVES)
+    weights = np.tile(pixels.column_weights(width // 2), height // 2 // N_HALVES)
     return strip_matrices(patches, weights / (2.0 * weights.sum()), EPSILON)
 
 
@@ -111,6 +103,6 @@ def strip_half_vectors(matrices: Floats, lower: Floats, upper: Floats) -> Floats
 
 
 def _by_eigenvectors(matrices: Floats) -> Floats:
-    logs = logarithm(matrices)  # (7, side, side)
+    logs = pixels.logarithm(matrices)  # (7, side, side)
     means = np.trace(logs, axis1=1, axis2=2) / logs.shape[1]
-    return half_vector(logs - means[:, None, None] * np.eye(logs.shape[1])).T.ravel()
+    return pixels.half_vector(logs - means[:, None, None] * np.eye(logs.shape[1])).T.ravel()

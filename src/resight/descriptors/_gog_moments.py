@@ -37,13 +37,7 @@ def framed_planes(features: Sequence[Floats]) -> Floats:
 
 @kernel(fast=True)
 def patch_sums(planes: Floats, pairs: NDArray[np.int64]) -> Floats:
-    """Sum the products of pairs of features over each patch, (n_pairs, h/2 * w/2).
-
-    Parameters
-    ----------
-    planes : float64 array of shape (n, h + 4, w + 4), from `framed_planes`
-    pairs : int64 array of shape (n_pairs, 2), indices of planes
-    """
+    """Sum the products of pairs of `planes` over each patch, (n_pairs, h/2 * w/2)."""
     rows, half = (planes.shape[1] - 4) // 2, planes.shape[2] // 2
     columns = half - 2
     sums = np.empty((pairs.shape[0], rows * columns))

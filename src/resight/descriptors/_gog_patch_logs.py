@@ -48,24 +48,12 @@ def patch_logarithms(
     least_trace: float,
     off_diagonal: float,
 ) -> Floats:
-    """Embed the Gaussian of every patch and take its logarithm.
+    """Embed the Gaussian of every patch and take its logarithm, (m, n_patches).
 
-    Parameters
-    ----------
-    sums : float64 array of shape (n_pairs, n_patches)
-        Sums of products over each patch, from `patch_sums`.
-    entries : int64 array of shape (9, 9)
-        Which row of `sums` is entry (i, j), i >= j; index 8 is the constant feature 1.
-    kept : int64 array of shape (m, 2)
-        Entries (i, j), i >= j, of the logarithm to return. A feature that is always 0 is
-        decoupled from all others, so leaving it out gives the logarithm of the smaller matrix.
-    poles, weights : float64 arrays of shape (n_poles,), n_poles even
-    epsilon, least_trace, off_diagonal : float
-        As in `_gog_constants`.
-
-    Returns
-    -------
-    float64 array of shape (m, n_patches)
+    `sums` (n_pairs, n_patches) come from `patch_sums`; `entries` (9, 9) tells which row of them is
+    entry (i, j), i >= j, of the matrix, whose index 8 is the constant feature 1. `kept` (m, 2) are
+    the entries of the logarithm to return: a feature that is always 0 is decoupled from all others,
+    so leaving it out gives the logarithm of the smaller matrix. The number of poles is even.
     """
     n_patches = sums.shape[1]
     logs = np.empty((kept.shape[0], n_patches))

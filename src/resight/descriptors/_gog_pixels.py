@@ -1,4 +1,4 @@
-"""What GOG measures at every pixel: height, gradient orientation and colour."""
+"""What GOG measures at every pixel, its constants, and the small formulas they stand in."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ import numpy as np
 from resight.images import colour
 from resight.images.colour import Floats, Image
 
+EPSILON = 1e-3  # regularisation of both covariances, relative to their trace
+LEAST_TRACE = 0.01  # of a patch: a floor under its trace, so that flat patches are regular
+N_STRIPS = 7
+OFF_DIAGONAL = 1.4142  # the published program has this literal, not the square root of 2
 N_ORIENTATIONS = 4
 LAB_OFFSET = np.array([0.0, 50.0, 50.0])
 SHARED = ("y", "M0", "M1", "M2", "M3")
@@ -52,3 +56,25 @@ def colour_features(image: Image, space: str) -> Floats:
     wide = image.astype(np.float64)
     total = wide[..., 0] + wide[..., 1] + wide[..., 2]
     return wide[..., :2] / np.maximum(total, 1.0)[..., None]  # black stays 0
+
+
+def column_weights(columns: int) -> Floats:
+    """Weight of each column of patches: a person stands in the middle.
+
+    Columns are counted from 1, as in the published program, so that the peak lies on column
+    ``columns / 2`` and the weights are not symmetric.
+    """
+    x = np.arange(1, columns + 1)
+    return np.exp(-((x - columns / 2) ** 2) / (2 * (columns / 4) ** 2))
+
+
+def logarithm(matrices: Floats) -> Floats:
+    """Logarithm of symmetric positive definite matrices, from their eigenvectors."""
+    values, vectors = np.linalg.eigh(matrices)
+    return (vectors * np.log(values)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+
+
+def half_vector(matrices: Floats) -> Floats:
+    """Upper triangles row by row, (..., n, n) to (..., n (n + 1) / 2); off-diagonals weighted."""
+    row, column = np.triu_indices(matrices.shape[-1])
+    return matrices[..., row, column] * np.where(row == column, 1.0, OFF_DIAGONAL)

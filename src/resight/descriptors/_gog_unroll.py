@@ -26,23 +26,14 @@ def registers() -> dict[Any, float]:
 
 
 def unroll(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Rewrite a function without its ``static`` loops and without its ``registers``.
+    """Rewrite a module-level function without its ``static`` loops and ``registers``.
 
-    Parameters
-    ----------
-    function : a module-level function
-        Integers that it takes from its module are known values too. An ``if`` whose test is
-        made of known values is decided here.
-
-    Returns
-    -------
-    A function of the same name and the same file, so that compiled forms of it can be cached
-    beside that file.
+    Integers that it takes from its module are known values too. An ``if`` whose test is made of
+    known values is decided here. The new function has the name and file of the old one, so that
+    compiled forms of it can be cached beside that file.
     """
-    if not isinstance(function, FunctionType):
-        raise TypeError(f"only plain functions can be unrolled, not {function!r}")
     definition = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
-    if not isinstance(definition, ast.FunctionDef):
+    if not isinstance(function, FunctionType) or not isinstance(definition, ast.FunctionDef):
         raise TypeError(f"only plain functions can be unrolled, not {function!r}")
     known = {n: v for n, v in function.__globals__.items() if isinstance(v, int)}
     writer = _Writer()

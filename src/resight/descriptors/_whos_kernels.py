@@ -35,9 +35,7 @@ def describe(
     hog_blocks(window, 8, 4, out[colours : colours + hog])
     if n_channels == 3:
         lbp_cells(gray_levels(window, weights), table, 16, 58, out[colours + hog :])
-    for i in range(out.shape[0]):
-        out[i] = np.sqrt(out[i])
-    return out
+    return np.sqrt(out)
 
 
 @kernel
@@ -57,35 +55,22 @@ def stripe_histograms(
     for channel in range(n_channels):
         for stripe in range(n_stripes):
             upper, lower = bands[channel, stripe], bands[channel, stripe + 1]
-            if channel == 2 and _is_almost_black(image, stripe * band, (stripe + 2) * band):
+            rows = image[stripe * band : (stripe + 2) * band]
+            if channel == 2 and rows.max() <= 1:  # almost black
                 both = np.zeros((2, 64))
-                rows = image[stripe * band : (stripe + 2) * band]
                 _add_lab(rows, mask, scales[1], stripe * band, band, both)
                 upper, lower = both[0], both[1]
             begin = 64 * (channel * n_stripes + stripe)
-            _add_normalised(upper, lower, out[begin : begin + 64])
+            _write_normalised(upper + lower, out[begin : begin + 64])
 
 
 @kernel
-def _add_normalised(a: Floats, b: Floats, out: Floats) -> None:
-    """Write a + b, scaled to length 1, into `out`."""
+def _write_normalised(values: Floats, out: Floats) -> None:
+    """Write values, scaled to length 1, into `out`."""
     total = 0.0
-    for i in range(out.shape[0]):
-        out[i] = a[i] + b[i]
-        total += out[i] * out[i]
-    scale = 1.0 / np.sqrt(total) if total > 0.0 else 0.0
-    for i in range(out.shape[0]):
-        out[i] *= scale
-
-
-@kernel
-def _is_almost_black(image: Image, top: int, bottom: int) -> bool:
-    """Whether these rows hold no value above 1."""
-    for y in range(top, bottom):
-        for x in range(image.shape[1]):
-            if image[y, x, 0] > 1 or image[y, x, 1] > 1 or image[y, x, 2] > 1:
-                return False
-    return True
+    for value in values:
+        total += value * value
+    out[:] = values * (1.0 / np.sqrt(total) if total > 0.0 else 0.0)
 
 
 @kernel

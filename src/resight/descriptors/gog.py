@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from resight.descriptors._gog_constants import N_STRIPS
-from resight.descriptors._gog_pixels import COLOURS, SHARED
+from resight.descriptors._gog_pixels import COLOURS, N_STRIPS, SHARED
 from resight.descriptors._parts import FeatureParts
 from resight.errors import InputError
 from resight.images.check import as_rgb
@@ -83,25 +80,20 @@ def feature_names() -> list[str]:
     return [
         f"{space}:rows{top}-{bottom}:{entry}"
         for space, colours in COLOURS.items()
-        for entry in _upper([*_patch_names(colours), "1"])
+        for patch in [[f"({entry})" for entry in _upper([*SHARED, *colours, "1"], ".")]]
+        for entry in _upper([*patch, "1"])
         for top, bottom in _strips()
     ]
 
 
 def feature_parts() -> FeatureParts:
     """Say for each of the 27,622 features which rows and which colour space it measures."""
-    strips = np.resize(_strips(), (sum(GOG_BLOCKS), 2))  # repeated: the strip is fastest
-    channel = np.repeat(np.arange(len(GOG_BLOCKS)), GOG_BLOCKS)
-    return FeatureParts.build(HEIGHT, CHANNELS, strips[:, 0], strips[:, 1], channel)
+    return FeatureParts.of_names(HEIGHT, CHANNELS, feature_names())
 
 
 def _strips() -> list[tuple[int, int]]:
     """First row and row after the last of each strip: a quarter of the height, half overlapping."""
     return [(strip * HEIGHT // 8, (strip + 2) * HEIGHT // 8) for strip in range(N_STRIPS)]
-
-
-def _patch_names(colours: tuple[str, ...]) -> list[str]:
-    return [f"({entry})" for entry in _upper([*SHARED, *colours, "1"], ".")]
 
 
 def _upper(names: list[str], between: str = "") -> list[str]:

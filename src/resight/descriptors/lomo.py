@@ -132,15 +132,7 @@ def feature_names() -> list[str]:
 
 def feature_parts() -> FeatureParts:
     """Say for each of the 26,960 features which rows and which channel it measures."""
-    rows = [
-        (top, bottom, part, N_PATTERNS if part else N_COLOURS)
-        for part, channel in enumerate(CHANNELS)
-        for _, top, bottom in _strips(channel)
-    ]
-    top, bottom, part, repeats = np.array(rows).T
-    return FeatureParts.build(
-        HEIGHT, CHANNELS, *(np.repeat(a, repeats) for a in (top, bottom, part))
-    )
+    return FeatureParts.of_names(HEIGHT, CHANNELS, feature_names())
 
 
 def _strips(channel: str) -> list[tuple[int, int, int]]:

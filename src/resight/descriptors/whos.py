@@ -126,61 +126,40 @@ def lbp_table() -> np.ndarray:
 
 def feature_names(variant: str = "dagger") -> list[str]:
     """Name every feature: channel, rows (and columns) of the image, bin."""
-    return [name for _, _, _, name in _features(variant)]
+    names = {"hog": _hog_names, "lbp": _lbp_names}
+    return [
+        f"{channel}:{name}"
+        for channel in CHANNELS[variant]
+        for name in (names[channel]() if channel in names else _colour_names(channel))
+    ]
 
 
 def feature_parts(variant: str = "dagger") -> FeatureParts:
     """Say for every feature which rows and which channel it measures."""
-    top, bottom, channel = zip(*(row[:3] for row in _features(variant)), strict=True)
-    return FeatureParts.build(HEIGHT, CHANNELS[variant], top, bottom, channel)
+    return FeatureParts.of_names(HEIGHT, CHANNELS[variant], feature_names(variant))
 
 
-def _features(variant: str) -> list[tuple[int, int, int, str]]:
-    """List top, bottom, channel and name of every feature, in order."""
-    rows: list[tuple[int, int, int, str]] = []
-    list_features = {"hog": _hog_features, "lbp": _lbp_features}
-    for index, channel in enumerate(CHANNELS[variant]):
-        places = list_features.get(channel, lambda c=channel: _colour_features(c))()  # type: ignore[misc]
-        rows += [(top, bottom, index, f"{channel}:{name}") for top, bottom, name in places]
-    return rows
-
-
-def _colour_features(channel: str) -> list[tuple[int, int, str]]:
+def _colour_names(channel: str) -> list[str]:
     levels = 8 if channel == "hs" else 4
-    starts = [STRIPE_STEP * stripe for stripe in range(N_STRIPES)]
-    return [
-        (top, top + STRIPE, f"rows{top}-{top + STRIPE}:{_colour_bin(channel, levels, i)}")
-        for top in starts
+    bins = [
+        "".join(f"{axis}{i // levels**place % levels}" for place, axis in enumerate(channel))
         for i in range(N_COLOURS)
     ]
+    tops = [STRIPE_STEP * stripe for stripe in range(N_STRIPES)]
+    return [f"rows{top}-{top + STRIPE}:{bin_}" for top in tops for bin_ in bins]
 
 
-def _colour_bin(axes: str, levels: int, index: int) -> str:
-    letters = zip(axes, range(len(axes)), strict=True)
-    return "".join(f"{letter}{index // levels**place % levels}" for letter, place in letters)
+def _hog_names() -> list[str]:
+    cells = [f"cell{y}{x}:angle{k}" for y, x, k in np.ndindex(BLOCK, BLOCK, HOG_BINS)]
+    return [f"{place}:{cell}" for place in _places(HOG_CELL, BLOCK * HOG_CELL) for cell in cells]
 
 
-def _hog_features() -> list[tuple[int, int, str]]:
-    height, width = (side.stop - side.start for side in WINDOW)
-    offset, size = WINDOW[0].start, BLOCK * HOG_CELL
-    features = []
-    for left in range(offset, offset + width - HOG_CELL, HOG_CELL):
-        for top in range(offset, offset + height - HOG_CELL, HOG_CELL):
-            place = f"rows{top}-{top + size}:cols{left}-{left + size}"
-            for y, x, k in np.ndindex(BLOCK, BLOCK, HOG_BINS):
-                features.append((top, top + size, f"{place}:cell{y}{x}:angle{k}"))
-    return features
+def _lbp_names() -> list[str]:
+    places = _places(LBP_CELL, LBP_CELL)
+    return [f"{place}:pattern{code}" for code in range(LBP_CODES) for place in places]
 
 
-def _lbp_features() -> list[tuple[int, int, str]]:
-    height, width = (side.stop - side.start for side in WINDOW)
-    offset = WINDOW[0].start
-    lefts = range(offset, offset + width, LBP_CELL)
-    tops = range(offset, offset + height, LBP_CELL)
-    return [
-        (top, top + LBP_CELL,
-         f"rows{top}-{top + LBP_CELL}:cols{left}-{left + LBP_CELL}:pattern{code}")
-        for code in range(LBP_CODES)
-        for left in lefts
-        for top in tops
-    ]  # fmt: skip
+def _places(step: int, size: int) -> list[str]:
+    """Name the squares inside the window, column by column."""
+    tops, lefts = (range(side.start, side.stop - size + 1, step) for side in WINDOW)
+    return [f"rows{top}-{top + size}:cols{left}-{left + size}" for left in lefts for top in tops]

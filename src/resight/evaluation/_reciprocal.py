@@ -17,20 +17,11 @@ _ELEMENTS_AT_ONCE = 4_000_000
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """Every point as a sparse distribution over its k-reciprocal neighbourhood.
-
-    Attributes
-    ----------
-    points : Pairwise
-    scale : array of shape (n_points,)
-        Largest squared distance of each point: what its distances are divided by.
-    weights : sparse array of shape (n_points, n_points)
-        Row i sums to one; about k1 k2 entries a row, never n_points.
-    """
+    """Every point as a sparse distribution over its k-reciprocal neighbourhood."""
 
     points: Pairwise
-    scale: Floats
-    weights: Any
+    scale: Floats  # (n_points,): largest squared distance, which others are divided by
+    weights: Any  # sparse (n_points, n_points): rows sum to one and have about k1 k2 entries
 
     def blocks(self, original_weight: float) -> Iterator[tuple[slice, Floats]]:
         """Yield (queries, distances to the gallery) until all queries are done.
@@ -50,16 +41,7 @@ class Encoding:
 
 
 def encode(points: Pairwise, k1: int, k2: int) -> Encoding:
-    """Encode all points.
-
-    Parameters
-    ----------
-    points : Pairwise
-    k1 : int
-        Size of a neighbourhood (the point itself not counted).
-    k2 : int
-        How many nearest points (itself counted) a weight vector is averaged over; 1 = none.
-    """
+    """Encode points by k1 neighbours (itself not counted), averaged over k2 (itself counted)."""
     neighbours, scale = nearest(points, max(k1 + 1, k2))
     mutual = _mutual(neighbours[:, : k1 + 1])  # R(i, k1)
     # Python and NumPy both round halves to even here, as the published code does.
@@ -79,11 +61,7 @@ def encode(points: Pairwise, k1: int, k2: int) -> Encoding:
 def nearest(points: Pairwise, k: int) -> tuple[NDArray[np.int32], Floats]:
     """Find the k nearest of every point, itself first, then by distance and by number.
 
-    Returns
-    -------
-    neighbours : int array of shape (n_points, min(k, n_points))
-    scale : array of shape (n_points,)
-        The largest distance of each point (1 where all are 0).
+    Also returns the largest distance of each point (1 where all are 0).
     """
     n = points.n_points
     k = min(k, n)

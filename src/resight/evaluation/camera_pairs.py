@@ -17,20 +17,11 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class CameraPairs:
-    """Counts of queries by their own camera (rows) and the camera searched (columns).
-
-    Attributes
-    ----------
-    cameras : tuple of str
-    asked : int array (n_cameras, n_cameras)
-        Queries of the row's camera whose person the column's camera has seen.
-    right : int array (n_cameras, n_cameras)
-        Those for which the most alike sighting of the column's camera is the right person.
-    """
+    """Counts of queries by their own camera (rows) and the camera searched (columns)."""
 
     cameras: tuple[str, ...]
-    asked: Counts
-    right: Counts
+    asked: Counts  # queries whose person the column's camera has seen
+    right: Counts  # those whose most alike sighting there is the right person
 
     @property
     def rank1(self) -> NDArray[np.float64]:
@@ -76,17 +67,8 @@ def camera_pairs(
 
     Every query is asked of each other camera that has seen its person, among the sightings of
     that camera alone. Ties never flatter: a wrong sighting at the same distance comes first.
+    Parameters are those of `resight.evaluation.cmc`, and all cameras in the order of the table.
 
-    Parameters
-    ----------
-    distances : array-like of shape (n_queries, n_gallery)
-    query_persons, gallery_persons, query_cameras, gallery_cameras, junk
-        As in `resight.evaluation.cmc`; the query's own camera is not asked.
-    cameras : iterable of str, optional
-        All cameras, in the order of the table; by default those of queries and gallery.
-
-    Examples
-    --------
     >>> found = camera_pairs([[1.0, 2.0, 3.0]], ["a"], ["a", "a", "b"], ["1"], ["2", "3", "3"])
     >>> found.cameras, found.right.tolist()
     (('1', '2', '3'), [[0, 1, 1], [0, 0, 0], [0, 0, 0]])

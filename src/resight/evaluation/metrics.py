@@ -64,14 +64,8 @@ def cmc(
     >>> cmc([[0.1, 0.9], [0.5, 0.5]], ["ann", "bob"], ["ann", "bob"]).tolist()
     [0.5, 1.0]
     """
-    return _ranked(
-        distances,
-        query_persons,
-        gallery_persons,
-        query_cameras=query_cameras,
-        gallery_cameras=gallery_cameras,
-        junk=junk,
-    ).cmc
+    options = Options(query_cameras=query_cameras, gallery_cameras=gallery_cameras, junk=junk)
+    return _ranked(distances, query_persons, gallery_persons, **options).cmc
 
 
 def mean_average_precision(
@@ -104,9 +98,8 @@ def mean_inverse_negative_penalty(
     .. [1] Ye et al., "Deep learning for person re-identification: a survey and outlook",
        TPAMI 2022.
     """
-    return _ranked(
-        distances, query_persons, gallery_persons, **options
-    ).mean_inverse_negative_penalty
+    ranked = _ranked(distances, query_persons, gallery_persons, **options)
+    return ranked.mean_inverse_negative_penalty
 
 
 def first_ranks(
@@ -139,12 +132,5 @@ def inverse_negative_penalties(
     return _ranked(distances, query_persons, gallery_persons, **options).inverse_negative_penalties
 
 
-def _ranked(
-    distances: ArrayLike,
-    query_persons: ArrayLike,
-    gallery_persons: ArrayLike,
-    **options: Unpack[Options],
-) -> RankingResult:
-    return RankingResult.from_distances(
-        distances, query_persons, gallery_persons, depth=0, **options
-    )
+def _ranked(*distances_and_persons: ArrayLike, **options: Unpack[Options]) -> RankingResult:
+    return RankingResult.from_distances(*distances_and_persons, depth=0, **options)

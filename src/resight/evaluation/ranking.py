@@ -14,19 +14,7 @@ _BLOCK_ELEMENTS = 4_000_000  # distances sorted at once: bounds the memory of la
 
 
 class Ranks(NamedTuple):
-    """Where the right answers of each query stand, and the head of each ranked list.
-
-    Attributes
-    ----------
-    hits : int array of shape (n_hits,)
-        Ranks (from 1) of all right gallery sightings, query after query, ascending in each.
-    offsets : int array of shape (n_queries + 1,)
-        The hits of query i are ``hits[offsets[i]:offsets[i + 1]]``.
-    n_candidates : int array of shape (n_queries,)
-        How many gallery sightings were ranked for each query (ignored ones left out).
-    top : int array of shape (n_queries, depth)
-        Gallery rows in ranked order; -1 where fewer candidates than `depth`.
-    """
+    """Where right answers stand, and the head of each ranked list: as in `RankingResult`."""
 
     hits: NDArray[np.intp]
     offsets: NDArray[np.intp]
@@ -97,19 +85,8 @@ def answers(
 def rank(distances: ArrayLike, labels: Answers, depth: int = 0) -> Ranks:
     """Rank the gallery for every query; among equal distances a right answer comes last.
 
-    Parameters
-    ----------
-    distances : array-like of shape (n_queries, n_gallery)
-        Smaller is more alike.
-    labels : Answers
-        See `answers`.
-    depth : int
-        How much of each ranked list to keep in ``top``.
-
-    Raises
-    ------
-    InputError
-        When shapes disagree, a distance is not finite, or a query has nothing to find.
+    `depth` says how much of each ranked list is kept in ``top``. Refused are shapes that disagree,
+    distances that are not finite, and queries that have nothing to find.
     """
     D = np.asarray(distances)
     n_queries, n_gallery = map(len, labels.persons)

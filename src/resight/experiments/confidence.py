@@ -19,9 +19,8 @@ from resight.models.calibrating import calibrate, iterates
 from resight.models.held_out_distances import gram_distances
 from resight.plans import Plan
 from resight.protocols import Protocol, Split, scored_persons
-from resight.tuning.gram import GramSpace
+from resight.tuning.gram import Floats, GramSpace
 
-Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 # What is stated about the first match of a query, and what is true: with everybody in the gallery,
 # and with half of the queries' people taken out of it (whose: missing; if it was still accepted).
@@ -40,14 +39,10 @@ def confidence(
     """Measure calibration over all queries of all splits, pooled.
 
     In each split everything, calibration included, is learned from that split's training people.
-    `folder` and `n_jobs` are those of `over_splits`.
-
-    Returns
-    -------
-    dict
-        ``first_match``: scores of the probability that the first match is right; ``half_missing``:
-        the same with the right sightings of half the queries removed (and that prior stated);
-        ``not_in_gallery``: detection-and-identification rate and realised false-accept rate there.
+    Returns ``first_match``: scores of the probability that the first match is right;
+    ``half_missing``: the same with the right sightings of half the queries removed (and that prior
+    stated); ``not_in_gallery``: detection-and-identification rate and realised false-accept rate
+    there.
     """
     plan.require_fixed()
     if protocol.scoring != "single":

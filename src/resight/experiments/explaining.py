@@ -36,14 +36,9 @@ def explain_matches(
 ) -> dict[str, Any] | None:
     """Explain first matches of the first split, half of them right if there are as many.
 
-    `mirror` tells whether the features of the runs are averaged over mirror images.
-
-    Returns
-    -------
-    dict or None
-        Schema resight.explanations/1: the run's title and, for each match, paths, people and a
-        resight.explanation/1 document. None where no run can be explained: those that choose
-        their whole setting, take minutes to fit, or learn from more than 4,000 sightings.
+    Returns a document of resight.explanations/1: the run's title and, for each match, paths, people
+    and a resight.explanation/1 document. None where no run can be explained: those that choose
+    their whole setting, take minutes to fit, or learn from more than 4,000 sightings.
     """
     number = next((i for i, run in enumerate(runs) if _can_be_fitted_again(run)), None)
     sightings, train = evaluation.sightings, evaluation.protocol.splits[0].train

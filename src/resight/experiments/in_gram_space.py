@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,14 @@ import numpy as np
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
 from resight.experiments.runner import over_splits
-from resight.experiments.trials import Trial, rank_directions
-from resight.learners._base import squared_euclidean
+from resight.experiments.trials import Ranked, Trial, rank_directions
 from resight.learners.euclidean import Euclidean
 from resight.plans import FROM_TRAINING, Plan
 from resight.protocols import Protocol, Split
 from resight.registry import AUTO
 from resight.tuning.cross_validation import choose
 from resight.tuning.fold_metrics import Fold
-from resight.tuning.gram import Between, Floats, GramSpace, Products, Rows, between_test_rows
+from resight.tuning.gram import Between, GramSpace, Products, Rows, between_test_rows, within
 from resight.tuning.search import Search, variants_of
 
 
@@ -59,81 +59,71 @@ def measure_split(
     mirrored: GramSpace | None = None,
 ) -> list[Trial]:
     """Measure all plans on one split; they share its inner products."""
-    known: dict[tuple[bool, bool, bool], Products] = {}
-    return [
-        _auto_trial(sightings, protocol, space, split, plan, mirrored)
-        if plan.learner == AUTO
-        else _trial(sightings, protocol, space, split, plan, known)
-        for plan in plans
-    ]
+    work = _OnSplit(sightings, protocol, space, split, mirrored)
+    return [work.auto_trial(plan) if plan.learner == AUTO else work.trial(plan) for plan in plans]
 
 
-def _trial(
-    sightings: Sightings,
-    protocol: Protocol,
-    space: GramSpace,
-    split: Split,
-    plan: Plan,
-    known: dict[tuple[bool, bool, bool], Products],
-) -> Trial:
-    start = time.perf_counter()
-    persons, cameras = sightings.persons[split.train], sightings.cameras[split.train]
-    params, table = dict(plan.params), None
-    if plan.candidates:
-        choice = choose(space, split.train, persons, cameras, plan.candidates, plan.n_folds)
-        params |= choice.best.params()
-        table = choice.table()
-    learner = plan.spec.make(**params)
-    key = (plan.normalize, isinstance(learner, Euclidean), plan.rerank in FROM_TRAINING)
-    if key not in known:
-        wanted = _rows_to_rank(split, plan)
-        known[key] = space.products(split.train, wanted, normalize=key[0], between_test=key[1])
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        between = between_test_rows(learner, known[key], persons, cameras)
-    seconds = time.perf_counter() - start
-    rankings = rank_directions(sightings, protocol, split, between, plan.rerank)
-    said = dict.fromkeys(str(warning.message) for warning in caught)
-    return Trial(rankings, params, seconds, table, tuple(said))
+@dataclass
+class _OnSplit:
+    sightings: Sightings
+    protocol: Protocol
+    space: GramSpace
+    split: Split
+    mirrored: GramSpace | None
 
+    def __post_init__(self) -> None:
+        train = self.split.train
+        self.labels = self.sightings.persons[train], self.sightings.cameras[train]
+        self._known: dict[tuple[bool, bool, bool], Products] = {}
 
-def _auto_trial(
-    sightings: Sightings,
-    protocol: Protocol,
-    space: GramSpace,
-    split: Split,
-    plan: Plan,
-    mirrored: GramSpace | None,
-) -> Trial:
-    """Choose everything on the training people of this split, in its own Gram space."""
-    start, params = time.perf_counter(), {"budget": plan.budget, **plan.params}
-    if mirrored is not None:
-        space, params = GramSpace.joined([space, mirrored]), {**params, "mirrored": True}
-    persons, cameras = sightings.persons[split.train], sightings.cameras[split.train]
-    unknown = np.setdiff1d(sightings.cameras[split.test], cameras)
-    if len(unknown):
-        raise InputError(
-            f"camera {unknown[0]} is tested but has no labelled people to learn from; label some "
-            "there, or leave the camera out"
-        )
-    search = Search(space, split.train, persons, cameras, **params)
-    setting = search.run()
-    variants = variants_of(space, params.get("mirrored", False))
-    wanted = _rows_to_rank(split, plan)
-    fold = Fold(variants[setting.variant], split.train, wanted, search.persons, search.cameras)
-    embedding = fold.embed(setting)
-    seconds = time.perf_counter() - start
-    rankings = rank_directions(sightings, protocol, split, _within(embedding), plan.rerank)
-    table = [tried.as_dict() for tried in search.tried]
-    stopped = () if search.stopped is None else (search.stopped,)
-    return Trial(rankings, setting.as_dict(), seconds, table, stopped)
+    def _rows_to_rank(self, plan: Plan) -> Rows:
+        """Test rows, and training rows after them where the re-ranking looks at those."""
+        with_training = plan.rerank in FROM_TRAINING
+        test: Rows = self.split.test
+        return np.concatenate([test, self.split.train]) if with_training else test
 
+    def trial(self, plan: Plan) -> Trial:
+        start, params, table = time.perf_counter(), dict(plan.params), None
+        train, wanted = self.split.train, self._rows_to_rank(plan)
+        if plan.candidates:
+            choice = choose(self.space, train, *self.labels, plan.candidates, plan.n_folds)
+            params |= choice.best.params()
+            table = choice.table()
+        learner = plan.spec.make(**params)
+        key = (plan.normalize, isinstance(learner, Euclidean), plan.rerank in FROM_TRAINING)
+        if key not in self._known:
+            products = self.space.products(train, wanted, normalize=key[0], between_test=key[1])
+            self._known[key] = products
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            between = between_test_rows(learner, self._known[key], *self.labels)
+        seconds = time.perf_counter() - start
+        said = dict.fromkeys(str(warning.message) for warning in caught)
+        return Trial(self._ranked(between, plan), params, seconds, table, tuple(said))
 
-def _rows_to_rank(split: Split, plan: Plan) -> Rows:
-    """Test rows, and training rows after them where the re-ranking looks at those."""
-    with_training = plan.rerank in FROM_TRAINING
-    return np.concatenate([split.test, split.train]) if with_training else split.test
+    def auto_trial(self, plan: Plan) -> Trial:
+        """Choose everything on the training people of this split, in its own Gram space."""
+        start, params = time.perf_counter(), {"budget": plan.budget, **plan.params}
+        space, train, test = self.space, self.split.train, self.split.test
+        if self.mirrored is not None:
+            space, params = GramSpace.joined([space, self.mirrored]), {**params, "mirrored": True}
+        unknown = np.setdiff1d(self.sightings.cameras[test], self.labels[1])
+        if len(unknown):
+            raise InputError(
+                f"camera {unknown[0]} is tested but has no labelled people to learn from; label "
+                "some there, or leave the camera out"
+            )
+        search = Search(space, train, *self.labels, **params)
+        setting = search.run()
+        variants = variants_of(space, params.get("mirrored", False))
+        wanted = self._rows_to_rank(plan)
+        fold = Fold(variants[setting.variant], train, wanted, search.persons, search.cameras)
+        embedding = fold.embed(setting)
+        seconds = time.perf_counter() - start
+        table = [tried.as_dict() for tried in search.tried]
+        stopped = () if search.stopped is None else (search.stopped,)
+        rankings = self._ranked(within(embedding), plan)
+        return Trial(rankings, setting.as_dict(), seconds, table, stopped)
 
-
-def _within(embedding: Floats) -> Between:
-    return lambda a, b: squared_euclidean(embedding[a], embedding[b])
+    def _ranked(self, between: Between, plan: Plan) -> tuple[Ranked, ...]:
+        return rank_directions(self.sightings, self.protocol, self.split, between, plan.rerank)

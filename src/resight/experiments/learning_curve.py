@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from resight._files import digest_of
 from resight.datasets.sightings import Sightings, seen_by_two
@@ -21,10 +20,9 @@ from resight.experiments.trials import Trial, rank_directions
 from resight.models.held_out_distances import gram_distances
 from resight.plans import Plan
 from resight.protocols import Protocol, Split
-from resight.tuning.gram import GramSpace, lookup
+from resight.tuning.gram import GramSpace, Rows, lookup
 from resight.validation import check_count
 
-Rows = NDArray[np.intp]
 MIN_PEOPLE = 3  # two give one pair of strangers a camera, which tells nothing about their spread
 DRAWS = 3
 
@@ -42,25 +40,11 @@ def learning_curve(
 ) -> dict[str, Any]:
     """Measure a plan with fewer and fewer of each split's training people.
 
-    Parameters
-    ----------
-    sizes : sequence of int, optional
-        Numbers of people; by default all, half of them, a quarter, ... down to a sixteenth.
-    draws : int
-        Random orders of each split's people. The subsets of one order are nested.
-    folder, n_jobs
-        As `over_splits` takes them.
-
-    Returns
-    -------
-    dict
-        ``points`` (people, and mean, sd and 95% interval over splits and draws of every measure,
-        in percent), ``draws``, ``gain`` (points of rank 1 that a doubling brings at the end) and
-        ``sentence``.
-
-    Notes
-    -----
-    Only people seen by two cameras are counted and used: others teach no pair of one person.
+    `sizes` are by default all, half of them, a quarter, ... down to a sixteenth; `draws` are random
+    orders of each split's people, whose subsets are nested. Returns ``points`` (people, and mean,
+    sd and 95% interval over splits and draws of every measure, in percent), ``draws``, ``gain``
+    (points of rank 1 that a doubling brings at the end) and ``sentence``. Only people seen by two
+    cameras are counted and used: others teach no pair of one person.
     """
     plan.require_fixed()
     people = min(len(_people(sightings, split.train)) for split in protocol.splits)

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
@@ -33,10 +32,8 @@ from resight.models.model import Model
 from resight.plans import Plan
 from resight.protocols import Protocol, Split
 from resight.registry import AUTO
+from resight.tuning.gram import Rows
 from resight.workers.executors import Executor
-
-Floats = NDArray[np.float64]
-Rows = NDArray[np.intp]
 
 
 def exceeds_gram_space(plan: Plan, source: FeatureRows) -> bool:

@@ -25,21 +25,10 @@ def over_splits(
 ) -> list[Any]:
     """Call `measure` for each split that `folder` does not hold yet; return all results.
 
-    Parameters
-    ----------
-    measure : callable
-        Takes a split; returns what JSON can hold.
-    folder : Path, optional
-        Where finished splits are kept, each written by the process that measured it. It must be
-        named after everything that the results depend on.
-    n_jobs, threads : int
-        Processes, and BLAS threads of each: at usual sizes two fits side by side are faster than
-        one fit on two threads.
-
-    Returns
-    -------
-    list
-        What `measure` returned, as JSON gives it back, in the order of the splits.
+    What `measure` returns must be what JSON can hold, and is returned as JSON gives it back. The
+    folder of finished splits must be named after everything that they depend on. `threads` are
+    those of BLAS in each process: at usual sizes two fits side by side are faster than one fit on
+    two threads.
     """
     from joblib import Parallel, delayed
 
@@ -78,13 +67,7 @@ def _finished(file: Path | None) -> str | None:
 
 
 class FinishedSplits:
-    """Where an evaluation keeps finished splits until its result is written.
-
-    Parameters
-    ----------
-    store : Path
-        A feature store; splits are kept in folders below ``store/splits``.
-    """
+    """Where an evaluation keeps finished splits until its result is written: STORE/splits/."""
 
     def __init__(self, store: Path) -> None:
         self.store = store

@@ -21,10 +21,8 @@ from resight.evaluation.smoothed_manifold import smoothed_manifold
 from resight.plans import FROM_TRAINING, RERANKERS
 from resight.protocols import Protocol, Split, person_scores, scored_persons
 from resight.protocols.scoring import PersonScores
-from resight.tuning.gram import Between
+from resight.tuning.gram import Between, Floats, Rows
 
-Floats = NDArray[np.float64]
-Rows = NDArray[np.intp]
 RANKS = (1, 5, 10, 20)
 
 

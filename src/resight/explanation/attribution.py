@@ -35,21 +35,6 @@ class Term(Protocol):
 
 
 @dataclass(frozen=True)
-class LinearTerm:
-    """d = (P^T D)^T M (P^T D) with D = a - b: the two products with P, and M (None = I)."""
-
-    down: Callable[[Floats], Floats]  # (n, n_features) -> (n, r)
-    up: Callable[[Floats], Floats]  # (n, r) -> (n, n_features)
-    metric: Floats | None = None
-
-    def divide(self, A: Floats, B: Floats, groups: Groups) -> Floats:
-        """Add up D_f [P M P^T D]_f over the features of each group."""
-        D = A - B
-        U = self.down(D)  # (n_pairs, r)
-        return _grouped(D * self.up(U if self.metric is None else U @ self.metric), groups)
-
-
-@dataclass(frozen=True)
 class KernelTerm:
     """d = |C^T (k(a) - k(b))|^2 with k a sum of kernels of inner products."""
 
@@ -63,8 +48,8 @@ class KernelTerm:
 
 
 @dataclass(frozen=True)
-class PlainTerm:
-    """A distance that learns nothing: what each feature of a difference adds to it."""
+class DifferenceTerm:
+    """A distance that is linear or learns nothing: what each feature of D = a - b adds to it."""
 
     shares: Callable[[Floats], Floats]
 
@@ -94,33 +79,17 @@ class OpaqueTerm:
 
 @dataclass(frozen=True)
 class Metric:
-    """The distance of a fitted model over normalised features, which it divides into parts.
+    """The distance of a fitted model over normalised features, which it divides into parts."""
 
-    Attributes
-    ----------
-    normalize : callable
-        From descriptors (n, n_features) to the features that the decomposition is over.
-    method : str
-        How the distance is divided.
-    terms : tuple of Term
-    training_rows : array (n_train, n_features) or None
-        Normalised, where the learner keeps them.
-    """
-
-    normalize: Callable[[Any], Floats]
-    method: str
+    normalize: Callable[[Any], Floats]  # of descriptors (n, n_features)
+    method: str  # how the distance is divided
     terms: tuple[Term, ...]
-    training_rows: NDArray[Any] | None = None
+    training_rows: NDArray[Any] | None = None  # (n_train, n_features), if the learner keeps them
 
     def divide(self, A: Floats, B: Floats, groups: Groups) -> Floats:
-        """Divide the distance of each pair of rows among groups of features, (n_pairs, n_groups).
+        """Divide the distance of each pair of normalised rows, (n_pairs, n_groups).
 
-        Parameters
-        ----------
-        A, B : arrays (n_pairs, n_features)
-            Normalised features.
-        groups : int array (n_features,)
-            The group of each feature: 0, 1, 2, ...
+        `groups` (n_features,) has the group of each feature: 0, 1, 2, ...
         """
         return np.sum([term.divide(A, B, groups) for term in self.terms], axis=0)
 
@@ -161,7 +130,7 @@ def _metric_of_auto(model: Any) -> Metric:
     terms: list[Term] = []
     for part, (kernel, coef) in enumerate(zip(learner.kernels_, learner.coefs_, strict=True)):
         if "plain" in kernel:
-            terms.append(PlainTerm(partial(learner.plain_shares, part=part)))
+            terms.append(DifferenceTerm(partial(learner.plain_shares, part=part)))
         else:
             views = _fused_views(**kernel, ends=learner.ends_)
             terms.append(KernelTerm(views, learner.X_fit_, coef))
@@ -203,21 +172,22 @@ def _normalizing(outer: Any, inner: Any = None) -> Callable[[Any], Floats]:
     return normalize
 
 
-def _linear_term(learner: MetricLearner) -> LinearTerm | None:
+def _linear_term(learner: MetricLearner) -> DifferenceTerm | None:
+    """Divide d = (P^T D)^T M (P^T D) by D_f [P M P^T D]_f, if the learner is linear."""
     if isinstance(learner, Euclidean):
-        return LinearTerm(lambda D: D, lambda U: U)
+        return DifferenceTerm(np.square)
     if isinstance(learner, KernelMetricLearner):
         if learner.kernel != "linear":
             return None
         Z, C = np.asarray(learner.X_fit_), learner.coef_  # P = Z^T C is never formed
-        return LinearTerm(lambda D: inner_products(D, Z) @ C, lambda U: times_rows(U @ C.T, Z))
+        return DifferenceTerm(lambda D: D * times_rows(inner_products(D, Z) @ C @ C.T, Z))
     P = getattr(learner, "components_", None)
     if P is None:
         return None
-    metric = None
     if (isinstance(learner, XQDA) and learner.metric_ is not None) or (
         isinstance(learner, KISSME) and not learner.psd
     ):
         form = np.asarray(learner.metric_)
-        metric = (form + form.T) / 2.0
-    return LinearTerm(lambda D: D @ P, lambda U: U @ P.T, metric)
+        M = (form + form.T) / 2.0
+        return DifferenceTerm(lambda D: D * (D @ P @ M @ P.T))
+    return DifferenceTerm(lambda D: D * (D @ P @ P.T))

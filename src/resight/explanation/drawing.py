@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -23,8 +22,7 @@ _HEIGHT = 256  # of the drawn crops; widths keep their proportions
 _KEPT_HEIGHT = 256  # pixels of an embedded picture: enough for the screen
 
 
-@dataclass(frozen=True)
-class Picture:
+class Picture(NamedTuple):
     """One of the two crops: where its image is, its size in pixels, and words for it."""
 
     source: str
@@ -38,8 +36,7 @@ class Picture:
         return float(np.clip(_HEIGHT * self.width / self.height, 64, 160))
 
 
-@dataclass(frozen=True)
-class Strip:
+class Strip(NamedTuple):
     """One band of the picture: place, colour and figure."""
 
     top: float
@@ -58,26 +55,18 @@ def picture(image: NDArray[np.uint8], caption: str) -> Picture:
 def draw(told: dict[str, Any], first: Picture, second: Picture) -> str:
     """Return an explanation as a part of an HTML page, without any script.
 
-    Parameters
-    ----------
-    told : dict
-        An explanation as `Explanation.to_dict` gives it, which may have been stored.
-    first, second : Picture
-        The two crops.
+    `told` is what `Explanation.to_dict` gives, which may have been stored.
     """
-    return (
-        _environment()
-        .get_template("explanation.html")
-        .render(
-            told=told,
-            first=first,
-            second=second,
-            strips=strips(told),
-            height=_HEIGHT,
-            longest=max(abs(one["share"]) for one in told["channels"]) or 1.0,
-            unit="of typical" if told["compared"] else "of distance",
-            legend=_legend(told),
-        )
+    template = _environment().get_template("explanation.html")
+    return template.render(
+        told=told,
+        first=first,
+        second=second,
+        strips=strips(told),
+        height=_HEIGHT,
+        longest=max(abs(one["share"]) for one in told["channels"]) or 1.0,
+        unit="of typical" if told["compared"] else "of distance",
+        legend=_legend(told),
     )
 
 

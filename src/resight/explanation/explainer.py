@@ -114,7 +114,8 @@ class Explainer:
     @cached_property
     def usual(self) -> Usual | None:
         """What is usual between different people; None if nothing is known of it."""
-        return self._usual_between_people() or self._usual_in_training()
+        rows, found = self._metric.training_rows, self._usual_between_people()
+        return found if found or rows is None else self._usual_of(rows, None, SHARES)
 
     def _usual_between_people(self) -> Usual | None:
         if self._references is None:
@@ -125,10 +126,6 @@ class Explainer:
             learned |= np.isin(self._persons, self._persons[learned & (self._persons != "")])
         persons = None if self._persons is None else self._persons[~learned]
         return self._usual_of(rows[~learned], persons, PEOPLE)
-
-    def _usual_in_training(self) -> Usual | None:
-        rows = self._metric.training_rows
-        return None if rows is None else self._usual_of(rows, None, SHARES)
 
     def _usual_of(
         self, rows: NDArray[Any], persons: NDArray[Any] | None, compared: str
@@ -173,8 +170,7 @@ def _known(rows: Floats, training: NDArray[Any] | None) -> NDArray[np.bool_]:
     direction = np.random.default_rng(_SEED).normal(size=(1, rows.shape[1]))
     new, old = inner_products(rows, direction), inner_products(training, direction)
     nearest = abs(new - old.T).min(axis=1)  # (n_rows, n_train) -> (n_rows,)
-    known: NDArray[np.bool_] = nearest <= _SAME * abs(old).max()
-    return known
+    return np.asarray(nearest <= _SAME * abs(old).max())
 
 
 def _pairs(

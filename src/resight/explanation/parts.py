@@ -15,16 +15,8 @@ Floats = NDArray[np.float64]
 
 N_BANDS = 8  # strips of equal height that are drawn over a crop
 
-_KINDS = {
-    "hs": "colour",
-    "hsv": "colour",
-    "rgb": "colour",
-    "lab": "colour",
-    "siltp3": "texture",
-    "siltp5": "texture",
-    "lbp": "texture",
-    "hog": "edges",
-}
+_KINDS = dict.fromkeys(("hs", "hsv", "rgb", "lab"), "colour")
+_KINDS |= dict.fromkeys(("siltp3", "siltp5", "lbp"), "texture") | {"hog": "edges"}
 _GOG_KIND = "colour and edges"  # each of its spaces is joined with the gradients
 
 
@@ -46,35 +38,23 @@ class Channel:
 class Partition:
     """Features of descriptors put side by side, divided into parts.
 
-    A part holds the features of one channel that begin within the same eighth of the image.
-
-    Attributes
-    ----------
-    channels : tuple of Channel
-    of_feature : int array (n_features,)
-        The part of each feature.
-    channel : int array (n_parts,)
-        The channel of each part.
-    bands : array (n_parts, N_BANDS)
-        Which share of a part's rows lies in each band; rows add up to 1. Strips overlap and
-        differ in height, so a part is spread over the bands that its features look at.
+    A part holds the features of one channel that begin within the same eighth of the image. Strips
+    overlap and differ in height, so a part is spread over the bands that its features look at.
     """
 
     channels: tuple[Channel, ...]
-    of_feature: NDArray[np.intp]
-    channel: NDArray[np.intp]
-    bands: Floats
+    of_feature: NDArray[np.intp]  # (n_features,), the part of each feature
+    channel: NDArray[np.intp]  # (n_parts,), the channel of each part
+    bands: Floats  # (n_parts, N_BANDS), which share of a part's rows lies in each; they add up to 1
 
     def by_band(self, values: Floats) -> Floats:
         """Spread values of parts (..., n_parts) over the bands, (..., N_BANDS); sums stay."""
-        spread: Floats = values @ self.bands
-        return spread
+        return np.asarray(values @ self.bands)
 
     def by_channel(self, values: Floats) -> Floats:
         """Add up values of parts (..., n_parts) for each channel, (..., n_channels)."""
         belongs = self.channel[:, None] == np.arange(len(self.channels))
-        sums: Floats = values @ belongs.astype(np.float64)
-        return sums
+        return np.asarray(values @ belongs.astype(np.float64))
 
 
 @lru_cache(maxsize=8)
@@ -102,5 +82,4 @@ def _spread(parts: FeatureParts) -> Floats:
     edges = np.linspace(0.0, parts.height, N_BANDS + 1)
     top, bottom = parts.top[:, None].astype(float), parts.bottom[:, None].astype(float)
     inside = np.minimum(bottom, edges[1:]) - np.maximum(top, edges[:-1])
-    share: Floats = np.maximum(inside, 0.0) / (bottom - top)
-    return share
+    return np.asarray(np.maximum(inside, 0.0) / (bottom - top))

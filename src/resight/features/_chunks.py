@@ -50,7 +50,7 @@ def chunk_rows(path: Path) -> Rows:
             shape, _, dtype = npy.read_array_header_1_0(stream)
             return np.memmap(stream, dtype, "r", stream.tell(), shape)
         except ValueError as error:
-            raise _damaged(path, error) from error
+            raise damaged(path, error) from error
 
 
 @contextmanager
@@ -86,8 +86,11 @@ def _load(stream: IO[bytes], path: Path) -> Any:
     try:
         return np.load(stream, allow_pickle=False)
     except (ValueError, EOFError) as error:
-        raise _damaged(path, error) from error
+        raise damaged(path, error) from error
 
 
-def _damaged(path: Path, error: Exception) -> StoreError:
-    return StoreError(f"{path} is damaged ({error}). Delete it: what it held is computed again")
+def damaged(path: Path, reason: object, files: str = "it") -> StoreError:
+    """Make the error about a file that cannot be read, and which files to delete."""
+    return StoreError(
+        f"{path} is damaged ({reason}). Delete {files}: what it held is computed again"
+    )

@@ -8,7 +8,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from secrets import randbelow
-from typing import Any
 
 from resight._progress import progress
 from resight.datasets.sightings import Sightings
@@ -63,11 +62,16 @@ class Job:
         readable = next((Path(crop.path) for crop in self.crops if crop is not None), None)
         executor.check_shared(self.tables.chunks, readable)
         self._notice_changes()
-        with self.tables.growing(self.keys) as table:
+        with GrowingTable(self.tables.folder, self.keys, self.tables.n_features) as table:
             for _ in range(_ROUNDS):
                 chunks = self._missing()
                 self._work(chunks, executor, table)
-                self._note_failures()
+                failed = zip(self.crops, self.sightings.paths.tolist(), strict=True)
+                self.failures.update(
+                    Failure(row, path, self._reasons[crop.key])
+                    for row, (crop, path) in enumerate(failed)
+                    if crop is not None and crop.key in self._reasons
+                )
                 if self.failures and on_error == "raise":
                     raise cannot_use(sorted(self.failures))
                 self.computed = self.computed or sum(map(len, chunks)) - len(self._reasons)
@@ -89,14 +93,11 @@ class Job:
         processes that start at different times still agree on most of them.
         """
         unique = {crop.key: crop for crop in self.crops if crop is not None}
-        have = self.tables.places()
+        done = self.tables.places().keys() | self._reasons
         every = list(unique.values())
         cuts = (every[start : start + CHUNK] for start in range(0, len(every), CHUNK))
-        chunks = ([crop for crop in cut if self._wanted(crop, have)] for cut in cuts)
+        chunks = ([crop for crop in cut if crop.key not in done] for cut in cuts)
         return [chunk for chunk in chunks if chunk]
-
-    def _wanted(self, crop: Crop, have: Any) -> bool:
-        return crop.key not in have and crop.key not in self._reasons
 
     def _work(self, chunks: list[list[Crop]], executor: Executor, table: GrowingTable) -> None:
         # Each process starts somewhere else and skips what others finished meanwhile, so several
@@ -142,12 +143,6 @@ class Job:
         kept = [keys[row] for row in done.kept]
         write_chunk(self.tables.chunk_path(keys), kept, done.features)
         table.put(kept, done.features)
-
-    def _note_failures(self) -> None:
-        paths = self.sightings.paths.tolist()
-        for row, crop in enumerate(self.crops):
-            if crop is not None and crop.key in self._reasons:
-                self.failures.add(Failure(row, paths[row], self._reasons[crop.key]))
 
     def _notice_changes(self) -> None:
         known = self.tables.known_keys(self.sightings.name)

@@ -20,15 +20,7 @@ class GrowingTable:
     """Context for a file with a place for every row, which is removed unless it is kept.
 
     It is written while workers compute, so that little is left to do when the last one is ready.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the table will be.
-    keys : sequence of str
-        Key of every row; the same key may come several times.
-    n_features : int
-        Length of the rows.
+    It will be in `folder`; of the `keys` of its rows, the same may come several times.
     """
 
     def __init__(self, folder: Path, keys: Sequence[str], n_features: int) -> None:
@@ -60,13 +52,7 @@ class GrowingTable:
                 os.fsync(self._file().fileno())  # now, beside the workers, and not at the end
 
     def finish(self, keys: Sequence[str], path: Path) -> bool:
-        """Keep the file as `path`, failed rows as NaN; False while other rows are missing.
-
-        Parameters
-        ----------
-        keys : sequence of str
-            As given at first, but FAILED for rows that could not be computed.
-        """
+        """Keep the file as `path`, rows whose key is now FAILED as NaN; False while rows lack."""
         failed = [row for row, key in enumerate(keys) if key == FAILED]
         if not {row for rows in self._missing.values() for row in rows}.issubset(failed):
             return False

@@ -28,6 +28,7 @@ from resight.features._chunks import (
     Rows,
     chunk_keys,
     chunk_rows,
+    damaged,
     refusing_full_disk,
     remove_if_abandoned,
 )
@@ -45,14 +46,7 @@ class Place(NamedTuple):
 
 
 class DescriptorTables:
-    """Vectors of one descriptor, on disk.
-
-    Parameters
-    ----------
-    store : Path
-        Folder of the feature store.
-    descriptor : object with name, n_features and fingerprint
-    """
+    """Vectors of one descriptor on disk, in a folder of the feature store `store`."""
 
     def __init__(self, store: Path, descriptor: Describes) -> None:
         self.descriptor = descriptor.name
@@ -103,10 +97,6 @@ class DescriptorTables:
                         known.setdefault(path, set()).add(key)
         return known
 
-    def growing(self, keys: Sequence[str]) -> GrowingTable:
-        """Begin a table with these rows."""
-        return GrowingTable(self.folder, keys, self.n_features)
-
     def place_chunk(self, keys: Sequence[str], table: GrowingTable) -> None:
         """Copy the chunk of these rows into a table, if there is one: not if all of them failed."""
         path = self.chunk_path(keys)
@@ -121,11 +111,10 @@ class DescriptorTables:
         None means that chunks were removed meanwhile, because another process finished a table
         with them: their rows are to be looked for again.
         """
-        existing = self.table(keys)
-        if existing is not None:
-            return existing
         files = list(self._files())
-        existing = self._slice(keys, _places(files))
+        existing = self.table(keys)
+        if existing is None:
+            existing = self._slice(keys, _places(files))
         if existing is not None:
             return existing
         for file, stored in files:
@@ -136,7 +125,17 @@ class DescriptorTables:
         if not table.finish(keys, path):
             return None
         with refusing_full_disk(path):
-            write_json(path.with_suffix(".json"), self._sidecar(keys, dataset, paths))
+            sidecar = {
+                "schema": SCHEMA,
+                "descriptor": self.descriptor,
+                "fingerprint": self.fingerprint,
+                "version": __version__,
+                "n_features": self.n_features,
+                "dataset": dataset,
+                "paths": list(paths),
+                "keys": list(keys),
+            }
+            write_json(path.with_suffix(".json"), sidecar)
         return self._open(path, len(keys))
 
     def sweep(self) -> None:
@@ -145,20 +144,15 @@ class DescriptorTables:
         sidecars = self._sidecars() if chunks else ()
         done = {key for _, document in sidecars for key in document["keys"]}
         for path in chunks:
-            try:
+            with suppress(FileNotFoundError):
                 if done.issuperset(chunk_keys(path)):
                     path.unlink()
-            except FileNotFoundError:
-                continue
 
     def _files(self) -> Iterator[tuple[Path, list[str]]]:
         """Every chunk, then every table, with the keys of its rows."""
         for path in self._chunk_files():
-            try:
-                keys = chunk_keys(path)
-            except FileNotFoundError:  # another process finished its table and swept this chunk
-                continue
-            yield path, keys
+            with suppress(FileNotFoundError):  # another process finished its table and swept it
+                yield path, chunk_keys(path)
         for path, document in self._sidecars():
             yield path, document["keys"]
 
@@ -179,10 +173,11 @@ class DescriptorTables:
         try:
             rows: Rows = np.load(path, mmap_mode="r", allow_pickle=False)
         except (ValueError, EOFError) as error:
-            raise _damaged(path, str(error)) from error
+            raise damaged(path, error, f"{path.stem}.*") from error
         allowed = (n_rows if n_rows is not None else len(rows), self.n_features)
         if rows.shape != allowed or rows.dtype != np.float32:
-            raise _damaged(path, f"it holds {rows.dtype} {rows.shape} instead of float32 {allowed}")
+            wrong = f"it holds {rows.dtype} {rows.shape} instead of float32 {allowed}"
+            raise damaged(path, wrong, f"{path.stem}.*")
         return rows
 
     def _table_path(self, keys: Sequence[str]) -> Path:
@@ -191,26 +186,12 @@ class DescriptorTables:
     def _chunk_files(self) -> list[Path]:
         return sorted(self.chunks.glob("*.chunk"))
 
-    def _sidecar(
-        self, keys: Sequence[str], dataset: str, paths: Sequence[str]
-    ) -> dict[str, object]:
-        return {
-            "schema": SCHEMA,
-            "descriptor": self.descriptor,
-            "fingerprint": self.fingerprint,
-            "version": __version__,
-            "n_features": self.n_features,
-            "dataset": dataset,
-            "paths": list(paths),
-            "keys": list(keys),
-        }
-
     def _sidecars(self) -> Iterator[tuple[Path, dict[str, Any]]]:
         for path in sorted(self.folder.glob("*.json")):
             try:
                 document = parse_json(path.read_text("utf-8"))
             except ValueError as error:
-                raise _damaged(path, str(error)) from error
+                raise damaged(path, error, f"{path.stem}.*") from error
             if document.get("schema") != SCHEMA:
                 raise StoreError(
                     f"{path} has schema {document.get('schema')!r}, this resight reads {SCHEMA!r}. "
@@ -227,9 +208,3 @@ def _places(files: Iterable[tuple[Path, list[str]]]) -> dict[str, Place]:
         for row, key in enumerate(keys)
         if key != FAILED
     }
-
-
-def _damaged(path: Path, reason: str) -> StoreError:
-    return StoreError(
-        f"{path} is damaged ({reason}). Delete {path.stem}.*: what it held is computed again"
-    )

@@ -119,15 +119,8 @@ def describe_by(
 
 
 def describe_crops(task: Task, descriptor: Describes, fingerprint: str, version: str) -> Extraction:
-    """Describe the crops of a task (runs in a worker).
+    """Describe the crops of a task, in a worker; refuse other code than where it was ordered.
 
-    Parameters
-    ----------
-    fingerprint, version : str
-        Of the descriptor and resight where the work was ordered; others are refused.
-
-    Notes
-    -----
     An image that cannot be described is reported and the others go on. Errors of the disk, the
     network or memory raise, since they may pass, so that the chunk is tried again.
     """

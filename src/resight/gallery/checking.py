@@ -13,7 +13,7 @@ from resight.errors import InputError, StoreError
 from resight.gallery.engines.base import Engine, Table
 from resight.gallery.filters import Filter
 from resight.gallery.gallery import Gallery
-from resight.gallery.log_proof import verify
+from resight.gallery.log import verify
 from resight.gallery.manifest import ERASING, Manifest, load_model
 from resight.gallery.view import features_of, read_journal
 from resight.images import read
@@ -25,22 +25,12 @@ _DEPTH = 10
 
 @dataclass
 class Report:
-    """What a check found.
-
-    Attributes
-    ----------
-    problems : list of str
-        Damage: something that was stored cannot be used as it is.
-    notes : list of str
-        Harmless: leftovers of killed processes, which nobody sees and the next changes clean up.
-    recall : float or None
-        Share of the true 10 nearest that the approximate index returns, if there is one.
-    """
+    """What a check found: damage, and harmless leftovers, which the next changes clean up."""
 
     sightings: int = 0
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    recall: float | None = None
+    recall: float | None = None  # of the true 10 nearest by the approximate index, if there is one
 
     @property
     def clean(self) -> bool:

@@ -26,13 +26,7 @@ Source = Engine | LanceSource
 
 
 def backup(uri: str | Path, file: Path, on_step: Callable[[float], None] = _SILENT) -> int:
-    """Write a gallery, as it is at this moment, into one file; others go on using it.
-
-    Returns
-    -------
-    int
-        Number of sightings in the backup.
-    """
+    """Write a gallery, as it is now, into one file; return the number of sightings."""
     if file.exists():
         raise InputError(f"{file} exists; a backup is not written over it. Choose another name")
     gallery = Gallery.open(uri)

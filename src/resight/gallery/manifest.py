@@ -29,31 +29,16 @@ DESCRIPTORS: Stored = "float16"  # new galleries; rank 1 moves by less than 0.1,
 
 @dataclass(frozen=True)
 class Generation:
-    """One model and the embeddings it made.
-
-    Attributes
-    ----------
-    number : int
-    fingerprint : str
-        Of the model.
-    width : int
-        Dimensions of its embeddings.
-    origin : "create" | "rebuild" | "refit"
-    when : float
-    indexed : int
-        Sightings that the approximate index was built over; 0 = none was built.
-    descriptor, n_features : str, int
-        Of its model; empty where 0.1 wrote it: then they are those of the manifest.
-    """
+    """One model and the embeddings it made."""
 
     number: int
-    fingerprint: str
-    width: int
+    fingerprint: str  # of the model
+    width: int  # of its embeddings
     origin: Origin
     when: float = field(default_factory=time.time)
-    indexed: int = 0
-    descriptor: str = ""
-    n_features: int = 0
+    indexed: int = 0  # sightings that the approximate index was built over; 0 = none was built
+    descriptor: str = ""  # of its model; empty where 0.1 wrote it: then it is the manifest's
+    n_features: int = 0  # likewise
 
 
 @dataclass(frozen=True)
@@ -62,28 +47,17 @@ class Manifest:
 
     `history` begins with the model the gallery was created with and ends with the one in use; one
     between them, if there is one, is the one before it, for an undo.
-
-    Attributes
-    ----------
-    descriptor, width : str, int
-        Fingerprint and length of the descriptors of the model in use.
-    stored : "float32" | "float16" | "none"
-        How descriptors are kept; "none": they are computed from the images when needed.
-    log_days : float or None
-        After so many days entries of the log are emptied.
-    asks_purpose, second_person : bool
-        Whether searches must state a purpose; whether a match needs the answers of two people.
     """
 
-    descriptor: str
-    width: int
+    descriptor: str  # fingerprint of the descriptors of the model in use
+    width: int  # and their length
     history: tuple[Generation, ...]
     retention_days: float | None = None
     created: float = field(default_factory=time.time)
-    stored: Stored = "float32"
-    log_days: float | None = None
-    asks_purpose: bool = False
-    second_person: bool = False
+    stored: Stored = "float32"  # descriptors; "none": computed from the images when needed
+    log_days: float | None = None  # after which entries of the log are emptied
+    asks_purpose: bool = False  # whether searches must state one
+    second_person: bool = False  # whether a match needs the answers of two people
 
     @property
     def current(self) -> Generation:

@@ -35,18 +35,10 @@ class _Begun(NamedTuple):
 
 
 class Stream:
-    """One run of `Gallery.add`.
+    """One run of `Gallery.add`, from the `view` of the gallery at its start.
 
-    Parameters
-    ----------
-    engine : Engine
-    view : View
-        The gallery as it is at the start.
-    sightings : Sightings
-    given : Described, FeatureStore or None
-        Where vectors are that were computed before: one for each sighting, or some of them.
-    imageless : bool
-        Whether sightings without a file are stored by their vector alone.
+    `given` holds vectors that were computed before: one for each sighting, or some of them. If
+    `imageless`, sightings without a file are stored by their vector alone.
     """
 
     def __init__(

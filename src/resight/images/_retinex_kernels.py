@@ -20,10 +20,7 @@ def retinex_image(
     """Compute the whole Retinex with two blurs: `filters` (2, 4) and `tails` (2, 3, 3)."""
     height, width = image.shape[0], 3 * image.shape[1]
     flat = image.reshape(height, width)
-    plane = np.empty((height, width))
-    for y in range(height):
-        for x in range(width):
-            plane[y, x] = flat[y, x] + 1.0  # so that black has a logarithm
+    plane = flat + 1.0  # so that black has a logarithm
     first = blurred_image(plane, filters[0], tails[0])
     second = blurred_image(plane, filters[1], tails[1])
     values = reflectance(flat, logs, first, second)

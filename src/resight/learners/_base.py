@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from resight._files import digest_of
 from resight.errors import InputError
 from resight.kernels import Kernel
+from resight.learners._parameters import Count, KernelName, NotNegative, Positive, constraints_of
 from resight.learners._scoring import cross_camera_rank1
 from resight.saving import SavableMixin
 
@@ -30,7 +31,8 @@ class MetricLearner(
     """Learn a distance between sightings from persons and cameras.
 
     A learner implements `_fit`, which stores its learned attributes, and either `_embed` (the
-    metric is the squared Euclidean distance of embeddings) or `_distances`.
+    metric is the squared Euclidean distance of embeddings) or `_distances`. Its parameters are
+    fields of a dataclass, whose types (see `_parameters`) say what is checked.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
@@ -41,6 +43,10 @@ class MetricLearner(
     _dtypes: ClassVar[tuple[type, ...]] = (np.float64,)
     turned: ClassVar[bool] = False  # whether it may see sightings in turned coordinates
     learned = "n_features_in_ feature_names_in_ persons_ training_fingerprint_ n_components_"
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls._parameter_constraints = {**cls._parameter_constraints, **constraints_of(cls)}
 
     def fit(self, X: ArrayLike, y: ArrayLike, cameras: ArrayLike | None = None) -> MetricLearner:
         """Learn from labelled sightings.
@@ -121,13 +127,11 @@ class KernelMetricLearner(MetricLearner):
     _dtypes: ClassVar[tuple[type, ...]] = (np.float64, np.float32)
     learned = "kernel_ X_fit_ coef_"
 
-    precision = "float64"  # of inner products; a parameter where it matters
-
-    kernel: str | Callable[..., Any] = "rbf"
-    gamma: float | str = "mean"
-    width: float = 1.0
-    degree: int = 2
-    coef0: float = 1.0
+    kernel: KernelName | Callable[..., Any] = "rbf"
+    gamma: Literal["mean"] | Positive = "mean"
+    width: Positive = 1.0
+    degree: Count = 2
+    coef0: NotNegative = 1.0
 
     def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
         self._fit_kernel(self._training_kernel(X), persons, cameras)
@@ -135,8 +139,8 @@ class KernelMetricLearner(MetricLearner):
 
     def unfitted_kernel(self) -> Kernel:
         """Return the kernel that the parameters describe, without a bandwidth yet."""
-        names = ("kernel", "gamma", "width", "degree", "coef0", "precision")
-        return Kernel(**{name: getattr(self, name) for name in names})
+        own = self.get_params()
+        return Kernel(**{one.name: own[one.name] for one in fields(Kernel) if one.name in own})
 
     def _training_kernel(self, X: Floats) -> Floats:
         """Learn the kernel's bandwidth, keep the training rows, return their matrix (N, N)."""

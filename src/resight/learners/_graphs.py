@@ -22,17 +22,9 @@ from resight.learners._solvers import leading_pencil
 
 @dataclass(frozen=True)
 class Graph:
-    """A weighted graph: ``uniform`` on every pair plus a sparse part.
+    """A weighted graph: a sparse part, plus a weight that every pair has besides."""
 
-    Attributes
-    ----------
-    weights : sparse array of shape (n_sightings, n_sightings)
-        Symmetric weights; the diagonal does not matter.
-    uniform : float
-        A weight that every pair has besides.
-    """
-
-    weights: sparse.csr_array
+    weights: sparse.csr_array  # (n_sightings, n_sightings), symmetric; the diagonal is not seen
     uniform: float = 0.0
 
     def laplacian(self, M: Floats) -> Floats:

@@ -51,19 +51,7 @@ def percentile_bounds(
 
 
 class LogDetObjective:
-    """f of this module for A = L^T L.
-
-    Parameters
-    ----------
-    blocks : list of PairBlock
-        The pairs, each one constraint.
-    Z : ndarray of shape (N, d)
-        Features.
-    bounds : Bounds
-        xi_0.
-    gamma : float
-        Price of slack.
-    """
+    """f of this module for A = L^T L: each pair of Z (N, d) is a constraint, `bounds` are xi_0."""
 
     def __init__(self, blocks: list[PairBlock], Z: Floats, bounds: Bounds, gamma: float) -> None:
         self.blocks, self.Z = blocks, Z

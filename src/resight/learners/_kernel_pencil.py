@@ -17,18 +17,10 @@ from resight.learners._solvers import leading_pencil
 
 
 class KernelPencil:
-    """The pencil of k-XQDA for one kernel matrix; regularisers share its two matrices.
-
-    Parameters
-    ----------
-    K : array (N, N)
-        Training kernel.
-    pairs : CrossCameraPairs
-    """
+    """The pencil of k-XQDA for one training kernel (N, N); regularisers share its matrices."""
 
     def __init__(self, K: Floats, pairs: CrossCameraPairs) -> None:
-        self.K = K
-        self.pairs = pairs
+        self.K, self.pairs = K, pairs
         self.bound = max(1, pairs.max_components())
 
     @cached_property
@@ -38,21 +30,11 @@ class KernelPencil:
     def solve(
         self, reg: float, reg_form: str, solver: str = "auto", *, keep: bool = False
     ) -> tuple[Floats, Floats, str]:
-        """Solve for all eigenvalues above 1 (at least one).
+        """Solve for all eigenvalues above 1 (at least one); parameters as in `KXQDA`.
 
-        Parameters
-        ----------
-        reg, reg_form, solver : as in `KXQDA`.
-        keep : bool
-            Keep the two matrices for another regulariser, at the cost of a copy.
-
-        Returns
-        -------
-        mu : array (b,)
-            Eigenvalues, largest first.
-        Theta : array (N, b)
-            Orthonormal under the regularised Lambda_S.
-        path : "null" or "dense"
+        Returns mu (b,), largest first, Theta (N, b), orthonormal under the regularised Lambda_S,
+        and the path taken, "null" or "dense". To `keep` the matrices for another regulariser
+        costs a copy.
         """
         if solver == "auto" and reg_form != "kernel":
             absolute = reg * self._mean_eigenvalue() if reg_form == "relative" else reg

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, eigh
 
 from resight.errors import InputError
+from resight.learners._base import Floats
 from resight.learners._landmark_sums import LandmarkStatistics
 from resight.learners._solvers import leading_pencil
-
-Floats = NDArray[np.float64]
 
 
 class LandmarkPencil:
     """Sigma_D v = mu (Sigma_S + regulariser) v; regularisers share its matrices.
 
-    Parameters
-    ----------
-    statistics : LandmarkStatistics
-    centre : array (q,)
-        What was taken off the features.
-
-    Notes
-    -----
+    `centre` (q,) was taken off the features.
     With features as rows of G and K replaced by G G^T, a direction theta of k-XQDA acts on
     features as v = G^T theta. Its penalty lambda theta^T theta is lambda v^T (G^T G)^-1 v, and
     lambda theta^T K theta is lambda v^T v. The inverse is never formed: with G^T G = R R^T and

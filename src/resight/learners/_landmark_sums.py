@@ -21,41 +21,24 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from resight.learners._base import Codes, Floats
 from resight.learners._laplacian import Multipartite
 from resight.saving import SavableMixin
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
 CHUNK_ROWS = 2048  # seen at once: kernel rows of 67 MB for 1,024 features of 4,096 landmarks
 NO_CAMERA = 0  # code that stands for all sightings when cameras are not given
 
 
 @dataclass(frozen=True)
 class ChunkSums:
-    """Sums over some rows; a person's rows may lie in several chunks.
+    """Sums over some rows; a person's rows may lie in several chunks."""
 
-    Attributes
-    ----------
-    weighted : array (q, q)
-        sum_i w_i f_i f_i^T.
-    cells : int array (m, 2)
-        Person and camera of each cell, sorted.
-    counts : array (m,)
-        Sightings in each cell.
-    sums : array (m, q)
-        t_kv.
-    cameras : int array (c,)
-        Cameras that occur.
-    moments : array (c, q, q)
-        M_v.
-    """
-
-    weighted: Floats
-    cells: Codes
-    counts: Codes
-    sums: Floats
-    cameras: Codes
-    moments: Floats
+    weighted: Floats  # (q, q): sum_i w_i f_i f_i^T
+    cells: Codes  # (m, 2): person and camera of each cell, sorted
+    counts: Codes  # (m,): sightings in each cell
+    sums: Floats  # (m, q): t_kv
+    cameras: Codes  # (c,): those that occur
+    moments: Floats  # (c, q, q): M_v
 
     @classmethod
     def of_rows(
@@ -113,28 +96,16 @@ class ChunkSums:
 
 @dataclass(frozen=True)
 class LandmarkStatistics(SavableMixin):
-    """Everything the pencil of k-XQDA needs; those of different people add up.
-
-    Attributes
-    ----------
-    similar : array (q, q)
-        n_S Sigma_S.
-    n_similar : int
-        n_S.
-    cameras : array (c,) or None
-        Labels; None when every sighting is its own camera (then c is 1 below).
-    counts, sums, moments : arrays (c,), (c, q), (c, q, q)
-        n_v, t_v and M_v.
-    """
+    """Everything the pencil of k-XQDA needs; those of different people add up."""
 
     state_version: ClassVar[int] = 1
 
-    similar: Floats
-    n_similar: int
-    cameras: NDArray[Any] | None
-    counts: Codes
-    sums: Floats
-    moments: Floats
+    similar: Floats  # (q, q): n_S Sigma_S
+    n_similar: int  # n_S
+    cameras: NDArray[Any] | None  # (c,) labels; None: every sighting is its own camera, c is 1
+    counts: Codes  # (c,): n_v
+    sums: Floats  # (c, q): t_v
+    moments: Floats  # (c, q, q): M_v
 
     def __add__(self, other: LandmarkStatistics) -> LandmarkStatistics:
         if self.cameras is None or other.cameras is None:

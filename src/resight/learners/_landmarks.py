@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from resight.errors import InputError
+from resight.learners._base import Codes, Floats
 from resight.saving import SavableMixin
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
 
 EXACT_LIMIT = 20_000
 """Sightings up to which k-XQDA is exact unless landmarks are asked for."""
@@ -35,21 +32,14 @@ class NystromMap(SavableMixin):
     With K_mm = U diag(s) U^T between the m landmarks, phi(x) = diag(s)^(-1/2) U^T k_m(x), so that
     phi(x)^T phi(z) = k_m(x)^T K_mm^-1 k_m(z): exact for landmarks, and everywhere when every
     training sighting is one. With the q largest eigenvalues alone, K_mm is replaced by the nearest
-    matrix of rank q.
-
-    Attributes
-    ----------
-    lift : array (m, q)
-        U diag(s)^(-1/2) of the q largest eigenvalues, as far as they are above round-off.
-    centre : array (q,)
-        Mean of the landmarks' features. Features are given less this centre: what all of them
-        share would cancel in differences and cost digits there.
+    matrix of rank q. Features are given less the mean of the landmarks': what all of them share
+    would cancel in differences and cost digits there.
     """
 
     state_version: ClassVar[int] = 1
 
-    lift: Floats
-    centre: Floats
+    lift: Floats  # (m, q): U diag(s)^(-1/2) of eigenvalues above round-off
+    centre: Floats  # (q,): mean of the landmarks' features
 
     def features(self, kernel_rows: Floats) -> Floats:
         """Return phi(x) less the centre, (n, q), from kernel values (n, m)."""
@@ -108,13 +98,6 @@ def spread_rows(persons: Codes, cameras: Codes | None, n_rows: int, seed: int) -
     One sighting of every person first, cameras by turns; then one of every person in a second
     camera, and so on; further sightings of a person in the same camera last. Chance, drawn from
     `seed` and the order of rows, decides within these rules.
-
-    Parameters
-    ----------
-    persons, cameras : int arrays (N,)
-        Codes; without cameras every sighting counts as its own.
-    n_rows : int
-        At most N.
     """
     n = len(persons)
     order = np.random.default_rng(seed).permutation(n)

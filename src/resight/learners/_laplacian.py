@@ -24,9 +24,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from resight.errors import InputError
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
+from resight.learners._base import Codes, Floats
 
 
 @dataclass(frozen=True)
@@ -98,18 +96,10 @@ class Multipartite:
 
 @dataclass(frozen=True)
 class CrossCameraPairs:
-    """All pairs of sightings from different cameras, split into similar and dissimilar.
+    """All pairs of sightings from different cameras, split into similar and dissimilar."""
 
-    Parameters
-    ----------
-    persons : int array (N,)
-        Codes 0, 1, 2, ...
-    cameras : int array (N,) or None
-        Codes of cameras; None counts every sighting as its own camera, so that all pairs count.
-    """
-
-    persons: Codes
-    cameras: Codes | None
+    persons: Codes  # (N,): 0, 1, 2, ...
+    cameras: Codes | None  # (N,); None: every sighting is its own camera, all pairs count
 
     def __post_init__(self) -> None:
         if self.cameras is not None and self.cameras.max(initial=0) == 0:

@@ -36,18 +36,11 @@ def target_neighbors(Z: Floats, persons: Codes, cameras: Codes | None, k: int) -
 
 @dataclass(frozen=True)
 class _Anchors:
-    """Some sightings of one camera and those of all other cameras.
+    """Some sightings of one camera and those of all other cameras."""
 
-    Attributes
-    ----------
-    rows, others : int arrays (a,), (b,)
-    same : pair of int arrays
-        Where in an (a, b) matrix both sightings show one person: no impostor there.
-    """
-
-    rows: Codes
-    others: Codes
-    same: tuple[Codes, ...]
+    rows: Codes  # (a,)
+    others: Codes  # (b,)
+    same: tuple[Codes, ...]  # where in (a, b) both show one person: no impostor there
 
 
 class LMNNObjective:
@@ -55,18 +48,8 @@ class LMNNObjective:
 
     f(L) = 1/n [ (1 - push) sum d_ij + push sum h(1 + d_ij - d_il) ] over the n target pairs (i, j)
     and the impostors l of i: sightings of other persons in other cameras. h is the hinge with its
-    corner rounded: z^2 / (2 s) up to z = s, and z - s/2 beyond.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (N, d)
-        Features.
-    persons, cameras : int arrays (N,); cameras may be None
-        Who and where.
-    targets : int array (N, k)
-        Rows of the target neighbours of each sighting, MISSING for none.
-    push, smoothing : float
-        Weight of the push, and s.
+    corner rounded: z^2 / (2 s) up to z = s, the `smoothing`, and z - s/2 beyond. `targets` (N, k)
+    are rows of the target neighbours of each sighting of Z (N, d), MISSING for none.
     """
 
     def __init__(

@@ -17,36 +17,20 @@ LIPSCHITZ_GROWTH = 2.0
 
 @dataclass(frozen=True)
 class Metric:
-    """A matrix M with what the iterations need to know about it.
+    """A matrix M with what the iterations need to know about it."""
 
-    Attributes
-    ----------
-    M : ndarray of shape (d, d)
-    root : ndarray of shape (d, r)
-        M = root root^T.
-    distances : list of ndarray
-        d_M of the pairs of each block.
-    value : float
-        F(M).
-    """
-
-    M: Floats
-    root: Floats
-    distances: list[Floats]
-    value: float
+    M: Floats  # (d, d)
+    root: Floats  # (d, r): M = root root^T
+    distances: list[Floats]  # d_M of the pairs of each block
+    value: float  # F(M)
 
 
 class LogisticLoss:
     """F(M) = sum_ij w_ij log(1 + exp(y_ij (d_M(x_i, x_j) - mu))) over cross-camera pairs.
 
-    Parameters
-    ----------
-    blocks : list of PairBlock
-        The pairs; y = 1 and w = 1/n_S for similar ones, y = -1 and w = 1/n_D for the others.
-    Z : ndarray of shape (N, d)
-        Features; mu is the mean of the squared distances of their pairs.
-    precision : {"float64", "float32"}
-        Arithmetic of matrices; sums over pairs and over entries are float64 all the same.
+    y = 1 and w = 1/n_S for similar pairs, y = -1 and w = 1/n_D for the others; mu is the mean of
+    the squared distances of the pairs of Z (N, d). `precision` is that of matrices; sums over
+    pairs and over entries are float64 all the same.
     """
 
     def __init__(self, blocks: list[PairBlock], Z: Floats, precision: str = "float64") -> None:

@@ -25,10 +25,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 
+from resight.learners._base import Floats
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._solvers import leading_pencil
-
-Floats = NDArray[np.float64]
 
 # The relative error of test distances stayed below 1.2 times the next change in the thousands of
 # cases tried, so this keeps it below 1e-6.
@@ -77,21 +76,10 @@ class _Errors:
 def solve_in_null_space(
     K: Floats, pairs: CrossCameraPairs, reg: float, bound: int
 ) -> tuple[Floats, Floats] | None:
-    """Solve the pencil of k-XQDA for all eigenvalues above 1, or return None if it cannot.
+    """Solve the pencil of k-XQDA for all `bound` eigenvalues above 1 that the labels allow.
 
-    Parameters
-    ----------
-    K : array (N, N)
-        Training kernel.
-    pairs : CrossCameraPairs
-    reg : float
-        lambda, absolute.
-    bound : int
-        The number of eigenvalues above 1 that the labels allow.
-
-    Returns
-    -------
-    mu : array (bound,), largest first, and Theta : array (N, bound); or None.
+    With the training kernel (N, N) and the absolute lambda `reg`; returns mu, largest first, and
+    Theta (N, bound), or None if it cannot.
     """
     basis = pairs.similar.eigenbasis()
     if bound > basis[0].shape[1]:

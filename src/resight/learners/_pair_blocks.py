@@ -14,22 +14,13 @@ from resight.learners._laplacian import CrossCameraPairs
 
 @dataclass(frozen=True)
 class PairBlock:
-    """All pairs between two sets of rows.
+    """All pairs between two sets of rows of the data matrix."""
 
-    Attributes
-    ----------
-    first, second : int arrays (n_first,), (n_second,)
-        Rows of the data matrix.
-    similar : bool array (n_first, n_second)
-        Whether the two sightings show the same person.
-    times : float array (n_first, n_second)
-        How often a pair counts: 1, or 1/2 and 0 on the diagonal where both sets are all rows.
-    """
-
-    first: Codes
-    second: Codes
-    similar: NDArray[np.bool_]
-    times: Floats
+    first: Codes  # (n_first,)
+    second: Codes  # (n_second,)
+    similar: NDArray[np.bool_]  # (n_first, n_second): whether both show the same person
+    # How often a pair counts: 1, or 1/2 and 0 on the diagonal where both sets are all rows.
+    times: Floats  # (n_first, n_second)
 
     @property
     def n_pairs(self) -> float:

@@ -28,18 +28,11 @@ from resight.learners._subspace import CENTRED_BY_COLUMNS, round_off
 
 @dataclass(frozen=True)
 class ListedPairs:
-    """Pairs of training rows, given one by one.
-
-    Attributes
-    ----------
-    n_sightings : int
-    similar, dissimilar : int arrays of shape (n_pairs, 2)
-        Rows of the training set.
-    """
+    """Pairs of training rows, given one by one."""
 
     n_sightings: int
-    similar: Codes
-    dissimilar: Codes
+    similar: Codes  # (n_pairs, 2): rows of the training set
+    dissimilar: Codes  # (n_pairs, 2)
 
     def mean_similar(self, M: Floats) -> Floats:
         """Return L_S M / n_S."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from numpy.typing import NDArray
 
+from resight.learners._base import Floats
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._solvers import gram
-
-Floats = NDArray[np.float64]
 
 
 def covariances(M: Floats, pairs: CrossCameraPairs) -> tuple[Floats, Floats]:

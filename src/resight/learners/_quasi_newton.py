@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
@@ -18,47 +17,27 @@ from resight.learners._base import Floats
 MEMORY = 20
 
 
-@dataclass(frozen=True)
-class Descent:
-    """The end of a descent and the way there.
+class Descending(Protocol):
+    """A learner that descends: when it stops, and what it keeps of the way."""
 
-    Attributes
-    ----------
-    L : ndarray of shape (d, d)
-        Where it ended.
-    objective : ndarray of shape (n_iter + 1,)
-        Values at the start and after each iteration; they never increase.
-    gradient_norm : float
-        Largest absolute entry of the gradient at the end.
-    converged : bool
-        Whether that is at most the tolerance.
-    """
-
-    L: Floats
-    objective: Floats
-    gradient_norm: float
-    converged: bool
-
-    @property
-    def n_iter(self) -> int:
-        """Iterations done."""
-        return len(self.objective) - 1
+    tol: float
+    max_iter: int
+    objective_: Floats  # (n_iter_ + 1,): at the start and after each iteration; never increases
+    n_iter_: int
+    gradient_norm_: float  # largest absolute entry of the gradient at the end
+    converged_: bool  # whether that is at most the tolerance
 
 
 def descend(
-    objective: Callable[[Floats], tuple[float, Floats]],
-    n_dimensions: int,
-    *,
-    title: str,
-    tol: float,
-    max_iter: int,
-) -> Descent:
+    learner: Descending, objective: Callable[[Floats], tuple[float, Floats]], n_dimensions: int
+) -> Floats:
     """Minimise ``objective(L) -> (value, gradient)`` over square matrices from the identity.
 
     It stops when no entry of the gradient exceeds ``tol``, and warns with `ConvergenceWarning`
     when ``max_iter`` iterations or the precision of float64 end it earlier. The line search
-    accepts only steps that lower the objective.
+    accepts only steps that lower the objective. Returns L (d, d).
     """
+    title, tol, max_iter = type(learner).__name__, learner.tol, learner.max_iter
     shape = (n_dimensions, n_dimensions)
     values: list[float] = []
 
@@ -88,4 +67,7 @@ def descend(
             ConvergenceWarning,
             stacklevel=2,
         )
-    return Descent(end.x.reshape(shape), np.array(values), norm, norm <= tol)
+    learner.objective_, learner.n_iter_ = np.array(values), len(values) - 1
+    learner.gradient_norm_, learner.converged_ = norm, norm <= tol
+    L: Floats = end.x.reshape(shape)
+    return L

@@ -19,30 +19,9 @@ def cross_camera_rank1(
     Every camera in turn asks every other camera. In one such direction the queries are the
     sightings whose person the other camera has seen too, and the result is the mean over all
     directions that have a query: each direction counts the same, however many sightings it has.
+    Without cameras each sighting is looked for among all the others. A query is a hit when the
+    nearest sighting of its person is strictly nearer than every other person: ties never flatter.
 
-    Parameters
-    ----------
-    distances : array-like of shape (n_sightings, n_sightings)
-        Row i holds the distances from sighting i to all sightings; smaller is more alike.
-    persons : array-like of shape (n_sightings,)
-        Who is seen.
-    cameras : array-like of shape (n_sightings,), optional
-        Which camera saw it. Without it every sighting is its own camera: each one is looked for
-        among all the others.
-
-    Returns
-    -------
-    float
-        Fraction in [0, 1]. A query is a hit when the nearest sighting of its person is strictly
-        nearer than every other person: ties never flatter.
-
-    Raises
-    ------
-    InputError
-        When shapes disagree, a distance is not a number, or no person is seen twice.
-
-    Examples
-    --------
     >>> cross_camera_rank1([[0, 3, 1, 2], [3, 0, 5, 4], [1, 5, 0, 3], [2, 4, 3, 0]],
     ...                    ["ann", "bob", "ann", "bob"], ["A", "A", "B", "B"])
     0.75

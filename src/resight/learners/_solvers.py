@@ -8,30 +8,17 @@ transformed back: about a third of the work when a quarter of them is wanted.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, eigh, lapack, solve_triangular
 from scipy.linalg.blas import dsyrk
 
-Floats = NDArray[np.float64]
+from resight.learners._base import Floats
 
 
 def leading_pencil(A: Floats, B: Floats, n_leading: int) -> tuple[Floats, Floats]:
-    """Solve A v = mu B v for the largest mu; both matrices are overwritten.
+    """Solve A v = mu B v for the largest mu; return them, largest first, and V with V^T B V = I.
 
-    Parameters
-    ----------
-    A, B : arrays (N, N), Fortran order, lower triangles used, B positive definite.
-    n_leading : how many eigenpairs.
-
-    Returns
-    -------
-    mu : (n_leading,), largest first.
-    V : (N, n_leading), V^T B V = I.
-
-    Raises
-    ------
-    scipy.linalg.LinAlgError
-        If B is not positive definite to working precision.
+    Both matrices (N, N), in Fortran order, are overwritten; their lower triangles count. Raises
+    LinAlgError if B is not positive definite to working precision.
     """
     L, info = lapack.dpotrf(B, lower=1, overwrite_a=1, clean=0)
     if info != 0:

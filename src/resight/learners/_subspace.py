@@ -11,6 +11,7 @@ import scipy.linalg
 
 from resight.errors import InputError
 from resight.learners._base import Codes, Floats, MetricLearner
+from resight.learners._parameters import Components
 from resight.learners._solvers import gram, leading_eigenpairs
 
 #: What ``pca="auto"`` keeps at most: the usual figure of re-identification benchmarks.
@@ -25,18 +26,10 @@ CENTRED_BY_COLUMNS: tuple[type, ...] = (np.float64, np.float32)
 
 @dataclass(frozen=True)
 class Projection:
-    """An affine map onto orthonormal directions.
+    """An affine map onto orthonormal directions."""
 
-    Attributes
-    ----------
-    mean : ndarray of shape (n_features,)
-        What is subtracted first.
-    basis : ndarray of shape (n_features, n_components)
-        Orthonormal columns.
-    """
-
-    mean: Floats
-    basis: Floats
+    mean: Floats  # (n_features,): subtracted first
+    basis: Floats  # (n_features, n_components): orthonormal columns
 
     def __call__(self, X: Floats) -> Floats:
         """Return the coordinates of the rows of X, shape (n_rows, n_components)."""
@@ -56,20 +49,10 @@ def _centred_blocks(X: Floats, mean: Floats) -> Iterator[tuple[slice, Floats]]:
 def pca(X: Floats, n_components: int | str, limit: int | None = None) -> Projection:
     """Principal components of the rows of X, strongest first.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_sightings, n_features)
-        Training rows.
-    n_components : int, "auto" or "full"
-        A number larger than the data allow is refused; ``"auto"`` keeps up to 100 components, or
-        as many as there are; ``"full"`` keeps every direction in which the rows vary, a mere
-        rotation of the training rows.
-    limit : int, optional
-        The most that ``"auto"`` may keep, where the method that follows has a limit of its own.
-
-    Notes
-    -----
-    The cost is that of the smaller of the two Gram matrices, whatever the larger side.
+    A number larger than the data allow is refused; ``"auto"`` keeps up to 100 components, as many
+    as there are, and at most `limit`, where the method that follows has one; ``"full"`` keeps
+    every direction in which the rows vary, a mere rotation of the training rows. The cost is that
+    of the smaller of the two Gram matrices, whatever the larger side.
     """
     mean = X.mean(axis=0, dtype=np.float64)
     most = min(len(X) - 1, X.shape[1])
@@ -151,7 +134,7 @@ class PCAMetricLearner(MetricLearner):
     turned = True
     learned = "n_pca_ mean_ components_"
 
-    pca: int | str
+    pca: Components
 
     def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
         projection = pca(X, self.pca)

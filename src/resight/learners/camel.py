@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Literal
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _num_samples
 
 from resight.errors import InputError
-from resight.learners import _parameters as allowed
 from resight.learners._base import Codes, Floats, MetricLearner, squared_euclidean
+from resight.learners._parameters import Components, Count, NotNegative, Positive
 from resight.learners._subspace import CENTRED_BY_COLUMNS, Projection, pca
 
 
@@ -84,25 +83,17 @@ class CAMEL(MetricLearner):
     array([0, 1])
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **allowed.PCA,
-        "n_components": [allowed.COUNT],
-        "n_clusters": [StrOptions({"auto"}), allowed.COUNT],
-        "consistency": [allowed.NOT_NEGATIVE],
-        "reg": [allowed.POSITIVE],
-        "max_iter": [allowed.COUNT],
-    }
     _dtypes = CENTRED_BY_COLUMNS
     state_version = 1
     turned = True
     learned = "mean_ basis_ offsets_ projections_ recogniser_ objective_ n_iter_"
 
-    n_components: int = 100
-    n_clusters: int | str = "auto"
-    consistency: float = 1.0
-    reg: float = 10.0
-    pca: int | str = "auto"
-    max_iter: int = 50
+    n_components: Count = 100
+    n_clusters: Literal["auto"] | Count = "auto"
+    consistency: NotNegative = 1.0
+    reg: Positive = 10.0
+    pca: Components = "auto"
+    max_iter: Count = 50
 
     def fit(
         self, X: ArrayLike, y: ArrayLike | None = None, cameras: ArrayLike | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,10 +10,10 @@ from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 
 from resight.errors import InputError
 from resight.kernels import row_squares
-from resight.learners import _parameters as allowed
 from resight.learners._base import Codes, Floats
 from resight.learners._graphs import check_persons
 from resight.learners._growing import GrowingLearner, NewPeople
+from resight.learners._parameters import Positive
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -76,11 +75,10 @@ class IRS(GrowingLearner):
     20
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {**allowed.KERNEL, "reg": [allowed.POSITIVE]}
     state_version = 1
     learned = "factor_ ridge_ squares_"
 
-    reg: float = 0.1
+    reg: Positive = 0.1
 
     def add_people(self, X: ArrayLike, y: ArrayLike, cameras: ArrayLike | None = None) -> IRS:
         """Add people to those learned from before: the same as one fit to all of them.

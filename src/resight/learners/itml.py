@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 
 from resight.errors import InputError
-from resight.learners import _parameters as allowed
 from resight.learners._base import Codes, Floats
 from resight.learners._itml_objective import LogDetObjective, percentile_bounds
 from resight.learners._pair_blocks import mean_distance, pair_blocks
+from resight.learners._parameters import Components, Count, Positive
 from resight.learners._quasi_newton import descend
 from resight.learners._subspace import PCAMetricLearner
 
@@ -82,21 +81,14 @@ class ITML(PCAMetricLearner):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **allowed.PCA,
-        "gamma": [allowed.POSITIVE],
-        "percentiles": ["array-like"],
-        "max_iter": [allowed.COUNT],
-        "tol": [allowed.POSITIVE],
-    }
     state_version = 1
     learned = "bounds_ objective_ n_iter_ gradient_norm_ converged_"
 
-    gamma: float = 1.0
+    gamma: Positive = 1.0
     percentiles: tuple[float, float] = (5.0, 95.0)
-    pca: int | str = "auto"
-    max_iter: int = 1000
-    tol: float = 1e-4
+    pca: Components = "auto"
+    max_iter: Count = 1000
+    tol: Positive = 1e-4
 
     def _fit_reduced(self, Z: Floats, persons: Codes, cameras: Codes | None) -> Floats:
         percentiles = self._checked_percentiles()
@@ -104,11 +96,10 @@ class ITML(PCAMetricLearner):
         factor = float(mean_distance(blocks, Z) ** -0.5)
         bounds = percentile_bounds(blocks, factor * Z, percentiles)
         objective = LogDetObjective(blocks, factor * Z, bounds, self.gamma)
-        end = descend(objective, Z.shape[1], title="ITML", tol=self.tol, max_iter=self.max_iter)
         self.bounds_ = np.array([bounds.upper, bounds.lower]) / factor**2
-        self.objective_, self.n_iter_ = end.objective, end.n_iter
-        self.gradient_norm_, self.converged_ = end.gradient_norm, end.converged
-        return end.L.T  # (p, p): scaled features and scaled bounds give the metric of unscaled ones
+        return descend(
+            self, objective, Z.shape[1]
+        ).T  # (p, p): scaled features and scaled bounds give the metric of unscaled ones
 
     def _checked_percentiles(self) -> tuple[float, float]:
         try:

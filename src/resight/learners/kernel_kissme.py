@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Literal
 
 import numpy as np
 import scipy.linalg
-from sklearn.utils._param_validation import StrOptions
 
-from resight.learners import _parameters as allowed
 from resight.learners._base import Codes, Floats, KernelMetricLearner
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._pairs import ListedPairs, PairLearner, positive_root
+from resight.learners._parameters import Positive
 from resight.learners._subspace import round_off
 
 
@@ -62,15 +61,10 @@ class KernelKISSME(KernelMetricLearner, PairLearner):
     array([0, 1])
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **allowed.KERNEL,
-        "reg": [allowed.POSITIVE],
-        "projection": [StrOptions({"coefficients", "metric"})],
-    }
     state_version = 1
 
-    reg: float = 1e-3
-    projection: str = "coefficients"
+    reg: Positive = 1e-3
+    projection: Literal["coefficients", "metric"] = "coefficients"
 
     def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
         self._learn(K, CrossCameraPairs(persons, cameras))

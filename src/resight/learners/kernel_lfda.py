@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 
 from resight.errors import InputError
-from resight.learners import _parameters as allowed
 from resight.learners._base import Codes, Floats, KernelMetricLearner
 from resight.learners._graphs import (
     check_persons,
@@ -17,6 +15,7 @@ from resight.learners._graphs import (
     person_blocks,
     shrink,
 )
+from resight.learners._parameters import Count, Share
 from resight.learners.lfda import local_affinity
 
 
@@ -66,18 +65,12 @@ class KernelLFDA(KernelMetricLearner):
     array([0, 1])
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **allowed.KERNEL,
-        "n_components": [allowed.COUNT],
-        "n_neighbors": [allowed.COUNT],
-        "reg": [allowed.SHARE],
-    }
     state_version = 1
     learned = "eigenvalues_"
 
-    n_components: int = 40
-    n_neighbors: int = 6
-    reg: float = 0.01
+    n_components: Count = 40
+    n_neighbors: Count = 6
+    reg: Share = 0.01
 
     def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
         check_persons(persons)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
-from resight.learners import _parameters as allowed
 from resight.learners._base import Codes, Floats, KernelMetricLearner
 from resight.learners._graphs import check_persons, leading_directions, marginal_graphs, shrink
+from resight.learners._parameters import Count, Share
 from resight.learners.kernel_lfda import kernel_distances
 
 
@@ -58,20 +57,13 @@ class KernelMFA(KernelMetricLearner):
     array([0, 1])
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **allowed.KERNEL,
-        "n_components": [allowed.COUNT],
-        "within_neighbors": [allowed.COUNT, None],
-        "between_neighbors": [allowed.COUNT, None],
-        "reg": [allowed.SHARE],
-    }
     state_version = 1
     learned = "eigenvalues_"
 
-    n_components: int = 30
-    within_neighbors: int | None = None
-    between_neighbors: int | None = 12
-    reg: float = 0.01
+    n_components: Count = 30
+    within_neighbors: Count | None = None
+    between_neighbors: Count | None = 12
+    reg: Share = 0.01
 
     def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
         check_persons(persons)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
-from resight.learners import _parameters as allowed
 from resight.learners._base import Codes, Floats, KernelMetricLearner
 from resight.learners._graphs import check_persons
 from resight.learners.nfst import centred_kernel, null_coefficients
@@ -48,7 +45,6 @@ class KernelNFST(KernelMetricLearner):
     array([0, 1])
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {**allowed.KERNEL}
     state_version = 1
 
     def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:

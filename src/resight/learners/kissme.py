@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
 
 from resight.errors import InputError
-from resight.learners import _parameters as allowed
 from resight.learners._base import Floats
 from resight.learners._graphs import shrink
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._pairs import ListedPairs, PairLearner, n_independent_similar, positive_root
+from resight.learners._parameters import Components, NotNegative, Share
 from resight.learners._solvers import quadratic_form
 from resight.learners._subspace import Projection, pca, round_off
 
@@ -72,19 +71,13 @@ class KISSME(PairLearner):
     array([0, 1])
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **allowed.PCA,
-        "reg": [allowed.SHARE],
-        "dissimilar_weight": [allowed.NOT_NEGATIVE],
-        "psd": ["boolean"],
-    }
     state_version = 1
     turned = True
     learned = "metric_ n_pca_ mean_ components_"
 
-    pca: int | str = "auto"
-    reg: float = 0.0
-    dissimilar_weight: float = 1.0
+    pca: Components = "auto"
+    reg: Share = 0.0
+    dissimilar_weight: NotNegative = 1.0
     psd: bool = True
 
     def _fit_to_pairs(self, X: Floats, pairs: CrossCameraPairs | ListedPairs) -> None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from resight.errors import InputError
 from resight.kernels import require_square
-from resight.learners import _parameters as allowed
 from resight.learners._base import Codes, Floats
 from resight.learners._growing import GrowingLearner, NewPeople
 from resight.learners._kernel_pencil import KernelPencil
@@ -20,6 +18,7 @@ from resight.learners._landmark_pencil import LandmarkPencil
 from resight.learners._landmark_sums import ChunkSums, LandmarkStatistics, add_up, pair_weights
 from resight.learners._landmarks import NystromMap, default_landmarks, landmark_rows, nystrom_map
 from resight.learners._laplacian import CrossCameraPairs
+from resight.learners._parameters import Count, Positive, Precision, Seed
 from resight.learners._pencil import direction_weights
 
 
@@ -98,29 +97,16 @@ class KXQDA(GrowingLearner):
     (30, 30)
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **allowed.KERNEL,
-        "reg": [allowed.POSITIVE],
-        "reg_form": [StrOptions({"identity", "kernel", "relative"})],
-        "n_components": [None, allowed.COUNT],
-        "solver": [StrOptions({"auto", "dense"})],
-        "precision": [StrOptions({"float64", "float32"})],
-        "landmarks": [None, allowed.COUNT],
-        "seed": [allowed.SEED],
-    }
     state_version = 1
     learned = "offset_ eigenvalues_ solver_ landmarks_ nystrom_ statistics_"
 
-    solver_: str = field(init=False)
-    statistics_: LandmarkStatistics = field(init=False)
-
-    reg: float = 1e-7
-    reg_form: str = "identity"
-    n_components: int | None = None
-    solver: str = "auto"
-    precision: str = "float64"
-    landmarks: int | None = None
-    seed: int = 0
+    reg: Positive = 1e-7
+    reg_form: Literal["identity", "kernel", "relative"] = "identity"
+    n_components: Count | None = None
+    solver: Literal["auto", "dense"] = "auto"
+    precision: Precision = "float64"
+    landmarks: Count | None = None
+    seed: Seed = 0
 
     @classmethod
     def migrate(cls, state: dict[str, Any], version: int) -> dict[str, Any]:
@@ -135,7 +121,8 @@ class KXQDA(GrowingLearner):
         super().fit(X, y, cameras)
         if cameras is not None and self.solver_ == "landmarks":
             # People who are added later name their cameras, so codes are not enough.
-            self.statistics_ = replace(self.statistics_, cameras=np.unique(np.asarray(cameras)))
+            names = np.unique(np.asarray(cameras))
+            self.statistics_: LandmarkStatistics = replace(self.statistics_, cameras=names)
         return self
 
     @available_if(lambda self: self.landmarks is not None)

@@ -10,6 +10,7 @@ from scipy.special import expit
 from resight.learners._base import Floats
 from resight.learners._mlapg_loss import LogisticLoss
 from resight.learners._pair_blocks import PairBlock
+from resight.learners._parameters import Components
 from resight.learners.mlapg import MLAPG
 
 
@@ -75,7 +76,7 @@ class LDML(MLAPG):
     state_version = 1
     learned = "bias_"
 
-    pca: int | str = "auto"
+    pca: Components = "auto"
 
     def _loss(self, blocks: list[PairBlock], Z: Floats) -> LogisticLoss:
         return _Likelihood(blocks, Z, self.precision)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Literal
 
 import numpy as np
 import scipy.linalg
-from sklearn.utils._param_validation import StrOptions
 
-from resight.learners import _parameters as allowed
 from resight.learners._base import Codes, Floats, squared_euclidean
 from resight.learners._graphs import (
     check_persons,
@@ -18,6 +16,7 @@ from resight.learners._graphs import (
     person_blocks,
     shrink,
 )
+from resight.learners._parameters import Components, Count, Share
 from resight.learners._subspace import PCAMetricLearner
 
 
@@ -72,21 +71,14 @@ class LFDA(PCAMetricLearner):
     (6, 1)
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **allowed.PCA,
-        "n_components": [allowed.COUNT],
-        "n_neighbors": [allowed.COUNT],
-        "reg": [allowed.SHARE],
-        "embedding": [StrOptions({"plain", "weighted", "orthonormalized"})],
-    }
     state_version = 1
     learned = "eigenvalues_"
 
-    n_components: int = 40
-    pca: int | str = "auto"
-    n_neighbors: int = 7
-    reg: float = 0.1
-    embedding: str = "plain"
+    n_components: Count = 40
+    pca: Components = "auto"
+    n_neighbors: Count = 7
+    reg: Share = 0.1
+    embedding: Literal["plain", "weighted", "orthonormalized"] = "plain"
 
     def _fit_reduced(self, Z: Floats, persons: Codes, cameras: Codes | None) -> Floats:
         check_persons(persons)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
-from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
-from resight.learners import _parameters as allowed
 from resight.learners._base import Codes, Floats
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._lmnn_objective import MISSING, LMNNObjective, target_neighbors
+from resight.learners._parameters import Components, Count, Positive, PositiveShare
 from resight.learners._quasi_newton import descend
 from resight.learners._subspace import PCAMetricLearner
 
@@ -88,23 +85,15 @@ class LMNN(PCAMetricLearner):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **allowed.PCA,
-        "n_neighbors": [allowed.COUNT],
-        "push": [Interval(Real, 0, 1, closed="right")],
-        "smoothing": [allowed.POSITIVE],
-        "max_iter": [allowed.COUNT],
-        "tol": [allowed.POSITIVE],
-    }
     state_version = 1
     learned = "objective_ n_iter_ gradient_norm_ converged_"
 
-    n_neighbors: int = 1
-    push: float = 0.5
-    pca: int | str = "auto"
-    smoothing: float = 0.1
-    max_iter: int = 1000
-    tol: float = 1e-3
+    n_neighbors: Count = 1
+    push: PositiveShare = 0.5
+    pca: Components = "auto"
+    smoothing: Positive = 0.1
+    max_iter: Count = 1000
+    tol: Positive = 1e-3
 
     def _fit_reduced(self, Z: Floats, persons: Codes, cameras: Codes | None) -> Floats:
         CrossCameraPairs(persons, cameras)  # refuses data without target or impostor
@@ -113,10 +102,7 @@ class LMNN(PCAMetricLearner):
         objective = LMNNObjective(
             factor * Z, persons, cameras, targets, push=self.push, smoothing=self.smoothing
         )
-        end = descend(objective, Z.shape[1], title="LMNN", tol=self.tol, max_iter=self.max_iter)
-        self.objective_, self.n_iter_ = end.objective, end.n_iter
-        self.gradient_norm_, self.converged_ = end.gradient_norm, end.converged
-        return factor * end.L.T  # (p, p)
+        return factor * descend(self, objective, Z.shape[1]).T  # (p, p)
 
 
 def _typical_distance(Z: Floats, targets: Codes) -> float:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 
-from resight.learners import _parameters as allowed
 from resight.learners._base import Codes, Floats, squared_euclidean
 from resight.learners._graphs import check_persons, leading_directions, marginal_graphs
+from resight.learners._parameters import Components, Count, NotNegative
 from resight.learners._subspace import PCAMetricLearner
 
 #: Directions with a smaller ratio of scatters tell nothing apart.
@@ -67,21 +66,14 @@ class MFA(PCAMetricLearner):
     array([0, 1])
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **allowed.PCA,
-        "n_components": [allowed.COUNT],
-        "within_neighbors": [allowed.COUNT, None],
-        "between_neighbors": [allowed.COUNT, None],
-        "reg": [allowed.NOT_NEGATIVE],
-    }
     state_version = 1
     learned = "eigenvalues_"
 
-    n_components: int = 40
-    pca: int | str = "auto"
-    within_neighbors: int | None = None
-    between_neighbors: int | None = None
-    reg: float = 0.1
+    n_components: Count = 40
+    pca: Components = "auto"
+    within_neighbors: Count | None = None
+    between_neighbors: Count | None = None
+    reg: NotNegative = 0.1
 
     def _fit_reduced(self, Z: Floats, persons: Codes, cameras: Codes | None) -> Floats:
         check_persons(persons)

@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import StrOptions
 
 from resight._progress import progress
-from resight.learners import _parameters as allowed
 from resight.learners._base import Codes, Floats
 from resight.learners._mlapg_loss import LogisticLoss
 from resight.learners._pair_blocks import PairBlock, mean_distance, pair_blocks
+from resight.learners._parameters import Components, Count, NotNegative, Positive, Precision
 from resight.learners._subspace import PCAMetricLearner
 
 #: Lipschitz constant the line search starts from (the authors' code).
@@ -90,21 +88,14 @@ class MLAPG(PCAMetricLearner):
     4
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **allowed.PCA,
-        "scale": [allowed.POSITIVE, None],
-        "max_iter": [allowed.COUNT],
-        "tol": [allowed.NOT_NEGATIVE],
-        "precision": [StrOptions({"float64", "float32"})],
-    }
     state_version = 1
     learned = "objective_ n_iter_ converged_"
 
-    pca: int | str = "full"
-    scale: float | None = 1.5
-    max_iter: int = 300
-    tol: float = 1e-4
-    precision: str = "float64"
+    pca: Components = "full"
+    scale: Positive | None = 1.5
+    max_iter: Count = 300
+    tol: NotNegative = 1e-4
+    precision: Precision = "float64"
 
     def _fit_reduced(self, Z: Floats, persons: Codes, cameras: Codes | None) -> Floats:
         blocks = pair_blocks(persons, cameras)
@@ -136,9 +127,8 @@ class MLAPG(PCAMetricLearner):
         self.objective_, self.n_iter_ = np.array(values), len(values) - 1
         if not self.converged_:
             warnings.warn(
-                f"{type(self).__name__} stopped after max_iter={self.max_iter} iterations while "
-                f"the loss still changed by more than tol={self.tol:g} allows; raise max_iter or "
-                "tol",
+                f"{type(self).__name__} stopped after max_iter={self.max_iter} iterations; the "
+                f"loss still changed by more than tol={self.tol:g} allows: raise max_iter or tol",
                 ConvergenceWarning,
                 stacklevel=2,
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
@@ -55,7 +54,6 @@ class NFST(MetricLearner):
     ((6, 2), True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {}
     _dtypes = CENTRED_BY_COLUMNS
     state_version = 1
     turned = True
@@ -77,19 +75,11 @@ class NFST(MetricLearner):
 
 
 def null_directions(Z: Floats, persons: Codes) -> Floats:
-    """Orthonormal null space of the scatter within persons.
+    """Orthonormal null space (n_dimensions, n_components) of the scatter within persons.
 
-    Parameters
-    ----------
-    Z : ndarray of shape (n_sightings, n_dimensions)
-        Coordinates in an orthonormal basis of the span of the centred training sightings, so that
-        no direction is null because nothing varies in it.
-    persons : int array of shape (n_sightings,)
-
-    Returns
-    -------
-    ndarray of shape (n_dimensions, n_components)
-        The null space; when it is empty, the one direction of least scatter, with a warning.
+    Z (n_sightings, n_dimensions) are coordinates in an orthonormal basis of the span of the centred
+    training sightings, so that no direction is null because nothing varies in it. When the null
+    space is empty, the one direction of least scatter is returned, with a warning.
     """
     members = np.bincount(persons)
     sums = np.zeros((len(members), Z.shape[1]))

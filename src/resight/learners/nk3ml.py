@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Literal
 
 import numpy as np
 import scipy.linalg
-from sklearn.utils._param_validation import StrOptions
 
 from resight.kernels import Kernel
-from resight.learners import _parameters as allowed
 from resight.learners._base import Codes, Floats, KernelMetricLearner
 from resight.learners._graphs import check_persons
+from resight.learners._parameters import Count, Positive
 from resight.learners._subspace import round_off
 from resight.learners.nfst import centred_kernel, null_coefficients
 
@@ -82,18 +81,12 @@ class NK3ML(KernelMetricLearner):
     array([0, 1])
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **allowed.KERNEL,
-        "margin_kernel": [StrOptions({"rbf", "linear"})],
-        "margin_width": [allowed.POSITIVE],
-        "n_components": [None, allowed.COUNT],
-    }
     state_version = 1
     learned = "points_ margin_ directions_ eigenvalues_"
 
-    margin_kernel: str = "rbf"
-    margin_width: float = 1.0
-    n_components: int | None = None
+    margin_kernel: Literal["rbf", "linear"] = "rbf"
+    margin_width: Positive = 1.0
+    n_components: Count | None = None
 
     def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
         super()._fit(X, persons, cameras)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Literal
 
 import numpy as np
 from scipy.linalg import LinAlgError, lapack, solve_triangular
-from sklearn.utils._param_validation import StrOptions
 
 from resight.errors import InputError
 from resight.kernels import inner_products
-from resight.learners import _parameters as allowed
 from resight.learners._base import Codes, Floats, MetricLearner
 from resight.learners._laplacian import CrossCameraPairs
+from resight.learners._parameters import Count, Positive
 from resight.learners._pencil import covariances, direction_weights
 from resight.learners._solvers import leading_pencil, quadratic_form
 
@@ -65,18 +64,13 @@ class XQDA(MetricLearner):
     (30, 30)
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "reg": [allowed.POSITIVE],
-        "n_components": [None, allowed.COUNT],
-        "solver": [StrOptions({"eigh", "svd"})],
-    }
     state_version = 1
     turned = True
     learned = "components_ eigenvalues_ metric_"
 
-    reg: float = 1e-3
-    n_components: int | None = None
-    solver: str = "eigh"
+    reg: Positive = 1e-3
+    n_components: Count | None = None
+    solver: Literal["eigh", "svd"] = "eigh"
 
     def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
         pairs = CrossCameraPairs(persons, cameras)
@@ -137,17 +131,10 @@ class XQDA(MetricLearner):
 
 
 def span_coordinates(products: Floats) -> tuple[Floats, Floats]:
-    """Coordinates of rows in an orthonormal basis of their span, from their inner products.
+    """Coordinates (N, r) of rows in an orthonormal basis of their span, from inner products.
 
-    Returns
-    -------
-    coordinates : (N, r), one row for each sighting.
-    lift : (N, r), so that X^T lift is the orthonormal basis.
-
-    Notes
-    -----
-    Pivoted Cholesky: equal images and centred data make the matrix of products singular, so
-    only pivots above round-off are kept.
+    Also returns lift (N, r): X^T lift is the basis. Pivoted Cholesky: equal images and centred
+    data make the matrix of products singular, so only pivots above round-off are kept.
     """
     n = len(products)
     factor, pivots, rank, _ = lapack.dpstrf(products, lower=1)

@@ -54,22 +54,11 @@ class Decision(NamedTuple):
 def choose_auto(
     learner: AutoKXQDA, training: Training, mirror: bool = False
 ) -> tuple[AutoKXQDA, bool, Decision]:
-    """Choose among everything that `auto` offers.
+    """Choose among everything that `auto` offers, as the learner's parameters say.
 
-    Parameters
-    ----------
-    learner : AutoKXQDA
-        Says how to choose; its `blocks` and `setting` are found here.
-    training : Training
-        With one variant of the features, or with two to choose from.
-    mirror : bool
-        Whether the only variant is averaged over mirror images.
-
-    Returns
-    -------
-    learner, mirror : AutoKXQDA, bool
-        A learner that fits what was chosen, and on which variant.
-    decision : Decision
+    `training` has one variant of the features, averaged over mirror images or not (`mirror`), or
+    two to choose from. Returns a learner that fits what was chosen, whether it takes mirror images,
+    and the decision.
     """
     options = learner.get_params()
     for name in ("blocks", "setting"):

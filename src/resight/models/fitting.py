@@ -167,14 +167,8 @@ def fit_plan(
 ) -> tuple[Model, Decision | None]:
     """Fit a model on training rows; what the plan leaves open is chosen on them first.
 
-    Parameters
-    ----------
-    made_by : sequence of str or Descriptor
-        Descriptors of the vectors; none for own vectors.
-    mirror : bool
-        Whether the vectors are averaged over mirror images.
-    scratch, executor : Path, Executor
-        Where chunks of a landmark model are summed up, and by whom.
+    `made_by` are the descriptors of the vectors, none for own ones; `executor` sums up chunks of a
+    landmark model in the folder `scratch`.
     """
     learner, decision = plan.spec.make(**plan.params), None
     if isinstance(learner, AutoKXQDA):
@@ -201,6 +195,36 @@ def fit_plan(
     if isinstance(learner, AutoKXQDA) and decision is not None:
         learner.candidates_ = decision.candidates
     return model, decision
+
+
+def add_people(
+    model: Model, sightings: Sightings, store: FeatureStore, executor: Executor | None = None
+) -> Fitted:
+    """Add the people of every labelled sighting that can be described, in place.
+
+    Which sightings count is as in `fit_model`; they are described as the model says. People who
+    were learned from before are refused before anything is described.
+    """
+    if not (isinstance(model, Model) and model.descriptors):
+        raise InputError(
+            f"this {type(model).__name__} was fitted on vectors given by the user, so images "
+            "cannot be added to it; give its add_people vectors of the same kind"
+        )
+    learner = model.extensible()
+    training = sightings.select(training_rows(sightings))
+    learner.refuse_known(np.unique(training.persons), without_cameras=False)
+    features = store.ensure(training, model.descriptor, executor=executor, on_error="collect")
+    kept = np.flatnonzero(features.usable)
+    rows = FeatureRows(features.parts, features.blocks, kept).read()
+    labelled = training.select(kept)
+    model.add_people(rows, labelled.persons, labelled.cameras)
+    return Fitted(
+        model,
+        n_people=len(learner.persons_),
+        n_sightings=learner.n_sightings,
+        failures=features.failures,
+        uncalibrated="what distances mean was not learned again when people were added",
+    )
 
 
 def _described(

@@ -38,10 +38,9 @@ from resight.learners.kxqda import KXQDA
 from resight.models.model import Model
 from resight.tuning.candidates import CV_FOLDS
 from resight.tuning.cross_validation import Choice
+from resight.tuning.gram import Rows
 from resight.tuning.landmark_choice import choose_regulariser, held_out_groups, regularisers
 from resight.workers.executors import Executor, InProcess, run
-
-Rows = NDArray[np.intp]
 
 CHUNK = 4096  # rows a task: its sums (one matrix a camera) are then small beside its work
 
@@ -63,18 +62,9 @@ class Chunk:
 class LandmarkJob:
     """One fit: who are the landmarks, which chunks there are, what they add up to.
 
-    Parameters
-    ----------
-    source : FeatureRows
-        Training rows.
-    persons, cameras : arrays (N,)
-        Their labels.
-    model : Model
-        With a `KXQDA` whose `landmarks` are given; fitted in place.
-    fingerprint : str
-        Of the features.
-    choose : bool
-        Whether to choose the regulariser; otherwise the learner's own is taken.
+    The model has a `KXQDA` whose `landmarks` are given, and is fitted in place to the training rows
+    `source`, whose features have this `fingerprint`. The regulariser is the learner's own, unless
+    one is to be chosen.
     """
 
     def __init__(
@@ -175,18 +165,8 @@ def fit_landmark_model(
 ) -> Choice | None:
     """Let workers sum up chunks, add them up and learn; return how the regulariser was chosen.
 
-    Parameters
-    ----------
-    store : Path
-        Folder that workers can write to; what a killed fit left there is used.
-
-    Raises
-    ------
-    InputError
-        When workers are sent file contents: sums and landmarks lie in a folder that all share.
-    ResightError
-        When a chunk fails again and again, or its worker dies each time: sums without it would
-        be those of other data.
+    `store` is a folder that all workers can write to; what a killed fit left there is used. A chunk
+    that fails again and again ends the fit: sums without it would be those of other data.
     """
     workers = InProcess() if executor is None else executor
     if workers.send_files:

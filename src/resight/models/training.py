@@ -19,21 +19,11 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Training:
-    """Sightings to learn from that have vectors.
+    """Sightings to learn from that have vectors."""
 
-    Attributes
-    ----------
-    variants : sequence of Features
-        A second one is averaged over mirror images, where a learner may choose between both.
-    rows : int array (N,)
-        The rows of the features that count.
-    sightings : Sightings
-        Those of `rows`.
-    """
-
-    variants: Sequence[Features]
-    rows: Rows
-    sightings: Sightings
+    variants: Sequence[Features]  # a second one is averaged over mirror images, to choose from
+    rows: Rows  # (N,): the rows of the features that count
+    sightings: Sightings  # those of `rows`
 
     @classmethod
     def described(

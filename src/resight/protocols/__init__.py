@@ -8,11 +8,10 @@ from collections.abc import Callable
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError, unknown_name
 from resight.protocols.files import from_file
-from resight.protocols.own import half_half
 from resight.protocols.published import PUBLISHED, roles
 from resight.protocols.scoring import person_scores
 from resight.protocols.split import Protocol, Split
-from resight.protocols.views import scored_persons
+from resight.protocols.views import half_half, scored_persons
 
 __all__ = [
     "Protocol",

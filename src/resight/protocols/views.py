@@ -1,4 +1,7 @@
-"""From lists of people to rows: the cameras decide what is query and what is gallery."""
+"""From lists of people to rows: the cameras decide what is query and what is gallery.
+
+`half_half` makes such splits of people's own data.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ from numpy.typing import NDArray
 
 from resight.datasets.sightings import UNKNOWN_PERSON, Sightings, seen_by_two
 from resight.errors import InputError
-from resight.protocols.split import Split, refuse_overlap, shown
+from resight.protocols.split import Protocol, Split, refuse_overlap, shown
+
+_FEWEST_PEOPLE = 4  # two to learn from (one of them must be wrong for the other), two to test
 
 
 def halves(persons: Sequence[str], split: int, seed: int = 0) -> tuple[list[str], list[str]]:
@@ -67,41 +72,28 @@ def two_view(
 ) -> Split:
     """Split for two cameras: the first asks, the second is searched.
 
-    Parameters
-    ----------
-    train, test : people
-    cameras : (query camera, gallery camera)
-    both_directions : bool
-        Whether the second camera also asks the first one.
-
-    Notes
-    -----
-    Besides the test people a gallery holds its camera's distractors and people whom no other
-    camera has seen; nobody asks for them and they are never trained.
+    With `both_directions` the second camera also asks the first one. Besides the test people a
+    gallery holds its camera's distractors and people whom no other camera has seen; nobody asks for
+    them and they are never trained.
     """
-    _require_people(sightings, train, test)
-    known = labelled(sightings)
-    trained, tested = (known & np.isin(sightings.persons, list(people)) for people in (train, test))
-    query_camera, gallery_camera = ((sightings.cameras == camera) for camera in cameras)
-    extra = _nobody_asks(sightings) & ~trained
-    forward = _rows(tested & query_camera), _rows((tested | extra) & gallery_camera)
-    backward = _rows(tested & gallery_camera), _rows((tested | extra) & query_camera)
+    trained, tested = _require_people(sightings, train, test)
+    searched = tested | (_nobody_asks(sightings) & ~trained)
+    first, second = ((sightings.cameras == camera) for camera in cameras)
+    rows = np.flatnonzero
     return Split(
-        _rows(trained & (query_camera | gallery_camera)),
-        *forward,
-        reverse=backward if both_directions else None,
+        rows(trained & (first | second)),
+        rows(tested & first),
+        rows(searched & second),
+        reverse=(rows(tested & second), rows(searched & first)) if both_directions else None,
     )
 
 
 def many_view(sightings: Sightings, train: Collection[str], test: Collection[str]) -> Split:
     """Split for three or more cameras: every test sighting asks all cameras but its own."""
-    _require_people(sightings, train, test)
-    known = labelled(sightings)
-    trained, tested = (known & np.isin(sightings.persons, list(people)) for people in (train, test))
+    trained, tested = _require_people(sightings, train, test)
     askable = tested & np.isin(sightings.persons, people_seen_twice(sightings))
-    return Split(
-        _rows(trained), _rows(askable), _rows(tested | (_nobody_asks(sightings) & ~trained))
-    )
+    searched = tested | (_nobody_asks(sightings) & ~trained)
+    return Split(*map(np.flatnonzero, (trained, askable, searched)))
 
 
 def by_cameras(
@@ -132,12 +124,73 @@ def require_cameras(sightings: Sightings) -> list[str]:
     return cameras
 
 
+def half_half(
+    sightings: Sightings,
+    n_splits: int = 10,
+    seed: int = 0,
+    *,
+    scoring: str = "single",
+    both_directions: bool = False,
+) -> Protocol:
+    """Train on one half of the people, test on the other, several times.
+
+    Parameters
+    ----------
+    sightings : Sightings
+        Labelled people seen by at least two cameras. People seen by one camera only are never
+        trained; they stay in the gallery as distractors.
+    n_splits : int
+        How many divisions.
+    seed : int
+        Another seed gives other divisions; see `halves` for the rule.
+    scoring : {"single", "sum", "min", "mean"}
+        How people with several sightings are scored (two cameras only, unless "single").
+    both_directions : bool
+        With two cameras: whether the second also asks the first. With three or more every
+        camera asks all others anyway.
+
+    Returns
+    -------
+    Protocol
+        With two cameras the first by name asks the second. With more, every test sighting asks
+        and the gallery is everybody tested; the own camera is ignored.
+    """
+    if n_splits < 1:
+        raise InputError(f"n_splits is {n_splits}; at least one split is needed")
+    cameras = require_cameras(sightings)
+    people = people_seen_twice(sightings)
+    if len(people) < _FEWEST_PEOPLE:
+        raise InputError(
+            f"{len(people)} people of {sightings.name} appear in two or more cameras; "
+            f"a 50/50 split needs at least {_FEWEST_PEOPLE}: label more people, or use "
+            "the same name for a person in every camera"
+        )
+    two = len(cameras) == 2
+    asks = "queries: each camera in turn, gallery: the others"
+    if two:
+        and_back = ", and the reverse" if both_directions else ""
+        asks = f"queries: {cameras[0]}, gallery: {cameras[1]}{and_back}"
+    return Protocol(
+        "half-half",
+        tuple(
+            by_cameras(sightings, *halves(people, number, seed), both_directions=both_directions)
+            for number in range(n_splits)
+        ),
+        scoring=scoring,
+        cross_camera_only=not two,
+        description=f"{n_splits} random 50/50 splits of {len(people)} people (seed {seed}); {asks}",
+    )
+
+
 def _nobody_asks(sightings: Sightings) -> NDArray[np.bool_]:
     alone = labelled(sightings) & ~np.isin(sightings.persons, people_seen_twice(sightings))
     return (sightings.roles == "distractor") | alone
 
 
-def _require_people(sightings: Sightings, train: Collection[str], test: Collection[str]) -> None:
+def _require_people(
+    sightings: Sightings, train: Collection[str], test: Collection[str]
+) -> list[NDArray[np.bool_]]:
+    """Return the labelled sightings of people who train and who are tested, all of them there."""
     refuse_overlap(set(train), set(test))
     absent = (set(train) | set(test)) - set(sightings.persons[labelled(sightings)].tolist())
     if absent:
@@ -146,7 +199,5 @@ def _require_people(sightings: Sightings, train: Collection[str], test: Collecti
             f"{sightings.name}: {shown(absent)}; check that the data is complete and "
             "that people have the same names as in the data"
         )
-
-
-def _rows(mask: NDArray[np.bool_]) -> NDArray[np.intp]:
-    return np.flatnonzero(mask)
+    known = labelled(sightings)
+    return [known & np.isin(sightings.persons, list(people)) for people in (train, test)]

@@ -33,18 +33,10 @@ def write(
     rankings: Path | None = None,
     command: str = "",
 ) -> None:
-    """Write the report of a result as one HTML file.
+    """Write the report of a `resight.result/1` document, made by `command`, as one HTML file.
 
-    Parameters
-    ----------
-    path : Path
-    result : dict
-        A `resight.result/1` document.
-    sightings, rankings : optional
-        With both, ranked lists are shown as pictures, where the images can be read, and the
-        matches that `explanations.json` beside the rankings explains.
-    command : str
-        How to make the result again.
+    With sightings and rankings, ranked lists are shown as pictures, where the images can be read,
+    and the matches that `explanations.json` beside the rankings explains.
     """
     from jinja2 import Environment, PackageLoader
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval
 
 from resight.errors import InputError
 from resight.kernels import inner_products, row_squares
 from resight.learners._base import Codes, Floats, MetricLearner
+from resight.learners._parameters import Count, Folds, NotNegative, Seed
 from resight.learners.normalizer import BlockNormalizer, block_slices
 from resight.tuning.candidates import AUTO_ROWS
 from resight.tuning.cross_validation import some_people
@@ -26,6 +26,7 @@ from resight.tuning.settings import PLAIN, Setting
 from resight.tuning.sketch import shares, shortened
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class AutoKXQDA(MetricLearner):
     """k-XQDA that chooses kernels, regularisers, descriptors and how much to learn at all.
 
@@ -79,33 +80,15 @@ class AutoKXQDA(MetricLearner):
     8
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "blocks": [None, "array-like"],
-        "n_folds": [None, Interval(Integral, 2, None, closed="left")],
-        "n_repeats": [None, Interval(Integral, 1, None, closed="left")],
-        "budget": [None, Interval(Real, 0, None, closed="left")],
-        "seed": [Interval(Integral, 0, None, closed="left")],
-        "setting": [None, dict],
-    }
     state_version = 2
     learned = "normalizer_ ends_ setting_ why_ candidates_ X_fit_ kernels_ coefs_ offsets_"
 
-    def __init__(
-        self,
-        *,
-        blocks: Sequence[Sequence[int]] | None = None,
-        n_folds: int | None = None,
-        n_repeats: int | None = None,
-        budget: float | None = None,
-        seed: int = 0,
-        setting: dict[str, Any] | None = None,
-    ) -> None:
-        self.blocks = blocks
-        self.n_folds = n_folds
-        self.n_repeats = n_repeats
-        self.budget = budget
-        self.seed = seed
-        self.setting = setting
+    blocks: Sequence[Sequence[int]] | None = None
+    n_folds: Folds | None = None
+    n_repeats: Count | None = None
+    budget: NotNegative | None = None
+    seed: Seed = 0
+    setting: dict[str, Any] | None = None
 
     def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
         if len(X) > AUTO_ROWS:
@@ -209,12 +192,7 @@ class AutoKXQDA(MetricLearner):
     def plain_shares(self, D: Floats, part: int) -> Floats:
         """Return what each feature adds to the distance of a part that learns nothing.
 
-        Parameters
-        ----------
-        D : array (n, n_features)
-            Differences of normalised rows.
-        part : int
-            Its place in `kernels_`.
+        D (n, n_features) are differences of normalised rows; `part` is its place in `kernels_`.
         """
         added = np.zeros_like(D)
         for i, weight in enumerate(self.kernels_[part]["weights"]):

@@ -21,10 +21,7 @@ from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._pencil import direction_weights
 from resight.tuning.candidates import Candidate
 from resight.tuning.fold_metrics import codes_of
-from resight.tuning.gram import GramSpace, Products
-
-Floats = NDArray[np.float64]
-Rows = NDArray[np.intp]
+from resight.tuning.gram import Floats, GramSpace, Products, Rows
 
 
 @dataclass(frozen=True)
@@ -52,22 +49,12 @@ def choose(
     n_folds: int,
     seed: int = 0,
 ) -> Choice:
-    """Choose among candidates by person-disjoint folds of the given training rows only.
+    """Choose among candidates by person-disjoint folds of the training `rows` of one split only.
 
-    Parameters
-    ----------
-    space : GramSpace
-        Products of the whole dataset; only the entries between `rows` are looked at.
-    rows : int array (N,)
-        Training rows of one split.
-    persons, cameras : arrays (N,)
-        Of these rows.
-
-    Notes
-    -----
-    The score is the mean average precision across cameras: with one image a camera it is the
-    mean reciprocal rank, which varies less between folds of few people than rank 1 does. Equal
-    scores go to the earlier candidate.
+    Of the products of the whole dataset only the entries between `rows` are looked at. The score
+    is the mean average precision across cameras: with one image a camera it is the mean reciprocal
+    rank, which varies less between folds of few people than rank 1 does. Equal scores go to the
+    earlier candidate.
     """
     scores = np.empty((len(candidates), n_folds))
     for fold, (learn, held) in enumerate(person_folds(persons, cameras, n_folds, seed)):

@@ -17,31 +17,21 @@ from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._pencil import direction_weights
 from resight.learners.kernel_nfst import KernelNFST
 from resight.tuning.fused_kernel import FusedKernel, RowProducts
-from resight.tuning.gram import GramSpace, Products
+from resight.tuning.gram import Floats, GramSpace, Products, Rows
 from resight.tuning.settings import PLAIN, Part, Setting
-
-Floats = NDArray[np.float64]
-Rows = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
 class FittedPart:
-    """A learned part that was fitted: its embedding is ``kernel rows @ coef``.
+    """A learned part that was fitted: its embedding is ``kernel rows @ coef - offset``.
 
-    Attributes
-    ----------
-    kernel : FusedKernel
-    coef : array (N, b)
-        Centred, so that training rows have mean 0 in the embedding.
-    offset : array (b,)
-    unit : float
-        Mean squared distance between the embedded training rows: distances are told in it, so
-        that those of different learners can be added.
+    Distances are told in the mean squared distance between the embedded training rows, the `unit`,
+    so that those of different learners can be added.
     """
 
     kernel: FusedKernel
-    coef: Floats
-    offset: Floats
+    coef: Floats  # (N, b)
+    offset: Floats  # (b,): mean of the training rows in the embedding
     unit: float
 
     def embed(self, rows: Floats) -> Floats:
@@ -64,16 +54,9 @@ class Fold:
     """Rows to learn from and rows to rank.
 
     What settings share is computed once: products of a descriptor, the kernel matrix of
-    consecutive parts that differ in learner or regulariser only, distances of a part.
-
-    Parameters
-    ----------
-    spaces : sequence of GramSpace
-        One for each descriptor. Only entries between `train` and `test` are looked at.
-    train, test : int arrays (N,), (n,)
-        Rows of the spaces.
-    persons, cameras : int arrays (N,)
-        Of the training rows. Without cameras, every sighting counts as its own.
+    consecutive parts that differ in learner or regulariser only, distances of a part. Of the
+    spaces, one for each descriptor, only entries between the rows `train` (N,) and `test` (n,) are
+    looked at. Without cameras, every training sighting counts as its own.
     """
 
     def __init__(

@@ -6,42 +6,26 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from resight.kernels import Kernel
+from resight.learners._base import Floats
 from resight.tuning.candidates import Candidate
-
-Floats = NDArray[np.float64]
 
 
 class RowProducts(NamedTuple):
-    """Inner products of some rows with the training rows, in one descriptor.
+    """Inner products of some rows with the training rows, in one descriptor."""
 
-    Attributes
-    ----------
-    products : array (n, N)
-    squares : array (n,)
-        Squared norms of the rows.
-    train_squares : array (N,)
-        Squared norms of the training rows.
-    """
-
-    products: Floats
-    squares: Floats
-    train_squares: Floats
+    products: Floats  # (n, N)
+    squares: Floats  # (n,): squared norms of the rows
+    train_squares: Floats  # (N,): squared norms of the training rows
 
 
 class FusedKernel:
     """A kernel of the products of several descriptors.
 
-    Parameters
-    ----------
-    candidates : sequence of Candidate
-        Names and widths of kernels, their regularisers are not looked at: one for all descriptors
-        side by side, or one for each descriptor, whose weighted mean is taken after each was
-        brought to the same spread.
-    weights : sequence of float
-        One for each descriptor, not negative. A descriptor of weight 0 is never asked for.
+    Of the candidates only kernels and widths count: one for all descriptors side by side, or one
+    for each descriptor, whose weighted mean is taken after each was brought to the same spread. A
+    descriptor of weight 0 is never asked for.
     """
 
     def __init__(self, candidates: Sequence[Candidate], weights: Sequence[float]) -> None:

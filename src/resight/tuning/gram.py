@@ -34,40 +34,20 @@ _ZERO = 3e-4  # of the largest norm: round-off of float32 leaves so much of a ro
 
 @dataclass(frozen=True)
 class Products:
-    """Inner products of one split after normalisation.
+    """Inner products of one split after normalisation."""
 
-    Attributes
-    ----------
-    train : array (N, N)
-        Between training rows.
-    test : array (n, N)
-        Of test rows against training rows.
-    test_squares : array (n,)
-        Squared norms of test rows.
-    test_self : array (n, n) or None
-        Between test rows, where asked for.
-    """
-
-    train: Floats
-    test: Floats
-    test_squares: Floats
-    test_self: Floats | None = None
+    train: Floats  # (N, N): between training rows
+    test: Floats  # (n, N): of test rows against training rows
+    test_squares: Floats  # (n,): squared norms of test rows
+    test_self: Floats | None = None  # (n, n): between test rows, where asked for
 
 
 class GramSpace:
     """Inner products between all sightings, block by block.
 
-    Parameters
-    ----------
-    features : sequence of arrays (n, d_i)
-        Descriptors put side by side.
-    blocks : sequence of int, optional
-        Widths to normalise separately, over all features; by default one block each.
-    precision : "float32" or "float64"
-        Arithmetic of the products.
-    trainable : int array, optional
-        Rows that some split learns from, ascending; products between the others (distractors)
-        are then not formed. By default all rows.
+    `features` are descriptors (n, d_i) put side by side, `blocks` the widths of each to normalise
+    separately (by default one block each). `trainable` are the rows that some split learns from,
+    ascending (by default all): products between the others, distractors, are not formed.
     """
 
     def __init__(
@@ -128,8 +108,7 @@ class GramSpace:
         for start, end in pairwise(ends):
             one = GramSpace([], trainable=self.trainable)
             one.grams, one.squares = self.grams[start:end], self.squares[start:end]
-            one.short = self.short[start:end]
-            one.groups = [end - start]
+            one.short, one.groups = self.short[start:end], [end - start]
             spaces.append(one)
         return spaces
 
@@ -239,10 +218,7 @@ def _fit_kernel_learner(
 def gram_space(
     features: Features, usable: np.ndarray[Any, Any] | None = None, trainable: Rows | None = None
 ) -> GramSpace:
-    """Gram matrices of stored features, block by block, optionally of some rows only.
-
-    `trainable` are the rows that some split learns from, as `GramSpace` takes them.
-    """
+    """Gram matrices of stored features, block by block, optionally of some rows only."""
     every = usable is None or usable.all()
     parts = [part if every else part[usable] for part in features.parts]
     return GramSpace(parts, features.blocks_of_parts, trainable=trainable)
@@ -260,6 +236,11 @@ def between_test_rows(
         embedding = fitted.transform(rows)
     except InputError:  # an indefinite metric has distances, but no embedding
         return lambda a, b: fitted.distances(rows[a], rows[b])
+    return within(embedding)
+
+
+def within(embedding: Floats) -> Between:
+    """Turn embeddings of all test rows into what `rank_directions` asks."""
     return lambda a, b: squared_euclidean(embedding[a], embedding[b])
 
 

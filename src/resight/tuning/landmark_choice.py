@@ -18,9 +18,7 @@ from resight.learners._pencil import direction_weights
 from resight.learners.kxqda import KXQDA
 from resight.tuning.candidates import CV, Candidate
 from resight.tuning.cross_validation import Choice, held_out_map, people_in_folds
-
-Floats = NDArray[np.float64]
-Rows = NDArray[np.intp]
+from resight.tuning.gram import Floats, Rows
 
 FOLD_PEOPLE = 100  # people held out in a fold: their ranking costs little, the others learn
 _REGULARISERS = tuple(
@@ -39,13 +37,9 @@ def regularisers(learner: KXQDA) -> tuple[Candidate, ...]:
 def held_out_groups(
     persons: Rows, cameras: Rows, n_folds: int, most: int = FOLD_PEOPLE
 ) -> NDArray[np.intp]:
-    """Divide people into folds to hold out; what is in none of them always learns.
+    """Return for each row its fold to be held out, or `n_folds` where it always learns.
 
-    Returns
-    -------
-    groups : int array (N,)
-        For each row its fold, or `n_folds` for the rows of everybody else. People seen by one
-        camera only are never held out.
+    People seen by one camera only are never held out.
     """
     groups = np.full(len(persons), n_folds)
     otherwise = "give reg=a number instead of choosing it"
@@ -62,11 +56,8 @@ def choose_regulariser(
 ) -> Choice:
     """Choose among regularisers by the mean average precision on held-out people.
 
-    Parameters
-    ----------
-    parts : statistics of each fold's people, and of those in no fold
-    held : for each fold the features (n, q), persons and cameras of its rows
-    centre : what was taken off the features
+    `parts` are statistics of each fold's people, and of those in no fold; `held` are for each fold
+    the features (n, q), less the `centre`, persons and cameras of its rows.
     """
     scores = np.empty((len(candidates), len(held)))
     for fold, (F, persons, cameras) in enumerate(held):

@@ -16,24 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-Floats = NDArray[np.float64]
+from resight.learners._base import Floats
+
 Rows = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
 class Held:
-    """The sightings held out by one fold, and which of them may be compared.
+    """The sightings held out by one fold, and which of them may be compared."""
 
-    Attributes
-    ----------
-    same, other : bool arrays (n, n)
-        Whether two sightings, of different cameras, show the same person or two.
-    persons : int array (n,)
-    """
-
-    same: NDArray[np.bool_]
-    other: NDArray[np.bool_]
-    persons: Rows
+    same: NDArray[np.bool_]  # (n, n): of different cameras and the same person
+    other: NDArray[np.bool_]  # (n, n): of different cameras and different people
+    persons: Rows  # (n,)
 
     @classmethod
     def of(cls, persons: NDArray[Any], cameras: NDArray[Any] | None) -> Held:
@@ -56,11 +50,7 @@ class Held:
 class Likelihood:
     """Negative log-likelihood of true matches as a function of weights.
 
-    Parameters
-    ----------
-    folds : list of Held
-    distances : list of arrays (B, n, n)
-        For each fold those of B metrics, of comparable spread.
+    For each fold `distances` are those of B metrics, of comparable spread, (B, n, n).
     """
 
     def __init__(self, folds: list[Held], distances: Sequence[NDArray[Any]]) -> None:

@@ -15,15 +15,13 @@ from resight._progress import progress
 from resight.datasets.sightings import seen_by_two
 from resight.errors import InputError
 from resight.tuning import candidates as allowed
-from resight.tuning.candidates import KNFST_KERNEL, XQDA, Candidate
+from resight.tuning.candidates import KNFST_KERNEL, XQDA
 from resight.tuning.cross_validation import person_folds, person_precisions
 from resight.tuning.fold_metrics import Fold, codes_of
-from resight.tuning.gram import GramSpace
+from resight.tuning.gram import Floats, GramSpace, Rows
 from resight.tuning.mixing import Held, Likelihood
 from resight.tuning.settings import PLAIN, Part, Setting
 
-Floats = NDArray[np.float64]
-Rows = NDArray[np.intp]
 MIN_PEOPLE = 16  # from fewer nothing is learned: folds of them say too little
 _CLEARLY = 2.0  # difference of log-likelihoods by which what is less usual must be better
 _NEGLIGIBLE = 0.03  # share below which a part is left out of the mixture
@@ -31,29 +29,14 @@ _NEGLIGIBLE = 0.03  # share below which a part is left out of the mixture
 
 @dataclass
 class Tried:
-    """A part with what held-out people say of it, fold by fold.
-
-    Attributes
-    ----------
-    part : Part
-    stage : str
-        In which it was tried.
-    distances : list of float32 arrays (n, n)
-        Between the rows held out; shorter than the folds where it was not among the best.
-    scores : list of arrays
-        Average precisions of the people held out.
-    share : float
-        Of the mixture that was chosen.
-    failed : bool
-        Whether it could not be fitted on some fold.
-    """
+    """A part with what held-out people say of it, fold by fold; all folds if among the best."""
 
     part: Part
-    stage: str
-    distances: list[NDArray[np.float32]] = field(default_factory=list)
-    scores: list[Floats] = field(default_factory=list)
-    share: float = 0.0
-    failed: bool = False
+    stage: str  # in which it was tried
+    distances: list[NDArray[np.float32]] = field(default_factory=list)  # (n, n), rows held out
+    scores: list[Floats] = field(default_factory=list)  # average precisions of people held out
+    share: float = 0.0  # of the mixture that was chosen
+    failed: bool = False  # could not be fitted on some fold
 
     @property
     def mean(self) -> float:
@@ -83,26 +66,10 @@ class _OutOfTimeError(Exception):
 class Search:
     """Choice of a mixture of metrics by person-disjoint folds, in Gram space.
 
-    Parameters
-    ----------
-    space : GramSpace
-        Descriptors; with `mirrored` the second half of them are those of the first half, averaged
-        over mirror images.
-    rows, persons, cameras : arrays (N,)
-        Training rows of one split; nothing else of the space is looked at. Without cameras
-        (None), every sighting counts as its own.
-    n_folds, n_repeats : int, optional
-        Person-disjoint folds, and how often they are drawn anew; by default more with few people.
-    budget : float, optional
-        Seconds; nothing new is tried once they are over.
-    seed : int
-        Draws the folds.
-
-    Attributes
-    ----------
-    tried : list of Tried
-    stopped : str or None
-        Why less was tried than could be, if so: too few people, or no time.
+    With `mirrored` the second half of the space's descriptors are those of the first half, averaged
+    over mirror images. `rows`, `persons` and `cameras` (N,) are the training rows of one split;
+    nothing else of the space is looked at. `n_folds`, `n_repeats`, `budget` and `seed` are those
+    of `AutoKXQDA`.
     """
 
     def __init__(
@@ -136,7 +103,7 @@ class Search:
                 self.divisions += person_folds(persons, cameras, self.n_folds, seed + repeat)
         self.held = [Held.of(self.persons[held], self._views(held)) for _, held in self.divisions]
         self.tried: list[Tried] = []
-        self.stopped: str | None = None
+        self.stopped: str | None = None  # why less was tried than could be, if so
         self._end = None if budget is None else time.monotonic() + budget
         self._budget = budget
         self._variant = "plain"
@@ -225,7 +192,7 @@ class Search:
         return cosine if cosine[0] < euclidean[0] - _CLEARLY else euclidean
 
     def _choose_variant(self, n: int) -> None:
-        """Take mirror images where they are better both unlearned and learned, on average."""
+        """Take mirror images where they find more, by the default mixture's share of learning."""
         if "mirror" not in self.variants:
             return
         everything = (1.0,) * n
@@ -233,7 +200,8 @@ class Search:
         means = {}
         for variant in self.variants:
             self._variant = variant
-            means[variant] = np.mean([self._try(variant, part).mean for part in parts])
+            found = [self._try(variant, part).mean for part in parts]
+            means[variant] = float(default_shares(parts, self.people) @ found)
         self._variant = max(means, key=lambda name: means[name])
         self._folds = {name: self._folds[name] for name in (self._variant,)}
 
@@ -257,8 +225,8 @@ class Search:
             best.append(kernels[max(kernels)] if kernels else XQDA)
         weights = tuple(round(one / sum(worth), 3) for one in worth)
         parts = [
-            Part("kxqda", weights, _regularised(best, *regulariser))
-            for regulariser in allowed.AUTO_SUM_REGULARISERS
+            Part("kxqda", weights, tuple(replace(one, reg_form=form, reg=reg) for one in best))
+            for form, reg in allowed.AUTO_SUM_REGULARISERS
         ]
         pool.append(self._best("sum of kernels", parts))
 
@@ -391,16 +359,11 @@ def _alone(n: int) -> list[tuple[float, ...]]:
     return [tuple(float(i == j) for j in range(n)) for i in range(n)]
 
 
-def _regularised(kernels: list[Candidate], form: str, reg: float) -> tuple[Candidate, ...]:
-    return tuple(replace(one, reg_form=form, reg=reg) for one in kernels)
-
-
 def _only(space: GramSpace, rows: Rows) -> GramSpace:
     """Copy the products between some rows: nothing else can be looked at by accident."""
     places = rows if space.trainable is None else np.searchsorted(space.trainable, rows)
     part = GramSpace([])
     part.grams = [gram[np.ix_(places, rows)] for gram in space.grams]
     part.squares = [squares[rows] for squares in space.squares]
-    part.short = [short[rows] for short in space.short]
-    part.groups = list(space.groups)
+    part.short, part.groups = [short[rows] for short in space.short], list(space.groups)
     return part

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from resight.tuning.candidates import KNFST_KERNEL, XQDA, Candidate, candidate_from
@@ -14,21 +14,14 @@ PLAIN = ("euclidean", "cosine")
 class Part:
     """One metric among those whose distances are added.
 
-    Attributes
-    ----------
-    learner : "euclidean", "cosine", "kxqda" or "knfst"
-        The first two learn nothing: the former is the distance of centred, normalised vectors, the
-        latter of normalised ones.
-    weights : tuple of float
-        One for each descriptor.
-    kernels : tuple of Candidate
-        One: the kernel of the weighted descriptors side by side. One for each descriptor: their
-        weighted sum. None where nothing is learned. The regulariser is that of the first.
+    "euclidean" and "cosine" learn nothing: the former is the distance of centred, normalised
+    vectors, the latter of normalised ones. One kernel is that of the weighted descriptors side by
+    side, one for each descriptor stand for their weighted sum; the first has the regulariser.
     """
 
-    learner: str
-    weights: tuple[float, ...]
-    kernels: tuple[Candidate, ...] = ()
+    learner: str  # "euclidean", "cosine", "kxqda" or "knfst"
+    weights: tuple[float, ...]  # one for each descriptor
+    kernels: tuple[Candidate, ...] = ()  # none where nothing is learned
 
     def as_dict(self) -> dict[str, Any]:
         """Return the part in plain types."""
@@ -44,18 +37,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Setting:
-    """Everything that is chosen.
-
-    Attributes
-    ----------
-    parts : tuple of (float, Part)
-        Weights of distances, each in units of the mean distance between training rows.
-    variant : str
-        Which version of the descriptors: "plain", or "mirror" averages over mirror images.
-    """
+    """Everything that is chosen; weights are in units of the mean distance of training rows."""
 
     parts: tuple[tuple[float, Part], ...]
-    variant: str = field(default="plain")
+    variant: str = "plain"  # of the descriptors; "mirror": averaged over mirror images
 
     @property
     def n_descriptors(self) -> int:

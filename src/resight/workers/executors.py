@@ -23,17 +23,8 @@ from resight.workers.scheduling import POLL_SECONDS, RETRIES, Outcome, run
 if TYPE_CHECKING:
     from resight.workers.dask_cluster import ClusterExecutor
 
-_SINGLE_THREAD = {
-    name: "1"
-    for name in (
-        "OMP_NUM_THREADS",
-        "OPENBLAS_NUM_THREADS",
-        "MKL_NUM_THREADS",
-        "VECLIB_MAXIMUM_THREADS",
-        "NUMBA_NUM_THREADS",
-        "OPENCV_FOR_THREADS_NUM",
-    )
-}
+_LIBRARIES = ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM", "NUMBA_NUM")
+_SINGLE_THREAD = {f"{name}_THREADS": "1" for name in _LIBRARIES} | {"OPENCV_FOR_THREADS_NUM": "1"}
 
 __all__ = [
     "RETRIES",
@@ -77,10 +68,7 @@ class Executor(ABC):
     def bring(  # noqa: B027
         self, there: Callable[[], bool], pack: Callable[[], Callable[[], Any]]
     ) -> None:
-        """Let workers that lack a file call what `pack` returns, which carries and keeps it.
-
-        Processes of this machine lack nothing.
-        """
+        """Let workers that lack a file (none here) call what `pack` returns, which carries it."""
 
     def watch(self) -> None:  # noqa: B027
         """Look after the workers while nothing finishes; called about once a second."""
@@ -111,13 +99,7 @@ class InProcess(Executor):
 
 
 class LocalProcesses(Executor):
-    """Worker processes on this machine (loky), each with single-threaded BLAS.
-
-    Parameters
-    ----------
-    jobs : int
-        Number of processes.
-    """
+    """So many worker processes on this machine (loky), each with single-threaded BLAS."""
 
     slots = 1
 

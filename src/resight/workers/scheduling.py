@@ -151,16 +151,9 @@ class _Run(Generic[Item, Value]):
             self.broken = True
             self.suspects.append((item, attempt))
         else:
-            self.broken = self.broken or self.executor.worker_died(error)
-            yield from self._again(item, attempt, error)
-
-    def _again(
-        self, item: Item, attempt: int, error: BaseException
-    ) -> Iterator[Outcome[Item, Value]]:
-        died = self.executor.worker_died(error)
-        if attempt > self.retries:
-            yield Outcome(item, error=error, attempts=attempt, worker_died=died)
-        elif died:
-            self.suspects.append((item, attempt + 1))
-        else:
-            self.waiting.append((item, attempt + 1))
+            died = self.executor.worker_died(error)
+            self.broken = self.broken or died
+            if attempt > self.retries:
+                yield Outcome(item, error=error, attempts=attempt, worker_died=died)
+            else:
+                (self.suspects if died else self.waiting).append((item, attempt + 1))

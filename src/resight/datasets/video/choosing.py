@@ -28,12 +28,8 @@ class Crop(NamedTuple):
 class Choice:
     """Crops of one track, at most ``2 n`` of them in memory however long it gets.
 
-    Stretches of equal length keep their best crop; when there are ``2 n``, neighbours are joined.
-
-    Parameters
-    ----------
-    n : int
-        How many are wanted in the end.
+    Stretches of equal length keep their best crop; when there are ``2 n``, neighbours are joined,
+    so that n are left in the end.
     """
 
     def __init__(self, n: int) -> None:

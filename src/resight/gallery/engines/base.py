@@ -241,14 +241,9 @@ class Engine(Ledger):
     ) -> dict[str, set[bytes]]:
         """Erase from the medium what was removed, as far as a client can; return what is left.
 
-        Parameters
-        ----------
-        needles : sequence of bytes
-            What must not be there any longer; place -> needles found there is returned.
-        rewrite : bool
-            Write everything anew in any case, not only where a needle is found.
-        only : sequence of str, optional
-            Tables from which something was removed, if that is known.
+        That is place -> needles that must not be there any longer and were found. `rewrite` writes
+        everything anew in any case, not only where a needle is found; `only` are the tables from
+        which something was removed, if that is known.
         """
 
     @abstractmethod
