@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from resight.experiments.tables import markdown_table
+from resight.reproduce.paper import not_measured
 
 _MISSING = (
     "Rows marked `missing` were not measured: MLAPG on CUHK01 takes hours and is left to `--slow`. "
@@ -24,7 +25,9 @@ def page_of(document: dict[str, Any]) -> str:
         "(printed)*; ± is the standard deviation over our splits, and *difference* is rank 1 "
         f"measured minus printed. The runs took {_minutes(document):.0f} minutes together, "
         "extraction not counted. What the figures say, and why some differ: "
-        "[accuracy.md](accuracy.md).",
+        "[accuracy.md](accuracy.md). Rows that the paper quotes from others come last: KISSME, "
+        "LMNN, ITML, CAMEL and IRS on LOMO, OL-MANS and SSM on top of XQDA with GOG, whatever "
+        "their papers used.",
         "Versions of k-XQDA: `paper` RBF kernel, the authors' width rule, lambda 1e-7; "
         "`paper-poly` polynomial of degree 2 with offset 1, lambda 1e-7; `cv` kernel, width, "
         "lambda and its form chosen in each split by cross-validation over that split's training "
@@ -35,7 +38,7 @@ def page_of(document: dict[str, Any]) -> str:
     ]
     for table in document["tables"]:
         parts += [f"## {table['name'].capitalize()}: {table['title']}", _table(table)]
-        parts += [text for text in (_choices(table), _auto(table)) if text]
+        parts += [text for text in (_choices(table), _auto(table), _others(table)) if text]
     return "\n\n".join(parts) + "\n"
 
 
@@ -64,12 +67,28 @@ def _title(row: dict[str, Any]) -> str:
 
 def _cells(row: dict[str, Any], ranks: list[str]) -> list[str]:
     if row["version"] == "missing":
-        return [f"- ({row['paper'][name]:.1f})" for name in ranks] + ["-", "-"]
-    cells = [f"{row[name]:.1f} ({row['paper'][name]:.1f})" for name in ranks]
+        return [f"- {_printed(row, name)}" for name in ranks] + ["-", "-"]
+    cells = [f"{row[name]:.1f} {_printed(row, name)}" for name in ranks]
     measured, printed = cells[0].split(" ")
     cells[0] = f"{measured} ± {row['sd']['rank1']:.1f} {printed}"
     difference = row["rank1"] - row["paper"]["rank1"]
     return [*cells, f"{difference:+.1f}", f"{row['seconds']:.0f}"]
+
+
+def _printed(row: dict[str, Any], rank: str) -> str:
+    value = row["paper"][rank]
+    return "(not given)" if value is None else f"({value:.1f})"
+
+
+def _others(table: dict[str, Any]) -> str:
+    """List what the paper quotes from others and nobody measured here, each with its reason."""
+    reasons, names = not_measured(), table.get("reported", {})
+    grouped: dict[str, list[str]] = {}
+    for name in names:
+        if name in reasons:
+            grouped.setdefault(reasons[name], []).append(f"{name} {names[name][0]}")
+    lines = [f"- {reason}: {', '.join(found)}" for reason, found in grouped.items()]
+    return "\n".join(["Printed (rank 1), not measured:", "", *lines]) if lines else ""
 
 
 def _choices(table: dict[str, Any]) -> str:
