@@ -61,9 +61,8 @@ class NK3ML(KernelMetricLearner):
     times those of `KernelNFST`; ``margin_kernel="linear"`` is exactly that limit.
 
     The paper finds the null space of the descriptors themselves (``kernel="linear"``); its number
-    of directions and its bandwidth could not be checked. Its printed rank 1 of 99.8 on VIPeR is out
-    of reach of this criterion: the embedding is a smooth function of that of KNFST, and ranks are
-    close to KNFST's.
+    of directions and its bandwidth could not be checked. Its printed rank 1 of 99.8 on VIPeR could
+    not be reproduced: the embedding is a smooth function of that of KNFST, and so are its ranks.
 
     References
     ----------
