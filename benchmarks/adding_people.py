@@ -10,7 +10,7 @@ from benchmarks.learners import N_FEATURES, sightings
 from resight import IRS
 from resight.experiments.tables import markdown_table
 
-PERSONS, ROUNDS = 500, 5
+PERSONS, ROUNDS = 500, 8
 
 
 def run() -> str:

@@ -97,10 +97,10 @@ def _inner(first: Floats, second: Floats, between: Floats) -> Floats:
 
 def _dual(H: Floats, slack: float) -> Floats:
     """Maximise sum a - a^T H a / 2 over 0 <= a <= slack for each matrix of a stack, (b, k)."""
-    a = np.zeros(H.shape[:2])
-    slope = np.ones_like(a)  # 1 - H a
+    n_queries, k, _ = H.shape
+    a, slope = np.zeros((n_queries, k)), np.ones((n_queries, k))  # slope: 1 - H a
     for _ in range(_SWEEPS):
-        for i in range(a.shape[1]):
+        for i in range(k):
             own = np.maximum(H[:, i, i], np.finfo(float).tiny)
             moved = np.clip(a[:, i] + slope[:, i] / own, 0.0, slack) - a[:, i]
             a[:, i] += moved

@@ -24,27 +24,17 @@ class LDML(MLAPG):
     ----------
     pca : int, "auto" or "full", default="auto"
         Principal components of the training rows to work on; "auto" is up to 100, "full" all.
-    scale : float or None, default=1.5
-        Mean squared distance of cross-camera pairs where the iterations start.
-    max_iter : int, default=300
-        Iterations at most.
-    tol : float, default=1e-4
-        It stops when the objective changes by less than this fraction of its value at the start.
-    precision : {"float64", "float32"}, default="float64"
-        Arithmetic of the iterations.
+    scale, max_iter, tol, precision
+        As in `MLAPG`; ``scale`` says only where the iterations start.
 
     Attributes
     ----------
-    mean_ : ndarray of shape (n_features,)
-    components_ : ndarray of shape (n_features, n_components_)
-        The embedding is ``(X - mean_) @ components_``.
     bias_ : float
         A pair at this distance is as likely similar as dissimilar.
     objective_ : ndarray of shape (n_iter_ + 1,)
         Minus the mean log-likelihood at the start and after each iteration.
-    n_iter_ : int
-    converged_ : bool
-        Whether the stopping criterion was met; if not, the fit warns.
+    mean_, components_, n_iter_, converged_
+        As in `MLAPG`.
 
     Notes
     -----

@@ -113,19 +113,9 @@ class NK3ML(KernelMetricLearner):
 def margin_directions(K: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Orthonormal directions of the feature space that maximise the scatter of weighted points.
 
-    Parameters
-    ----------
-    K : ndarray of shape (n_points, n_points)
-        Kernel of the points.
-    weights : ndarray of shape (n_points,)
-        They sum to 1.
-
-    Returns
-    -------
-    values : ndarray of shape (n_directions,)
-        Scatter along each direction, descending.
-    coefficients : ndarray of shape (n_points, n_directions)
-        The columns sum to 0, so that it does not matter whether new points are centred.
+    Returns the scatter along each, descending, and coefficients (n_points, n_directions) whose
+    columns sum to 0, so that it does not matter whether new points are centred. `K` is the kernel
+    of the points; `weights` sum to 1.
     """
     mean = K @ weights
     centred = K - mean - mean[:, None] + weights @ mean  # of phi_i - m
