@@ -78,7 +78,8 @@ class Kernel(SavableMixin):
         matrix = self._chi2_matrix(X, X)
         if self.kernel == "chi2":
             return matrix
-        self.gamma_ = self._bandwidth(lambda: 2.0 * _mean_of_distinct_pairs(matrix))
+        distinct = len(X) * (len(X) - 1)  # ordered pairs; the diagonal is zero
+        self.gamma_ = self._bandwidth(lambda: 2.0 * float(matrix.sum() / distinct))
         return _exp_of(matrix, self.gamma_)
 
     def fit_products(self, products: Floats) -> Floats:
@@ -88,7 +89,10 @@ class Kernel(SavableMixin):
         """
         squares = products.diagonal().copy()  # (N,)
         if self.kernel == "rbf":
-            self.gamma_ = self._bandwidth(lambda: _mean_squared_distance(products))
+            # mean |x_i - x_j|^2 over all N^2 pairs, without forming them
+            self.gamma_ = self._bandwidth(
+                lambda: 2.0 * float(products.diagonal().mean() - products.mean())
+            )
         elif self.kernel == "exp":
             distances = np.sqrt(_squared_distances(products, squares, squares), out=products)
             np.fill_diagonal(distances, 0.0)  # the root would magnify round-off
@@ -192,19 +196,9 @@ def _squared_distances(products: Floats, squares_a: Floats, squares_b: Floats) -
     return np.maximum(products, 0.0, out=products)
 
 
-def _mean_squared_distance(products: Floats) -> float:
-    # mean |x_i - x_j|^2 over all N^2 pairs, without forming them
-    return float(2.0 * products.diagonal().mean() - 2.0 * products.mean())
-
-
 def _exp_of(distances: Floats, gamma: float) -> Floats:
     distances *= -gamma
     return np.exp(distances, out=distances)
-
-
-def _mean_of_distinct_pairs(distances: Floats) -> float:
-    n = len(distances)
-    return float(distances.sum() / (n * (n - 1)))  # the diagonal is zero
 
 
 def _first_quartile(distances: Floats) -> float:

@@ -21,32 +21,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LearnerSpec:
-    """How a named learner is made, and what input it gets.
+    """How a named learner is made, and what input it gets."""
 
-    Attributes
-    ----------
-    name, title : str
-        On the command line, and in tables.
-    module, class_name : str
-        Where the class lives; `resight` exports it, and model files name it.
-    normalize : bool
-        Whether descriptors are block-normalised first.
-    params : dict
-        Parameters that differ from the class's defaults.
-    effort : int
-        0 for learners that take seconds; those that iterate take minutes, the slowest has most.
-    labels : bool
-        Whether it learns from persons; otherwise sightings of unknown people count as well.
-    """
-
-    name: str
-    title: str
-    module: str
-    class_name: str
-    normalize: bool = True
-    params: dict[str, Any] = field(default_factory=dict)
-    effort: int = 0
-    labels: bool = True
+    name: str  # on the command line
+    title: str  # in tables
+    module: str  # where the class lives
+    class_name: str  # which `resight` exports and model files name
+    normalize: bool = True  # whether descriptors are block-normalised first
+    params: dict[str, Any] = field(default_factory=dict)  # that differ from the class's defaults
+    effort: int = 0  # seconds; those that iterate take minutes, the slowest has most
+    labels: bool = True  # otherwise sightings of unknown people count as well
 
     def normalizes(self, params: Mapping[str, Any]) -> bool:
         """Whether descriptors are block-normalised first; chi-square kernels need them raw."""

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 
 import numpy as np
 import pytest
@@ -15,7 +16,6 @@ from resight.experiments.results import Result, Run, document, ranking_rows
 from resight.plans import Plan
 from resight.protocols import half_half
 from resight.report import write
-from resight.report.cameras import camera_table
 from resight.report.displays import CMCDisplay
 from resight.report.rankings import worst_first
 from resight.report.result_files import read_rankings, read_result
@@ -76,22 +76,31 @@ def test_curves_are_means_over_splits(evaluated):
 
 def test_the_camera_matrix_is_a_table_of_the_first_run(evaluated, tmp_path):
     _, result, sightings = evaluated
-    table = camera_table(result["runs"][0])
-    assert table.cameras == tuple(np.unique(sightings.cameras))
     told = result["runs"][0]["camera_pairs"]
-    for i, (camera, cells) in enumerate(table.rows):
-        assert camera == table.cameras[i]
-        assert [cell.asked for cell in cells] == told["asked"][i]
-        assert cells[i].percent is None
-    write(tmp_path / "report.html", result)
-    text = (tmp_path / "report.html").read_text()
-    assert text.count('<th scope="row">camera-') == 3
-    assert f"<small>of {told['asked'][0][1]}</small>" in text
+    rows = camera_rows(result, tmp_path)
+    assert [name for name, _ in rows] == np.unique(sightings.cameras).tolist()
+    for i, (_, cells) in enumerate(rows):
+        for j, cell in enumerate(cells):
+            asked, right = told["asked"][i][j], told["right"][i][j]
+            assert (asked == 0) == (i == j)
+            shade = round(0.55 * right / asked, 3) if asked else 0.0
+            words = f"{100 * right / asked:.0f}%<br><small>of {asked}</small>" if asked else "-"
+            assert cell == f'<td style="background: rgba(27, 108, 168, {shade})">{words}</td>'
 
 
-def test_two_cameras_need_no_matrix(evaluated):
+def camera_rows(result, folder):
+    """Read the table of camera pairs from the page: camera and cells of each row."""
+    write(folder / "report.html", result)
+    text = (folder / "report.html").read_text()
+    rows = re.findall(r'<th scope="row">([^<]*)</th>\n(<td style="background.*)</tr>', text)
+    return [(name, re.findall("<td.*?</td>", cells)) for name, cells in rows]
+
+
+def test_two_cameras_need_no_matrix(evaluated, tmp_path):
     _, result, _ = evaluated
-    assert camera_table({**result["runs"][0], "camera_pairs": None}) is None
+    runs = [{**run, "camera_pairs": None} for run in result["runs"]]
+    assert camera_rows({**result, "runs": runs}, tmp_path) == []
+    assert "Results by camera pair" not in (tmp_path / "report.html").read_text()
 
 
 def test_six_cameras_in_the_layout_of_market_1501(tmp_path):
@@ -114,9 +123,12 @@ def test_six_cameras_in_the_layout_of_market_1501(tmp_path):
     protocol = for_dataset(sightings)
     trials = measure(sightings, protocol, GramSpace([X]), [Plan("kxqda")])
     result = document(sightings, protocol, [Run(Plan("kxqda"), ("grid",), trials[0])], {})
-    table = camera_table(result["runs"][0])
-    asked = np.array([[cell.asked for cell in cells] for _, cells in table.rows])
-    assert len(table.cameras) == 6
+    asked = np.array(result["runs"][0]["camera_pairs"]["asked"])
+    shown = [
+        ["<small>of 6</small>" in cell for cell in cells]
+        for _, cells in camera_rows(result, tmp_path)
+    ]
+    np.testing.assert_array_equal(shown, asked == 6)
     expected = np.zeros((6, 6), int)
     expected[:2, 2:] = 6  # two cameras ask, each person is in the gallery of the four others
     np.testing.assert_array_equal(asked, expected)

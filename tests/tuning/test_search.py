@@ -59,6 +59,21 @@ def test_better_mirrored_descriptors_are_taken(data):
     assert search(data, [useful, useful], mirrored=True, n_repeats=1).run().variant == "plain"
 
 
+def test_mirror_images_that_help_only_what_learns_nothing_are_left_alone():
+    """Strong noise in two directions, which learning removes, against weaker noise in all."""
+    rng, n = np.random.default_rng(3), 80
+    persons, cameras = np.tile(np.arange(n), 2), np.repeat(["A", "B"], n)
+    signal = rng.normal(size=(n, 40))[persons]
+    strong = signal + 1.5 * rng.normal(size=(2 * n, 2)) @ rng.normal(size=(2, 40))
+    weak = signal + rng.normal(size=(2 * n, 40))
+    space = GramSpace([strong, weak], precision="float64")
+    found = Search(space, np.arange(2 * n), persons, cameras, mirrored=True, n_repeats=1)
+    assert found.run().variant == "plain"
+    scores = {(one.stage, one.part.learner): one.mean for one in found.tried}
+    assert scores["mirror", "euclidean"] > scores["plain", "euclidean"] + 0.4
+    assert scores["plain", "kxqda"] > scores["mirror", "kxqda"]
+
+
 def test_the_choice_is_reproducible_and_complete(data):
     first, second = search(data, seed=3), search(data, seed=3)
     assert first.run() == second.run()

@@ -95,6 +95,14 @@ def print_json(document: Any) -> None:
     sys.stdout.write("\n")
 
 
+def answer(as_json: bool, document: Any, text: str) -> None:
+    """Print what was found as one JSON document, or as text."""
+    if as_json:
+        print_json(document)
+    else:
+        print(text)
+
+
 def say(text: str) -> None:
     """Print a message on standard error, so that output can be piped; --quiet hides it."""
     log.info(text)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from resight.cli._common import Data, Json, Root, count, print_json, report_failures, say, verb
+from resight.cli import _common as common
+from resight.cli._common import Data, Json, Root, answer, count, print_json, say, verb
 
 if TYPE_CHECKING:
     from resight.datasets import Sightings
@@ -103,13 +104,13 @@ def cut(
     from resight.descriptors.describing import Failure
 
     done = cut_boxes(load(table, root), folder)
-    if json:
-        failures = [{"row": row + 1, "reason": why} for row, why in done.failures.items()]
-        document = {"folder": folder, "crops": len(done.sightings), "failures": failures}
-        print_json({"schema": "resight.cut/1", **document})
-    else:
-        print(f"wrote {count(len(done.sightings), 'crop')} to {folder}")
-    report_failures([Failure(row, f"row {row + 1}", why) for row, why in done.failures.items()])
+    failures = [{"row": row + 1, "reason": why} for row, why in done.failures.items()]
+    document = {"schema": "resight.cut/1", "folder": folder, "crops": len(done.sightings)}
+    words = f"wrote {count(len(done.sightings), 'crop')} to {folder}"
+    answer(json, {**document, "failures": failures}, words)
+    common.report_failures(
+        [Failure(row, f"row {row + 1}", why) for row, why in done.failures.items()]
+    )
 
 
 def _described(sightings: Sightings) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from resight.cli._common import Jobs, Json, flag, option, print_json, say, verb
+from resight.cli._common import Jobs, Json, answer, flag, option, say, verb
 from resight.recipe import LEARNER
 
 if TYPE_CHECKING:
@@ -58,10 +58,7 @@ def demo(
         model = fit(sightings, store=store, executor=workers)
         model.save(out / "model")
         gallery = _filled(out / "gallery", model, sightings, store)
-    if json:
-        print_json(result.document)
-    else:
-        print(f"{result}\n\n{result.winner['sentence']}")
+    answer(json, result.document, f"{result}\n\n{result.winner['sentence']}")
     say(f"report: {report}")
     if serve:
         from resight.web.serving import Settings, run

@@ -14,7 +14,7 @@ import typer
 
 from resight._version import __version__
 from resight.cli import EXTRAS
-from resight.cli._common import Json, flag, print_json, say, verb
+from resight.cli._common import Json, answer, flag, say, verb
 
 SCHEMA = "resight.doctor/1"
 NEEDED = ("numpy", "scipy", "scikit-learn", "numba", "pillow", "opencv-contrib-python-headless")
@@ -31,25 +31,26 @@ def doctor(
     findings = _findings()
     if warm_up:
         findings["warm_up_seconds"] = _compile_all()
-    if json:
-        print_json(findings)
-    else:
-        print(_as_text(findings))
+    answer(json, findings, _as_text(findings))
     if findings["missing"]:
         raise typer.Exit(1)
 
 
 def _findings() -> dict[str, Any]:
     versions = {name: _version(name) for name in NEEDED}
+    able = getattr(os, "sched_getaffinity", None)
     return {
         "schema": SCHEMA,
         "resight": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "cores": _cores(),
+        "cores": len(able(0)) if able else os.cpu_count() or 1,
         "packages": versions,
         "missing": [name for name, found in versions.items() if found is None],
-        "extras": {name: _has_all(modules) for name, modules in EXTRAS.items()},
+        "extras": {
+            name: all(one in sys.modules or find_spec(one) is not None for one in modules)
+            for name, modules in EXTRAS.items()
+        },
         "compiled_code": _cache(versions["numba"]),
     }
 
@@ -103,12 +104,3 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def _has_all(modules: tuple[str, ...]) -> bool:
-    return all(name in sys.modules or find_spec(name) is not None for name in modules)
-
-
-def _cores() -> int:
-    able = getattr(os, "sched_getaffinity", None)
-    return len(able(0)) if able else os.cpu_count() or 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from resight.cli._common import Json, option, print_json, say, verb
+from resight.cli._common import Json, answer, option, say, verb
 
 if TYPE_CHECKING:
     from resight.explanation import Explainer, Explanation
@@ -32,10 +32,7 @@ def explain(
 
     explainer = _explainer(model)
     found = explainer.explain(image_a, image_b)
-    if json:
-        print_json(found.to_dict())
-    else:
-        print(_table(found))
+    answer(json, found.to_dict(), _table(found))
     if html is not None:
         from resight.explanation.drawing import draw_page, picture
         from resight.images import read

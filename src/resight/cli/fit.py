@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from resight.cli import _common as common
-from resight.cli._common import count, flag, option, print_json, say, verb
+from resight.cli._common import answer, count, flag, option, say, verb
 from resight.recipe import DESCRIPTOR, LEARNER, MIRROR, learner_for
 
 if TYPE_CHECKING:
@@ -123,11 +123,8 @@ def fit(
         facts |= {"chosen": chosen, "candidates": candidates, "why": fitted.decision.sentence}
     if fitted.uncalibrated is not None:
         say(f"not calibrated, so searches show no probabilities: {fitted.uncalibrated}")
-    if json:
-        print_json(facts)
-    else:
-        sightings_of = f"{count(fitted.n_sightings, 'sighting')} of {fitted.n_people:,} people"
-        print(f"saved {out}: {name} trained on {sightings_of}")
+    sightings_of = f"{count(fitted.n_sightings, 'sighting')} of {fitted.n_people:,} people"
+    answer(json, facts, f"saved {out}: {name} trained on {sightings_of}")
     common.report_failures(fitted.failures)
 
 

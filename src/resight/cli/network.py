@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from resight.cli._common import Json, option, print_json, say, verb
+from resight.cli._common import Json, answer, option, say, verb
 
 if TYPE_CHECKING:
     from resight.descriptors.network import Network
@@ -59,10 +59,7 @@ def describe(
     }
     if any(notes.values()) or not file.with_suffix(".json").exists():
         _write(file.with_suffix(".json"), document)
-    if json:
-        print_json(found)
-    else:
-        _print(found)
+    answer(json, found, _as_text(found))
 
 
 def _milliseconds(made: Network) -> float:
@@ -88,7 +85,7 @@ def _write(file: Path, document: dict[str, Any]) -> None:
         say(f"cannot write {file} ({error.strerror}); copy the network to a folder of your own")
 
 
-def _print(found: dict[str, Any]) -> None:
+def _as_text(found: dict[str, Any]) -> str:
     rows = {
         "file": f"{found['file']} ({found['bytes'] / 2**20:.1f} MB, digest {found['digest'][:12]})",
         "input": found["input"],
@@ -97,6 +94,8 @@ def _print(found: dict[str, Any]) -> None:
         "features": f"{found['n_features']:,}",
         "time": f"{found['ms_per_image']:.1f} ms an image on one thread, {found['batch']} at once",
     }
-    for name, value in rows.items():
-        shown = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
-        print(f"{name:<14} {shown}")
+    listed = {
+        name: ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
+        for name, value in rows.items()
+    }
+    return "\n".join(f"{name:<14} {value}" for name, value in listed.items())

@@ -20,6 +20,8 @@ def report(
     out: Annotated[Path | None, option("FILE", "HTML file", "report.html in RESULT")] = None,
 ) -> None:
     """Write one self-contained page: figures, curves, ranked lists (worst first)."""
+    from jinja2 import TemplateError
+
     from resight import datasets
     from resight.errors import StoreError
     from resight.report import write
@@ -31,7 +33,7 @@ def report(
     page = out or result / "report.html"
     try:
         write(page, document, sightings, rankings, f"resight report {result}")
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, AttributeError, IndexError, TemplateError) as error:
         raise StoreError(
             f"{result / 'result.json'} is damaged ({error!r}); evaluate again"
         ) from error

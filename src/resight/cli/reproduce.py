@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from resight.cli._common import Jobs, Json, flag, option, print_json, say, verb
+from resight.cli._common import Jobs, Json, answer, flag, option, say, verb
 
 if TYPE_CHECKING:
     from resight.workers.executors import Executor
@@ -68,10 +68,7 @@ def reproduce(
             )
             text = page_of(document)
     _write(page, text)
-    if json:
-        print_json(document)
-    else:
-        print(text)
+    answer(json, document, text)
 
 
 def _networks(

@@ -53,16 +53,7 @@ def serve(
     opened.view  # noqa: B018  # report damage now, not on the first page
     for done in resume(opened):
         say(f"finished erasing {done.sightings} sightings, begun earlier")
-    settings = Settings(
-        host,
-        port,
-        login,
-        session,
-        certfile,
-        keyfile,
-        tuple(allow_host or ()),
-        behind_proxy,
-        browser,
-    )
+    names, proxy = tuple(allow_host or ()), behind_proxy
+    settings = Settings(host, port, login, session, certfile, keyfile, names, proxy, browser)
     # Also with --quiet: without the address and the way in a server is of no use.
     run(opened, settings, tell=lambda words: typer.echo(words, err=True))

@@ -45,13 +45,7 @@ class Dataset:
     licence: str = "research use only; not redistributed with resight"
 
     def load(self, root: Path) -> Sightings:
-        """Read the dataset from its folder, or from a data folder that holds it.
-
-        Raises
-        ------
-        InputError
-            If none of the layouts is found, or two of them in one folder.
-        """
+        """Read the dataset from its folder, or from a data folder that holds it, in one layout."""
         for folder in (*(root / home for home in self.homes), root):
             if folder.is_dir():
                 rows = self._rows(folder)

@@ -130,7 +130,8 @@ def render(
         image = draw_person(person, view, shot=shot, seed=seed, size=size)
         role = "" if person < n_people else "distractor"
         label, time = f"{person + 1:0{digits}d}", _arrival(seed, person, view) + shot
-        return Drawing(image, label, camera_name(view, n_cameras), shot + 1, role, time)
+        camera = f"camera-{view + 1:0{len(str(n_cameras))}d}"  # names sort as the numbers do
+        return Drawing(image, label, camera, shot + 1, role, time)
 
     return (
         drawing(view, person, shot)
@@ -182,11 +183,6 @@ def draw_cameras(
     )
     write_table(sightings, root / TABLE)
     return sightings
-
-
-def camera_name(index: int, n_cameras: int) -> str:
-    """Name of a drawn camera; names sort as the numbers do."""
-    return f"camera-{index + 1:0{len(str(n_cameras))}d}"
 
 
 def _arrival(seed: int, person: int, view: int) -> float:

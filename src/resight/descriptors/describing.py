@@ -145,14 +145,8 @@ def describe_images(
 ) -> Extraction:
     """Read and describe images in order; what fails is reported, the rest goes on.
 
-    Parameters
-    ----------
-    first : int
-        Row of the first source, for `kept` and `failures`.
-    read : callable
-        Source -> RGB image.
-    raises : tuple of exception types
-        Errors that are raised instead of reported.
+    Rows of `kept` and `failures` count from `first`; errors of the types `raises` are raised
+    instead of reported.
     """
     keep_freed_memory()
     kept: list[int] = []

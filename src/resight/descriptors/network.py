@@ -154,8 +154,10 @@ class Network(SavableMixin, Descriptor):
         """The network in this process: opened once, whoever uses it."""
         with _lock:
             if self.digest_ not in _open_here:
-                _open_here[self.digest_] = Session(self.path)
-                self._announce(_open_here[self.digest_])
+                _open_here[self.digest_] = session = Session(self.path)
+                known = self.__dict__.get("preprocessing_")
+                way = Preprocessing(**known) if known else _preprocessing(Path(self.file), session)
+                log.info("network %s: %s, output %r", self.name, way, way.output)
             return _open_here[self.digest_]
 
     @cached_property
@@ -248,11 +250,6 @@ class Network(SavableMixin, Descriptor):
             values = values.mean(axis=places)
         flat: Floats = values.reshape(n_images, -1)
         return flat
-
-    def _announce(self, session: Session) -> None:
-        way = self.__dict__.get("preprocessing_")
-        shown = Preprocessing(**way) if way else _preprocessing(Path(self.file), session)
-        log.info("network %s: %s, output %r", self.name, shown, shown.output)
 
 
 def _preprocessing(file: Path, session: Session) -> Preprocessing:

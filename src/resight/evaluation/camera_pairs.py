@@ -80,27 +80,17 @@ def camera_pairs(
             f"distances of shape {D.shape} for {len(labels.query_persons)} queries and "
             f"{len(labels.junk)} gallery sightings; give one row per query"
         )
-    asking, seen = np.asarray(query_cameras), np.asarray(gallery_cameras)
+    asking, seen, persons = np.asarray(query_cameras), np.asarray(gallery_cameras), labels.persons
     names = tuple(np.union1d(asking, seen).tolist() if cameras is None else cameras)
     asked, right = np.zeros((2, len(names), len(names)), np.int64)
     for j, name in enumerate(names):
         columns = np.flatnonzero((seen == name) & ~labels.junk)
-        best_right, best_wrong = _nearest(D, labels.persons, columns)
+        part, same = D[:, columns], persons[0][:, None] == persons[1][columns]
+        best_right = np.where(same, part, np.inf).min(axis=1, initial=np.inf)
+        best_wrong = np.where(same, np.inf, part).min(axis=1, initial=np.inf)
         for i, own in enumerate(names):
             if i != j:
                 counts = (asking == own) & np.isfinite(best_right)
                 asked[i, j] = counts.sum()
                 right[i, j] = (counts & (best_right < best_wrong)).sum()
     return CameraPairs(names, asked, right)
-
-
-def _nearest(
-    D: NDArray[np.float64],
-    persons: tuple[NDArray[np.intp], NDArray[np.intp]],
-    columns: NDArray[np.intp],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Distances of each query to its nearest right and nearest wrong sighting; inf if none."""
-    same = persons[0][:, None] == persons[1][columns][None, :]
-    part = D[:, columns]
-    right = np.where(same, part, np.inf).min(axis=1, initial=np.inf)
-    return right, np.where(same, np.inf, part).min(axis=1, initial=np.inf)

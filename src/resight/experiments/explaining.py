@@ -40,7 +40,9 @@ def explain_matches(
     and a resight.explanation/1 document. None where no run can be explained: those that choose
     their whole setting, take minutes to fit, or learn from more than 4,000 sightings.
     """
-    number = next((i for i, run in enumerate(runs) if _can_be_fitted_again(run)), None)
+    plans = {i: run.plan for i, run in enumerate(runs) if run.plan.rerank is None}
+    again = [i for i, plan in plans.items() if plan.learner != AUTO and not plan.spec.effort]
+    number = next(iter(again), None)
     sightings, train = evaluation.sightings, evaluation.protocol.splits[0].train
     if number is None or len(train) > _MOST_TRAINING_ROWS or not n_matches:
         return None
@@ -72,11 +74,6 @@ def save_explanations(folder: Path, told: dict[str, Any] | None) -> None:
         write_json(folder / FILE, told)
 
 
-def _can_be_fitted_again(run: Run) -> bool:
-    plan = run.plan
-    return plan.rerank is None and plan.learner != AUTO and not plan.spec.effort
-
-
 def _chosen(right: NDArray[np.bool_], distances: NDArray[np.float64], n_matches: int) -> list[int]:
     """Pick queries with right and with wrong first matches, spread over their distances."""
     by_distance = np.argsort(distances, kind="stable")
@@ -85,13 +82,10 @@ def _chosen(right: NDArray[np.bool_], distances: NDArray[np.float64], n_matches:
     chosen: list[int] = []
     for side, wanted in zip(sides, (n_right, n_matches - n_right), strict=True):
         n_taken = min(wanted, len(side))
-        chosen += side[_spread(n_taken, len(side))].tolist()
+        # Places in the middle of equal parts of the list.
+        places = (np.arange(n_taken) + 0.5) * len(side) / max(1, n_taken)
+        chosen += side[places.astype(np.intp)].tolist()
     return chosen
-
-
-def _spread(n_taken: int, n: int) -> Rows:
-    """Places in the middle of equal parts of a list."""
-    return ((np.arange(n_taken) + 0.5) * n / max(1, n_taken)).astype(np.intp)
 
 
 def _images(sightings: Sightings, pair: Rows) -> list[NDArray[np.uint8]]:

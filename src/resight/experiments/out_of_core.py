@@ -100,8 +100,8 @@ class _SplitFit:
     table: list[dict[str, Any]] | None = None
 
     def __post_init__(self) -> None:
-        self.persons = self.sightings.persons[self.split.train]
-        self.cameras = self.sightings.cameras[self.split.train]
+        train = self.split.train
+        self.labels = self.sightings.persons[train], self.sightings.cameras[train]
 
     def trial(self, scratch: Path, executor: Executor | None) -> Trial:
         start = time.perf_counter()
@@ -123,7 +123,7 @@ class _SplitFit:
             if learner.landmarks is not None:
                 return self._fitted_by_landmarks(training, learner, scratch, executor)
         if self.plan.candidates:
-            decision = choose_candidate(self.plan, training, self.persons, self.cameras)
+            decision = choose_candidate(self.plan, training, *self.labels)
             self.params |= decision.chosen
             self.table = decision.candidates
             learner.set_params(**self.params)
@@ -137,21 +137,15 @@ class _SplitFit:
         rows = training.read()
         for start in range(0, len(rows), 2048):  # in place: one copy of the training rows is enough
             rows[start : start + 2048] = model.normalized(rows[start : start + 2048])
-        learner.fit(rows, self.persons, self.cameras)
+        learner.fit(rows, *self.labels)
         return model
 
     def _fitted_by_landmarks(
         self, training: FeatureRows, learner: KXQDA, scratch: Path, executor: Executor | None
     ) -> Model:
         model = Model((), learner, normalize=self.plan.normalize)
-        job = LandmarkJob(
-            training,
-            self.persons,
-            self.cameras,
-            model,
-            self.fingerprint,
-            choose=bool(self.plan.candidates),
-        )
+        choose = bool(self.plan.candidates)
+        job = LandmarkJob(training, *self.labels, model, self.fingerprint, choose=choose)
         choice = fit_landmark_model(job, scratch, executor)
         if choice is not None:
             self.params |= {"reg": choice.best.reg, "reg_form": choice.best.reg_form}

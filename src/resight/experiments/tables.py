@@ -7,6 +7,9 @@ from typing import Any
 
 COLUMNS = ("rank1", "rank5", "rank10", "rank20", "map")
 HEADINGS = ("rank 1", "rank 5", "rank 10", "rank 20", "mAP")
+_RERANKED = (
+    "Re-ranked rows are post-processed with the whole gallery; compare them with each other."
+)
 
 
 def results_table(result: dict[str, Any], html: bool = False) -> str:
@@ -27,7 +30,9 @@ def summary_cells(summary: dict[str, Any]) -> list[str]:
 
 def notes(result: dict[str, Any]) -> list[str]:
     """Return what must be said beside the table of a result document."""
-    found = [_reranking_note(result), *map(_choice_note, result["runs"]), _learning_note(result)]
+    found = [*map(_choice_note, result["runs"]), _learning_note(result)]
+    if any(run["rerank"] for run in result["runs"]):
+        found.insert(0, _RERANKED)
     return [note for note in found if note is not None]
 
 
@@ -45,12 +50,6 @@ def _choice_note(run: dict[str, Any]) -> str | None:
     ordered = sorted(shares.items(), key=lambda one: -one[1])
     words = ", ".join(f"{100 * share:.0f}% {learner}" for learner, share in ordered)
     return f"{run['title']} chose on each split's training people: {words} in the mean."
-
-
-def _reranking_note(result: dict[str, Any]) -> str | None:
-    if not any(run["rerank"] for run in result["runs"]):
-        return None
-    return "Re-ranked rows are post-processed with the whole gallery; compare them with each other."
 
 
 def _learning_note(result: dict[str, Any]) -> str | None:

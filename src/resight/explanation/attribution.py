@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +25,6 @@ Groups = NDArray[np.intp]
 EXACT = "exact"
 INTEGRATED = "integrated gradients"
 LEFT_OUT = "leave part out"
-
-
-class Term(Protocol):
-    """Something whose distance can be divided among groups of features; terms add up."""
-
-    def divide(self, A: Floats, B: Floats, groups: Groups) -> Floats:
-        """Return what each group adds to the distance of each pair, (n_pairs, n_groups)."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +68,10 @@ class OpaqueTerm:
         pairs = self.distances(np.where(same, middle, a), np.where(same, middle, b))
         distances = np.diagonal(pairs)
         return distances[-1] - distances[:-1]  # the last left nothing out
+
+
+# Something whose distance can be divided among groups of features; terms add up.
+Term = DifferenceTerm | KernelTerm | OpaqueTerm
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from resight.explanation.explanation import PEOPLE, SHARES, percent
 from resight.explanation.occlusion import OCCLUSION
-from resight.images.embedding import data_uri
+from resight.images.reading import data_uri
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _LOW, _HIGH = "#2166ac", "#c2510a"  # blue and orange: told apart by colour-blind people as well

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.explanation.attribution import EXACT, INTEGRATED
+from resight.explanation.attribution import EXACT, INTEGRATED, LEFT_OUT
 from resight.explanation.occlusion import OCCLUSION
 from resight.explanation.parts import N_BANDS, Partition
 
@@ -32,11 +32,11 @@ _WORDS = {
         "the drop in distance when one descriptor sees that. Parts interact, so these drops need "
         "not add up to the distance."
     ),
+    LEFT_OUT: (
+        "Each part is the drop in distance when both sightings look the same there; parts "
+        "interact, so these drops need not add up to the distance."
+    ),
 }
-_LEFT_OUT_WORDS = (
-    "Each part is the drop in distance when both sightings look the same there; parts "
-    "interact, so these drops need not add up to the distance."
-)
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Explanation:
     @property
     def method_in_words(self) -> str:
         """How the distance was divided, for a reader."""
-        return _WORDS.get(self.method, _LEFT_OUT_WORDS)
+        return _WORDS[self.method]
 
     @property
     def summary(self) -> str:

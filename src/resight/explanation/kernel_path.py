@@ -56,17 +56,9 @@ def integrated_gradients(
 ) -> Floats:
     """Divide the distances of pairs of rows among the features, (n_pairs, n_features).
 
-    Parameters
-    ----------
-    views : sequence of View
-        Their weighted sum is the kernel k.
-    Z : array (N, n_features)
-        Training rows; the embedding of x is k(x, Z) C.
-    C : array (N, n_components)
-    A, B : arrays (n_pairs, n_features)
+    The weighted sum of the views is the kernel k; the embedding of x is k(x, Z) C with training
+    rows Z (N, n_features) and C (N, n_components).
 
-    Notes
-    -----
     The path moves both rows from their midpoint m, where their distance is zero, apart to a and
     b: m + t D / 2 and m - t D / 2, D = a - b, t from 0 to 1. The gradient of the distance
     along it, integrated and multiplied feature by feature with the way, adds up to the distance

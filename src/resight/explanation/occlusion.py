@@ -37,11 +37,7 @@ def occlusion_partition(descriptor: Joined) -> Partition:
 def occlude(model: Any, pair: NDArray[Any], images: Sequence[Image]) -> Floats:
     """By how much the distance falls when one descriptor sees one strip covered, (n_parts,).
 
-    Parameters
-    ----------
-    pair : array (2, n_features)
-        Descriptors of the two images as they are.
-    images : two RGB images
+    `pair` (2, n_features) holds the descriptors of the two images as they are.
     """
     covered = [_covered(image, band) for image in images for band in range(N_BANDS)]
     described = model.describe(covered).reshape(2, N_BANDS, -1)

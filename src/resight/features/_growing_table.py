@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from itertools import groupby
 from pathlib import Path
 from typing import IO, Any
 
@@ -38,16 +37,14 @@ class GrowingTable:
 
     def put(self, keys: Sequence[str], rows: Rows) -> None:
         """Write rows to all their places; those not wanted, or here already, are passed over."""
-        pairs = [
-            (place, row)
-            for row, key in enumerate(keys)
-            if key != FAILED
-            for place in self._missing.pop(key, ())
-        ]
+        wanted = {
+            key: row for row, key in enumerate(keys) if key != FAILED and key in self._missing
+        }
         with refusing_full_disk(self._folder / "a table"):  # named once it is known what failed
-            for place, run in _runs(pairs):
-                self._write(place, rows[run])
-            if pairs:
+            for key, row in wanted.items():
+                for place in self._missing.pop(key):
+                    self._write(place, rows[row])
+            if wanted:
                 self._file().flush()
                 os.fsync(self._file().fileno())  # now, beside the workers, and not at the end
 
@@ -56,7 +53,7 @@ class GrowingTable:
         failed = [row for row, key in enumerate(keys) if key == FAILED]
         if not {row for rows in self._missing.values() for row in rows}.issubset(failed):
             return False
-        nothing = np.full((1, self._shape[1]), np.nan, np.float32)
+        nothing = np.full(self._shape[1], np.nan, np.float32)
         with refusing_full_disk(path):
             for row in failed:
                 self._write(row, nothing)
@@ -86,15 +83,3 @@ class GrowingTable:
             with suppress(OSError):  # closing tries again to write what a full disk did not take
                 self._stream.close()
             Path(self._stream.name).unlink(missing_ok=True)
-
-
-def _runs(pairs: Sequence[tuple[int, int]]) -> Iterator[tuple[int, slice]]:
-    """Join pairs of place and row where both go up by one: first place, rows."""
-
-    def start(item: tuple[int, tuple[int, int]]) -> tuple[int, int]:
-        index, (place, row) = item
-        return place - index, row - index
-
-    for _, run in groupby(enumerate(pairs), start):
-        found = [pair for _, pair in run]
-        yield found[0][0], slice(found[0][1], found[-1][1] + 1)

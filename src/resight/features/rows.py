@@ -19,17 +19,11 @@ BLOCK = 2048  # rows read at once: 220 MB of 27,000 float32 features
 
 
 class FeatureRows:
-    """Some rows of feature tables put side by side.
+    """Some rows of feature tables put side by side, those of `index` in this order, or all.
 
-    Parameters
-    ----------
-    parts : sequence of arrays (n, d_i)
-        To other processes go names of files where all of them are mapped from files, whole or
-        some rows that lie side by side; otherwise the rows of `index`, by value.
-    blocks : sequence of int
-        Widths that are normalised separately, over all parts.
-    index : int array, optional
-        The rows that count, in this order; by default all.
+    To other processes go names of files where all parts (n, d_i) are mapped from files, whole or
+    some rows that lie side by side; otherwise the rows of `index`, by value. `blocks` are the
+    widths that are normalised separately, over all parts.
     """
 
     def __init__(

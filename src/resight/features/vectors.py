@@ -113,14 +113,9 @@ def load_vectors(
 def own_vectors(
     features: Features | str | Path, sightings: Sightings | None = None
 ) -> tuple[Features, Sightings]:
-    """Return own vectors, read from a file where one is named, with one sighting for each.
+    """Return own vectors, read by `load_vectors` where a file is named, with a sighting for each.
 
-    Parameters
-    ----------
-    features : Features or path
-        A file is read by `load_vectors`.
-    sightings : Sightings, optional
-        Who is shown; by default what the file says.
+    Who is shown is by default what the file says.
     """
     if not isinstance(features, Features):
         features, labelled = load_vectors(features)

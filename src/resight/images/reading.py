@@ -1,7 +1,8 @@
-"""Reading image files into RGB arrays, or saying plainly why a file cannot be used."""
+"""Reading image files into RGB arrays, or saying why one cannot be used; images as data URIs."""
 
 from __future__ import annotations
 
+import base64
 import io
 import os
 import threading
@@ -84,6 +85,16 @@ def read(source: Source, name: str | None = None, most: int = MAX_PIXELS) -> Ima
         raise InputError(
             f"{name} is damaged or truncated ({error}); copy or export it again"
         ) from error
+
+
+def data_uri(image: Image, height: int, quality: int) -> str:
+    """Return an RGB image as a data URI: a JPEG of this height, in proportion."""
+    shown = Pillow.fromarray(image)
+    if shown.height != height:
+        shown = shown.resize((max(1, round(shown.width * height / shown.height)), height))
+    stream = io.BytesIO()
+    shown.save(stream, "JPEG", quality=quality)
+    return "data:image/jpeg;base64," + base64.b64encode(stream.getvalue()).decode()
 
 
 def _name(source: Any) -> str:

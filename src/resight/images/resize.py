@@ -51,14 +51,7 @@ def resize(image: Image, height: int, width: int) -> Image:
 
 @lru_cache(maxsize=64)
 def taps(old: int, new: int) -> tuple[NDArray[np.intp], Floats]:
-    """Say which old pixels make each new pixel, and with what weight.
-
-    Returns
-    -------
-    sources : int array of shape (n_taps, new)
-    weights : float64 array of shape (n_taps, new)
-        Each column sums to 1.
-    """
+    """Say which old pixels make each new pixel, and with what weights of sum 1, (n_taps, new)."""
     scale = new / old
     stretch = min(scale, 1.0)  # the kernel is widened when shrinking, never narrowed
     reach = 4.0 / stretch

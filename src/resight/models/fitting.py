@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -133,7 +132,10 @@ def fit_model(
     """
     if features is None:
         mirrors = AUTO_MIRROR if plan.learner == AUTO and not mirror else (mirror,)
-        describe = partial(_described, store, descriptors, executor)
+
+        def describe(labelled: Sightings, mirror: bool) -> Features:
+            return store.ensure(labelled, descriptors, mirror, executor, on_error="collect")
+
         given = require_sightings(sightings)
         training = Training.described(given, describe, mirrors, plan.spec.labels)
     else:
@@ -225,9 +227,3 @@ def add_people(
         failures=features.failures,
         uncalibrated="what distances mean was not learned again when people were added",
     )
-
-
-def _described(
-    store: FeatureStore, names: str, executor: Executor | None, of: Sightings, mirror: bool
-) -> Features:
-    return store.ensure(of, names, mirror, executor, on_error="collect")

@@ -47,18 +47,8 @@ class Session:
     """An ONNX file that takes one batch of images, (n, 3, height, width).
 
     A session belongs to one process and cannot be pickled: keep the file's name and open it where
-    it is used. It computes on one thread, because work is spread over processes.
-
-    Parameters
-    ----------
-    file : Path
-
-    Attributes
-    ----------
-    input : Tensor
-    outputs : tuple of Tensor
-    metadata : dict
-        The key-value pairs that the exporter put into the file.
+    it is used. It computes on one thread, because work is spread over processes. `metadata` are the
+    key-value pairs that the exporter put into the file.
     """
 
     def __init__(self, file: Path) -> None:

@@ -31,13 +31,7 @@ class PersonSplit:
 
 @cache
 def committed_splits(name: str) -> tuple[PersonSplit, ...]:
-    """Read the committed splits `name`, such as "grid".
-
-    Raises
-    ------
-    StoreError
-        If the file is not the one that was published with this version of resight.
-    """
+    """Read the splits `name`, such as "grid", if they are those published with this version."""
     folder = files("resight.datasets") / "splits"
     content = (folder / f"{name}.json").read_bytes()
     sums = (folder / "SHA256SUMS").read_text().split()
@@ -53,17 +47,13 @@ def committed_splits(name: str) -> tuple[PersonSplit, ...]:
 def parse(content: bytes) -> tuple[PersonSplit, ...]:
     """Expand a file of the format described above."""
     document = json.loads(content)
-    everybody = [str(number) for number in range(1, document["people"] + 1)]
-    splits = []
-    for entry in document["splits"]:
-        test = tuple(str(number) for number in entry["test"])
-        tested = set(test)
-        splits.append(
-            PersonSplit(
-                tuple(person for person in everybody if person not in tested),
-                test,
-                tuple(int(digit) for digit in entry.get("query", "")),
-                tuple(int(digit) for digit in entry.get("gallery", "")),
-            )
+    everybody = range(1, document["people"] + 1)
+    return tuple(
+        PersonSplit(
+            tuple(map(str, sorted(set(everybody).difference(entry["test"])))),
+            tuple(map(str, entry["test"])),
+            tuple(map(int, entry.get("query", ""))),
+            tuple(map(int, entry.get("gallery", ""))),
         )
-    return tuple(splits)
+        for entry in document["splits"]
+    )

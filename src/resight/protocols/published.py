@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import partial
 from pathlib import PurePosixPath
 
 import numpy as np
 
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
-from resight.protocols.committed import PersonSplit, committed_splits
+from resight.protocols.committed import committed_splits
 from resight.protocols.split import Protocol, Split, shown
 from resight.protocols.views import halves, people_seen_twice, two_view
 
@@ -41,7 +42,7 @@ def cuhk01_multi_shot(sightings: Sightings) -> Protocol:
     _cuhk01_pictures(sightings)
     return Protocol(
         "cuhk01-multi-shot",
-        _by_camera(sightings, committed_splits("cuhk01-multi-shot"), ("A", "B")),
+        _committed(sightings, "cuhk01-multi-shot", ("A", "B")),
         scoring="sum",
         description="CUHK01, the paper authors' 10 splits: 485 training people, 486 test people "
         "with all images; the score of two people is the sum of their 2 x 2 distances",
@@ -50,45 +51,37 @@ def cuhk01_multi_shot(sightings: Sightings) -> Protocol:
 
 def prid450s(sightings: Sightings) -> Protocol:
     """225 training and 225 test people."""
-    return Protocol(
-        "prid450s",
-        _by_camera(sightings, committed_splits("prid450s"), ("A", "B")),
-        description="PRID450S, 10 published splits: 225 training and 225 test people",
-    )
+    text = "PRID450S, 10 published splits: 225 training and 225 test people"
+    splits = _committed(sightings, "prid450s", ("A", "B"))
+    return Protocol("prid450s", splits, description=text)
 
 
 def grid(sightings: Sightings) -> Protocol:
     """125 people train, 125 are looked for among themselves and 775 distractors."""
     _require_distractors(sightings, "gallery", 775)
-    return Protocol(
-        "grid",
-        _by_camera(sightings, committed_splits("grid"), ("probe", "gallery")),
-        description="GRID, 10 published folds: 125 training people, 125 queries in a gallery of "
-        "900 images with 775 distractors",
+    text = (
+        "GRID, 10 published folds: 125 training people, 125 queries in a gallery of "
+        "900 images with 775 distractors"
     )
+    splits = _committed(sightings, "grid", ("probe", "gallery"))
+    return Protocol("grid", splits, description=text)
 
 
 def prid2011(sightings: Sightings) -> Protocol:
     """100 people train, 100 are looked for among themselves and 549 distractors."""
-    _require_people_in_both(sightings, 200)
+    splits = _by_rule(sightings, 200)
     _require_distractors(sightings, "cam_b", 549)
-    return Protocol(
-        "prid2011",
-        _by_rule(sightings, ("cam_a", "cam_b")),
-        description="PRID2011 single shot, 10 seeded random splits (there is no official file): "
-        "100 training people, 100 queries of camera A in a gallery of 649 images of "
-        "camera B",
+    text = (
+        "PRID2011 single shot, 10 seeded random splits (there is no official file): 100 training "
+        "people, 100 queries of camera A in a gallery of 649 images of camera B"
     )
+    return Protocol("prid2011", splits, description=text)
 
 
 def viper(sightings: Sightings) -> Protocol:
     """316 people train, 316 are tested."""
-    _require_people_in_both(sightings, 632)
-    return Protocol(
-        "viper",
-        _by_rule(sightings, ("cam_a", "cam_b")),
-        description="VIPeR, 10 seeded random splits: 316 training and 316 test people",
-    )
+    text = "VIPeR, 10 seeded random splits: 316 training and 316 test people"
+    return Protocol("viper", _by_rule(sightings, 632), description=text)
 
 
 def roles(sightings: Sightings) -> Protocol:
@@ -124,17 +117,20 @@ PUBLISHED: dict[str, dict[str, Callable[[Sightings], Protocol]]] = {
 """Dataset name -> its protocols, the usual one first."""
 
 
-def _by_camera(
-    sightings: Sightings, splits: Iterable[PersonSplit], cameras: tuple[str, str]
-) -> tuple[Split, ...]:
+def _committed(sightings: Sightings, name: str, cameras: tuple[str, str]) -> tuple[Split, ...]:
+    splits = committed_splits(name)
     return tuple(two_view(sightings, people.train, people.test, cameras) for people in splits)
 
 
-def _by_rule(sightings: Sightings, cameras: tuple[str, str]) -> tuple[Split, ...]:
+def _by_rule(sightings: Sightings, expected: int) -> tuple[Split, ...]:
     people = people_seen_twice(sightings)
-    return tuple(
-        two_view(sightings, *halves(people, number), cameras) for number in range(_N_SPLITS)
-    )
+    if len(people) != expected:
+        raise InputError(
+            f"{len(people)} people of {sightings.name} appear in both cameras, expected "
+            f"{expected}; the published protocol needs the complete dataset"
+        )
+    split = partial(two_view, sightings, cameras=("cam_a", "cam_b"))
+    return tuple(split(*halves(people, number)) for number in range(_N_SPLITS))
 
 
 def _cuhk01_pictures(sightings: Sightings) -> dict[tuple[str, int], int]:
@@ -156,15 +152,6 @@ def _cuhk01_pictures(sightings: Sightings) -> dict[tuple[str, int], int]:
             "published splits need the complete campus/ folder"
         )
     return rows
-
-
-def _require_people_in_both(sightings: Sightings, expected: int) -> None:
-    found = len(people_seen_twice(sightings))
-    if found != expected:
-        raise InputError(
-            f"{found} people of {sightings.name} appear in both cameras, expected "
-            f"{expected}; the published protocol needs the complete dataset"
-        )
 
 
 def _require_distractors(sightings: Sightings, camera: str, expected: int) -> None:

@@ -62,12 +62,8 @@ class Split:
     def check(self, sightings: Sightings, cross_camera_only: bool = False) -> None:
         """Refuse a split that would measure something else than it says.
 
-        Raises
-        ------
-        InputError
-            When rows do not exist, training holds distractors, junk or unknown people, people
-            are both trained and tested, query people are missing from the gallery (all named),
-            or one camera has to be compared with itself.
+        Rows that do not exist; distractors, junk or unknown people in training; people both trained
+        and tested, or missing from the gallery (all named); a camera compared with itself.
         """
         if max(self.train.max(), self.test.max()) >= len(sightings):
             raise InputError(

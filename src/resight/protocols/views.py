@@ -93,7 +93,8 @@ def many_view(sightings: Sightings, train: Collection[str], test: Collection[str
     trained, tested = _require_people(sightings, train, test)
     askable = tested & np.isin(sightings.persons, people_seen_twice(sightings))
     searched = tested | (_nobody_asks(sightings) & ~trained)
-    return Split(*map(np.flatnonzero, (trained, askable, searched)))
+    rows = np.flatnonzero
+    return Split(rows(trained), rows(askable), rows(searched))
 
 
 def by_cameras(

@@ -10,7 +10,6 @@ from typing import Any
 from resight._files import atomic_write
 from resight.datasets.sightings import Sightings
 from resight.evaluation.statistics import compare_paired
-from resight.report.cameras import camera_table
 from resight.report.displays import CMCDisplay, LearningCurveDisplay, ReliabilityDisplay
 from resight.report.matches import read_matches
 from resight.report.rankings import worst_first
@@ -72,7 +71,6 @@ def _context(
         ),
         "lists": [],
         "matches": [],
-        "matrix": camera_table(result["runs"][0]),
     }
     if sightings is not None and rankings is not None:
         context["lists"] = worst_first(read_rankings(rankings), sightings)

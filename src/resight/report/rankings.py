@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from resight.datasets.sightings import Sightings
 from resight.errors import ResightError
 from resight.images import read
-from resight.images.embedding import data_uri
+from resight.images.reading import data_uri
 
 _QUERIES = 24  # pictures keep the file small: at most so many queries ...
 _ANSWERS = 8  # ... with so many answers each

@@ -21,6 +21,7 @@ from resight.plans import Plan
 from resight.protocols import for_dataset
 from resight.registry import AUTO
 from resight.reproduce.measuring import Bench
+from resight.reproduce.page import rendered
 from resight.reproduce.paper import Job
 from resight.tuning.gram import lookup
 
@@ -70,7 +71,10 @@ def measure_network(
             hand, together = bench.measure(job), bench.measure(replace(job, descriptors=every))
             if people is None:
                 rows |= {HAND: hand, ALL: together}
-                tables[-1]["rows"] = [_row(name, figures) for name, figures in rows.items()]
+                tables[-1]["rows"] = [
+                    {"method": name, "star": name != HAND, "summary": figures["summary"]}
+                    for name, figures in rows.items()
+                ]
             point = _point(people or place.people, cosine, hand, together, place)
             tables[-1]["curve"].append(point)
             yield {"schema": SCHEMA, "network": told, "tables": tables}
@@ -106,10 +110,6 @@ def _cosine(network: Network, bench: Bench, place: Place) -> dict[str, Any]:
     return {"summary": summary_of(trials), "trials": ranks}
 
 
-def _row(name: str, figures: dict[str, Any]) -> dict[str, Any]:
-    return {"method": name, "star": name != HAND, "summary": figures["summary"]}
-
-
 def _point(
     people: int,
     cosine: dict[str, Any],
@@ -132,21 +132,8 @@ def _point(
 
 def page_of(document: dict[str, Any]) -> str:
     """Return the page of a `resight.networks/1` document."""
-    network = document["network"]
-    parts = [
-        "# What labels bring on top of a network",
-        "Made by `resight reproduce --network FILE --data DIR --page docs/networks.md`: rank-k "
-        "accuracy in percent, mean over the splits, ± the standard deviation over them. Network: "
-        f"`{network['name']}` (digest {network['digest'][:12]}"
-        + (f", trained on {network['training_data']}" if network["training_data"] else "")
-        + "). Rows with a star use what it learned from other people's images: compare them with "
-        "each other, not with tables that use the given training people alone. Hand-made are "
-        f"{', '.join(HAND_MADE)}; the recipe is the learner `auto`, which chooses on the training "
-        "people of each split. Nothing was chosen by looking at the people who are tested.",
-    ]
-    for table in document["tables"]:
-        parts += [f"## {table['protocol']}", _table(table), _curve(table)]
-    return "\n\n".join(parts) + "\n"
+    told = {"network": document["network"], "tables": document["tables"], "hand_made": HAND_MADE}
+    return rendered("networks.md", **told, grid=_table, curve=_curve)
 
 
 def _table(table: dict[str, Any]) -> str:
@@ -171,9 +158,4 @@ def _curve(table: dict[str, Any]) -> str:
                 f"{low:+.1f} to {high:+.1f}",
             ]
         )
-    return (
-        "Rank 1 against the number of labelled people. The gain is that of the recipe over "
-        "everything against the better of the network's cosine and the hand-made recipe, split by "
-        "split, with the corrected interval for splits that overlap.\n\n"
-        + markdown_table(headings, rows)
-    )
+    return markdown_table(headings, rows)

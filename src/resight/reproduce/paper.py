@@ -120,10 +120,10 @@ def paper_tables() -> dict[str, PaperTable]:
     }
 
 
-def not_measured() -> dict[str, str]:
-    """Return why a row that the paper quotes from others is not measured, by its printed name."""
-    reasons = _shipped("others.json")["reasons"]
-    return {name: reason for reason, names in reasons.items() for name in names}
+def reasons() -> dict[str, list[str]]:
+    """Return why rows that the paper quotes from others are not measured: names by reason."""
+    found: dict[str, list[str]] = _shipped("others.json")["reasons"]
+    return found
 
 
 def _shipped(name: str) -> dict[str, Any]:
@@ -153,9 +153,8 @@ def _table(name: str, content: dict[str, Any], others: dict[str, dict[str, Any]]
     # Tables 1 and 2 compare descriptors and learners: `auto` keeps the descriptor of the row.
     pooled = name not in ("table1", "table2")
     rows = tuple(_row(row, ranks, pooled) for row in [*content["rows"], *quoted])
-    return PaperTable(
-        name, content["title"], content["dataset"], content["protocol"], ranks, rows, reported
-    )
+    facts = (content[key] for key in ("title", "dataset", "protocol"))
+    return PaperTable(name, *facts, ranks, rows, reported)
 
 
 def _row(row: dict[str, Any], ranks: tuple[int, ...], pooled: bool) -> PaperRow:

@@ -75,10 +75,7 @@ def _embeddings(
     for index, candidate in enumerate(candidates):
         by_kernel.setdefault(tuple(candidate.kernel_params().items()), []).append(index)
     for params, same_kernel in by_kernel.items():
-        kernel = Kernel(**dict(params))
-        K = kernel.fit_products(products.train.copy())
-        squares = products.train.diagonal()
-        test = kernel.of_products(products.test.copy(), products.test_squares, squares)
+        K, test = products.under(Kernel(**dict(params)))
         pencil = KernelPencil(K, pairs)
         for index in same_kernel:
             reg, reg_form = candidates[index].reg, candidates[index].reg_form

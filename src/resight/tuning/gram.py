@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError
-from resight.kernels import OF_PRODUCTS, inner_products, row_squares
+from resight.kernels import OF_PRODUCTS, Kernel, inner_products, row_squares
 from resight.learners._base import KernelMetricLearner, MetricLearner, squared_euclidean
 from resight.learners.normalizer import block_slices
 from resight.learners.xqda import span_coordinates
@@ -40,6 +40,12 @@ class Products:
     test: Floats  # (n, N): of test rows against training rows
     test_squares: Floats  # (n,): squared norms of test rows
     test_self: Floats | None = None  # (n, n): between test rows, where asked for
+
+    def under(self, kernel: Kernel) -> tuple[Floats, Floats]:
+        """Fit a kernel; return its values between training rows and of test rows against them."""
+        K = kernel.fit_products(self.train.copy())
+        squares = self.train.diagonal()
+        return K, kernel.of_products(self.test.copy(), self.test_squares, squares)
 
 
 class GramSpace:
@@ -188,31 +194,17 @@ def fit_in_gram_space(
     the rows in the span of the training rows, in which every inner product with a training row
     is unchanged.
     """
-    if isinstance(learner, KernelMetricLearner):
-        return _fit_kernel_learner(learner, products, persons, cameras)
-    coordinates, lift = span_coordinates(products.train)
-    learner.fit(coordinates, persons, cameras)
-    return learner, products.test @ lift
-
-
-def _fit_kernel_learner(
-    learner: KernelMetricLearner,
-    products: Products,
-    persons: NDArray[Any],
-    cameras: NDArray[Any] | None,
-) -> tuple[MetricLearner, Floats]:
+    if not isinstance(learner, KernelMetricLearner):
+        coordinates, lift = span_coordinates(products.train)
+        return learner.fit(coordinates, persons, cameras), products.test @ lift
     if learner.kernel not in OF_PRODUCTS:
         raise InputError(
             f"kernel {learner.kernel!r} is not a function of inner products, so it cannot be "
             f"evaluated on stored Gram matrices; use one of {', '.join(OF_PRODUCTS)}"
         )
-    kernel = learner.unfitted_kernel()
-    train_squares = products.train.diagonal().copy()
-    K = kernel.fit_products(products.train.copy())
-    rows = kernel.of_products(products.test.copy(), products.test_squares, train_squares)
+    K, rows = products.under(learner.unfitted_kernel())
     learner.set_params(kernel="precomputed")
-    learner.fit(K, persons, cameras)
-    return learner, rows
+    return learner.fit(K, persons, cameras), rows
 
 
 def gram_space(

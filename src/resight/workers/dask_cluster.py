@@ -49,7 +49,7 @@ class ClusterExecutor(Executor):
         self._sent: WeakSet[Future[Any]] = WeakSet()
         self._brought: list[Callable[[], Any]] = []
         self._client: Any = self._connect(timeout)
-        self._scheduler = self._scheduler_info().get("id")
+        self._scheduler = _or_nothing(self._client.scheduler_info).get("id")
         try:
             self._await_workers(timeout)
             self._check_versions()
@@ -62,7 +62,7 @@ class ClusterExecutor(Executor):
         """Threads of all workers now, asked at most once a second."""
         asked, count = self._slots
         if time.monotonic() - asked > 1.0:
-            count = max(1, sum(self._threads().values()))
+            count = max(1, sum(_or_nothing(self._client.nthreads).values()))
             self._slots = (time.monotonic(), count)
         return count
 
@@ -91,7 +91,7 @@ class ClusterExecutor(Executor):
         if self._client.status != "running":
             self.close()
             self._client = self._connect(self.patience)
-        self._scheduler = self._scheduler_info().get("id")
+        self._scheduler = _or_nothing(self._client.scheduler_info).get("id")
         self._await_workers(self.patience)
         self._check_versions()
         for unpack in self._brought:  # a new scheduler knows nothing of them
@@ -103,7 +103,7 @@ class ClusterExecutor(Executor):
         Dask's client connects to a scheduler that was restarted by itself, but the new one knows
         nothing of the old one's tasks: without this they would be waited for forever.
         """
-        found = self._scheduler_info() if self._client.status == "running" else {}
+        found = _or_nothing(self._client.scheduler_info) if self._client.status == "running" else {}
         if found.get("id", self._scheduler) != self._scheduler:
             for future in list(self._sent):
                 future.cancel()
@@ -188,7 +188,7 @@ class ClusterExecutor(Executor):
 
     def _await_workers(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
-        while not self._threads():
+        while not _or_nothing(self._client.nthreads):
             if time.monotonic() > deadline:
                 raise ClusterError(self._no_workers(seconds))
             time.sleep(0.1)
@@ -208,12 +208,6 @@ class ClusterExecutor(Executor):
         """Answers of all workers; one that dies just now has none."""
         answers: dict[str, Value] = self._client.run(question, on_error="ignore")
         return answers
-
-    def _scheduler_info(self) -> dict[str, Any]:
-        return _or_nothing(self._client.scheduler_info)
-
-    def _threads(self) -> dict[str, int]:
-        return _or_nothing(self._client.nthreads)
 
     def _no_workers(self, seconds: float) -> str:
         return (

@@ -49,18 +49,10 @@ def run(
 ) -> Iterator[Outcome[Item, Value]]:
     """Call `function` once for every item and yield outcomes as they come, in any order.
 
-    Parameters
-    ----------
-    prepare : callable
-        Item -> arguments of the call, made just before it starts (so large arguments do not
-        queue up), or None when the item no longer needs work.
-    retries : int
-        How often an item whose call raised, or whose worker died, is tried again.
-
-    Raises
-    ------
-    ResightError
-        A task raised one: no other task can do better (full disk, wrong version), so all stops.
+    `prepare` makes the arguments of an item's call just before it starts (so large arguments do not
+    queue up), or returns None when the item no longer needs work. An item whose call raised, or
+    whose worker died, is tried again; a ResightError stops all: no other task can do better (full
+    disk, wrong version).
     """
     state = _Run(executor, function, prepare, retries, deque((item, 1) for item in items))
     try:

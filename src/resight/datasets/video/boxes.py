@@ -29,12 +29,9 @@ class Box(NamedTuple):
 def read_boxes(file: Path) -> dict[int, list[Box]]:
     """Read boxes by frame number (from 1).
 
-    Parameters
-    ----------
-    file : Path
-        Either a MOT file (no header: frame, id, left, top, width, height[, confidence, ...]; lines
-        with confidence 0 are ignored, as the benchmark does), or a CSV with the columns
-        frame, x, y, w, h and, if known, id.
+    The file is a MOT file (no header: frame, id, left, top, width, height[, confidence, ...]; lines
+    with confidence 0 are ignored, as the benchmark does), or a CSV with the columns frame, x, y, w,
+    h and, if known, id.
     """
     try:
         lines = read_text(file).splitlines()

@@ -32,14 +32,8 @@ class Frame(NamedTuple):
 def frames(source: Path, every: int = 1, fps: float | None = None) -> Iterator[Frame]:
     """Yield every n-th frame of a video, or of the images of a folder in the order of their names.
 
-    Parameters
-    ----------
-    source : Path
-        A video file that OpenCV can read, or a folder.
-    every : int
-        Take one frame of so many; numbers count all frames.
-    fps : float, optional
-        Frames a second; needed for times of a folder. A video's own times are used without it.
+    Numbers count all frames. `fps`, frames a second, is needed for times of a folder; a video's own
+    times are used without it.
     """
     check_count(every, "every")
     if fps is not None and check_number(fps, "fps", 0, MAX_FPS) == 0:

@@ -82,11 +82,7 @@ class Tracker:
     def follow(self, boxes: list[Box], time: float) -> list[Box]:
         """Return the boxes of a frame, each with its track; doubtful ones without are left out.
 
-        Parameters
-        ----------
-        boxes : list of Box
-        time : float
-            Of the frame, in seconds; later than that of the frame before.
+        `time` is that of the frame, in seconds; later than that of the frame before.
         """
         found = np.array([box[:4] for box in boxes], float).reshape(-1, 4)
         score = np.array([box.score for box in boxes], float)

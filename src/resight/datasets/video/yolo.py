@@ -42,15 +42,10 @@ _LATER = {"channels": "RGB", "scale": 255}
 
 
 class Yolo:
-    """A detector in an ONNX file.
+    """A detector in an ONNX file, of a class given by number, or name in COCO or the metadata.
 
-    Parameters
-    ----------
-    file : Path
-        Images are letterboxed, for YOLOX in BGR from 0 to 255, for the others in RGB from 0 to 1;
-        a JSON beside the file may say otherwise (see `Preprocessing`).
-    wanted : str
-        The class to find: its number, or its name in COCO or in the file's metadata.
+    Images are letterboxed, for YOLOX in BGR from 0 to 255, for the others in RGB from 0 to 1; a
+    JSON beside the file may say otherwise (see `Preprocessing`).
     """
 
     def __init__(self, file: Path, wanted: str = "person") -> None:
