@@ -85,6 +85,7 @@ class CAMEL(MetricLearner):
 
     _dtypes = CENTRED_BY_COLUMNS
     state_version = 1
+    affine = False
     turned = True
     learned = "mean_ basis_ offsets_ projections_ recogniser_ objective_ n_iter_"
 

@@ -76,6 +76,7 @@ class IRS(GrowingLearner):
     """
 
     state_version = 1
+    affine = False
     learned = "factor_ ridge_ squares_"
 
     reg: Positive = 0.1

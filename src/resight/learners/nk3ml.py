@@ -81,6 +81,7 @@ class NK3ML(KernelMetricLearner):
     """
 
     state_version = 1
+    affine = False
     learned = "points_ margin_ directions_ eigenvalues_"
 
     margin_kernel: Literal["rbf", "linear"] = "rbf"

@@ -154,7 +154,7 @@ def _table(name: str, content: dict[str, Any], others: dict[str, dict[str, Any]]
     pooled = name not in ("table1", "table2")
     rows = tuple(_row(row, ranks, pooled) for row in [*content["rows"], *quoted])
     facts = (content[key] for key in ("title", "dataset", "protocol"))
-    return PaperTable(name, *facts, ranks, rows, reported)
+    return PaperTable(name, *facts, ranks=ranks, rows=rows, reported=reported)
 
 
 def _row(row: dict[str, Any], ranks: tuple[int, ...], pooled: bool) -> PaperRow:
