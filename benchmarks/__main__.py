@@ -34,6 +34,8 @@ SECTIONS = (
     "gallery_engines",
     "access_log",
     "teaching",
+    "grouping",
+    "page",
     "scaling",
 )
 PAGE = DOCS / "benchmarks.md"

@@ -21,6 +21,7 @@ _HOME = {
     "Result": ("resight.experiments.results", "Result"),
     "Sightings": ("resight.datasets.sightings", "Sightings"),
     "cluster": ("resight.workers.executors", "cluster"),
+    "connect": ("resight.client", "connect"),
     "evaluate": ("resight.experiments.evaluate", "evaluate"),
     "fit": ("resight.models.fitting", "fit"),
     "load": ("resight.models.files", "load"),

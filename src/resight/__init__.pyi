@@ -1,4 +1,5 @@
 # Written by `make docs` from the tables in __init__.py and registry.py.
+from resight.client import connect as connect
 from resight.datasets import load as sightings
 from resight.datasets.sightings import Sightings as Sightings
 from resight.experiments.evaluate import evaluate as evaluate
@@ -61,6 +62,7 @@ __all__ = [
     "XQDA",
     "__version__",
     "cluster",
+    "connect",
     "evaluate",
     "fit",
     "load",

@@ -14,6 +14,10 @@ class InputError(ResightError, ValueError):
     """What was given cannot be used: bad values, bad files, bad combinations."""
 
 
+class ConflictError(InputError):
+    """Somebody else changed the same thing meanwhile; look at it again before changing it."""
+
+
 class StoreError(ResightError):
     """A file, folder or database of resight is damaged, foreign, newer or in use."""
 

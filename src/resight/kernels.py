@@ -158,7 +158,7 @@ class Kernel(SavableMixin):
                     f"is {rows.min():.4g}. Use raw histograms such as LOMO or WHOS (not GOG, not "
                     "after BlockNormalizer) or kernel='rbf'"
                 )
-        return _pairwise(A, B, _chi2_terms if self.kernel == "chi2" else _chi2_distance_terms)
+        return _chi2_sums(A, B, distances=self.kernel == "chi2-rbf")
 
 
 def inner_products(A: Rows, B: Rows, precision: str = "float64") -> Floats:
@@ -207,8 +207,8 @@ def _first_quartile(distances: Floats) -> float:
     return float(np.partition(upper, rank)[rank])
 
 
-def _pairwise(A: Rows, B: Rows, terms: Callable[[Floats, Rows, Floats, Floats], None]) -> Floats:
-    """Sum the terms of two rows for all pairs of rows, (len(A), len(B)), in bounded memory."""
+def _chi2_sums(A: Rows, B: Rows, *, distances: bool) -> Floats:
+    """Sum (x - z)^2 / (x + z), or 2 x z / (x + z), for all pairs of rows, in bounded memory."""
     same = A is B
     matrix = np.empty((len(A), len(B)))
     at_once = max(1, _TERMS_AT_ONCE // max(1, A.shape[1]))
@@ -217,29 +217,19 @@ def _pairwise(A: Rows, B: Rows, terms: Callable[[Floats, Rows, Floats, Floats], 
         single = row.astype(np.float64)
         for start in range(i if same else 0, len(B), at_once):
             others = B[start : start + at_once]
-            value, scratch = buffers[:, : len(others)]
-            terms(single, others, value, scratch)
-            matrix[i, start : start + at_once] = value.sum(axis=1)
+            terms, sums = buffers[:, : len(others)]
+            np.add(single, others, out=sums)
+            sums += _CHI2_FLOOR
+            if distances:
+                np.subtract(single, others, out=terms)
+                terms *= terms
+            else:
+                np.multiply(2.0 * single, others, out=terms)
+            terms /= sums
+            matrix[i, start : start + at_once] = terms.sum(axis=1)
         if same:
             matrix[i:, i] = matrix[i, i:]
     return matrix
-
-
-def _chi2_terms(row: Floats, others: Rows, value: Floats, scratch: Floats) -> None:
-    """Write 2 x z / (x + z) into `value`."""
-    np.add(row, others, out=scratch)
-    scratch += _CHI2_FLOOR
-    np.multiply(2.0 * row, others, out=value)
-    value /= scratch
-
-
-def _chi2_distance_terms(row: Floats, others: Rows, value: Floats, scratch: Floats) -> None:
-    """Write (x - z)^2 / (x + z) into `value`."""
-    np.add(row, others, out=scratch)
-    scratch += _CHI2_FLOOR
-    np.subtract(row, others, out=value)
-    value *= value
-    value /= scratch
 
 
 def require_square(K: Rows) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from datetime import datetime, timezone
+from datetime import datetime, timezone, tzinfo
+from functools import partial
+from zoneinfo import ZoneInfo
 
 from resight.errors import InputError
 from resight.validation import EARLIEST, LATEST, check_seconds
@@ -12,7 +14,15 @@ from resight.validation import EARLIEST, LATEST, check_seconds
 EPOCH = 1e8  # smaller times count from the start of a recording, not from 1970
 
 
-def show(seconds: float | None) -> str:
+def zone_of(name: str) -> tzinfo:
+    """Return a time zone by its name, such as Europe/Paris."""
+    try:
+        return timezone.utc if name == "UTC" else ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise InputError(f"unknown time zone {name!r}; write UTC or, say, Europe/Paris") from error
+
+
+def show(seconds: float | None, zone: tzinfo = timezone.utc) -> str:
     """Write a time: a date (UTC) if it is one, else hours:minutes:seconds from the start.
 
     >>> show(3725.5), show(1.7e9), show(None)
@@ -23,7 +33,7 @@ def show(seconds: float | None) -> str:
     if not EARLIEST <= seconds <= LATEST:  # older versions let such times in
         return f"{seconds:g} s"
     if abs(seconds) >= EPOCH:
-        moment = datetime.fromtimestamp(seconds, timezone.utc)
+        moment = datetime.fromtimestamp(seconds, zone)
         return moment.strftime("%Y-%m-%d %H:%M:%S")
     sign, rest = ("-", -seconds) if seconds < 0 else ("", seconds)
     whole = int(rest)
@@ -31,14 +41,14 @@ def show(seconds: float | None) -> str:
     return f"{sign}{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}{fraction}"
 
 
-def parse(text: str) -> float:
+def parse(text: str, zone: tzinfo = timezone.utc) -> float:
     """Read a time: seconds, hours:minutes:seconds, or a date as in ISO 8601 (UTC unless it says).
 
     >>> parse("90"), parse("1:02:05.5"), parse("2023-11-14 22:13:20")
     (90.0, 3725.5, 1700000000.0)
     """
     text = text.strip()
-    for read in (float, _clock, _date):
+    for read in (float, _clock, partial(_date, zone=zone)):
         with suppress(ValueError, OverflowError):
             return check_seconds(read(text))
     raise InputError(
@@ -54,6 +64,6 @@ def _clock(text: str) -> float:
     return seconds
 
 
-def _date(text: str) -> float:
+def _date(text: str, zone: tzinfo) -> float:
     moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
+    return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()

@@ -36,7 +36,7 @@ def test_a_newer_layout_is_refused_and_not_touched(folder: Path) -> None:
     connection.execute("PRAGMA user_version = 99")
     connection.close()
     before = file.read_bytes()
-    with pytest.raises(StoreError, match=r"layout 99; this resight reads up to 3\. Update"):
+    with pytest.raises(StoreError, match=r"layout 99; this resight reads up to 5\. Update"):
         Gallery.open(folder)
     assert file.read_bytes() == before
     assert "Update resight" in " ".join(check(str(folder)).problems)
@@ -48,15 +48,15 @@ def test_an_older_layout_is_brought_up_to_date_once(
     """As a later version will do: a script for each layout, in one transaction."""
     from resight.gallery.engines import sqlite
 
-    monkeypatch.setattr(sqlite, "LAYOUT", 4)
-    monkeypatch.setitem(sqlite._MIGRATIONS, 3, "CREATE TABLE places (name text); NONSENSE")
+    monkeypatch.setattr(sqlite, "LAYOUT", 6)
+    monkeypatch.setitem(sqlite._MIGRATIONS, 5, "CREATE TABLE places (name text); NONSENSE")
     with pytest.raises(StoreError, match="NONSENSE"):
         Gallery.open(folder)
-    monkeypatch.setitem(sqlite._MIGRATIONS, 3, "CREATE TABLE places (name text)")
+    monkeypatch.setitem(sqlite._MIGRATIONS, 5, "CREATE TABLE places (name text)")
     for _ in range(2):
         assert len(Gallery.open(folder)) == 36
     connection = sqlite3.connect(folder / "gallery.sqlite")
-    assert connection.execute("PRAGMA user_version").fetchone() == (4,)
+    assert connection.execute("PRAGMA user_version").fetchone() == (6,)
     assert connection.execute("SELECT count(*) FROM places").fetchone() == (0,)
     connection.close()
 

@@ -39,7 +39,9 @@ def test_undo_takes_back_one_entry_and_only_that() -> None:
 def test_verdicts_hold_for_everything_that_is_joined() -> None:
     known = labels(Entry("same", "d", "e"), Entry("different", "e", "f"), Entry("same", "f", "g"))
     assert known.verdict("d", "g") == "different"
-    assert known.rejected("d") == {"f"}
+    said = known.differing("d", "g")
+    assert said is not None
+    assert (said.a, said.b) == ("e", "f")
     with pytest.raises(InputError, match="already marked as different people"):
         known.check(Entry("same", "d", "g"))
     with pytest.raises(InputError, match="undo that match first"):

@@ -270,7 +270,7 @@ def test_galleries_without_the_chain_are_migrated(
     assert check(uri).clean
     if not uri.startswith("postgresql"):
         layout = sqlite3.connect(Path(uri) / "gallery.sqlite")
-        assert layout.execute("PRAGMA user_version").fetchone() == (3,)
+        assert layout.execute("PRAGMA user_version").fetchone() == (5,)
         layout.close()
         person = opened.view.labels.person(str(first["query"][0]))
         assert forget(opened, person).searches == 2

@@ -29,14 +29,15 @@ def test_a_time_that_older_versions_let_in_breaks_no_page(client: Any, demo: Any
 def test_a_bug_is_told_with_the_headers_of_every_page(
     client: Any, gallery: Gallery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise RuntimeError("a secret of the inside")
 
-    monkeypatch.setattr(Gallery, "info", broken)
+    monkeypatch.setattr(Gallery, "record", broken)
     answer = client.get("/")
     assert answer.status_code == 500
     assert "script-src 'self'" in answer.headers[POLICY]
     assert "secret" not in answer.text
+    assert 'href="/people"' in answer.text  # the way on is there
 
 
 def test_postscript_does_not_reach_ghostscript(

@@ -15,7 +15,7 @@ from resight.gallery import Gallery
 def test_every_result_has_a_link_that_explains_it(client: Any, gallery: Gallery) -> None:
     like = str(gallery.view.table.ids[0])
     page = client.get(f"/search?like={like}&k=3").text
-    links = [unescape(link) for link in re.findall(r'class="why" href="([^"]+)"', page)]
+    links = [unescape(link) for link in re.findall(r'class="pick" href="(/why[^"]+)"', page)]
     hits = gallery.search_like(like, 3)
     assert links == [f"/why?like={like}&hit={hit.id}" for hit in hits]
     why = client.get(links[0])
@@ -47,7 +47,7 @@ def test_an_upload_is_explained_too(client: Any, gallery: Gallery, csrf: str, de
     )
     key = sent.json()["upload"]
     page = client.get(f"/search?upload={key}&k=1").text
-    link = unescape(re.findall(r'class="why" href="([^"]+)"', page)[0])
+    link = unescape(re.findall(r'class="pick" href="(/why[^"]+)"', page)[0])
     why = client.get(link).text
     assert f'href="/upload/{key}"' in why
     assert "me.png" in why
@@ -64,7 +64,7 @@ def test_what_is_gone_or_missing_is_said(client: Any, gallery: Gallery) -> None:
     ):
         answer = client.get(address)
         assert answer.status_code == status
-        assert "Something went wrong" in answer.text
+        assert 'class="notice bad"' in answer.text
 
 
 def test_looks_are_logged(client: Any, gallery: Gallery) -> None:

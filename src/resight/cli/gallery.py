@@ -212,6 +212,33 @@ def rebuild(place: common.GalleryPlace, model: _Model) -> None:
 
 
 @app.command()
+def export(
+    place: common.GalleryPlace,
+    form: Annotated[
+        str, option("FORMAT", "csv (labels), answers.csv, json (both) or coco", True, "--format")
+    ] = "csv",
+    out: Annotated[Path | None, option("FILE", "Write to a file", "print")] = None,
+    images: Annotated[
+        Path | None, option("DIR", "With coco: write the crops there", "none")
+    ] = None,
+    person: Annotated[str, option("NAME", "Only this person", "everybody")] = "",
+) -> None:
+    """Export labels and answers."""
+    from resight._files import atomic_write
+    from resight.gallery.exporting import export as write
+
+    gallery = open_gallery(place)
+    text = write(gallery, form, person, images)  # type: ignore[arg-type]
+    record(gallery, "export labels")
+    if out is None:
+        print(text, end="")
+        return
+    with atomic_write(out, "w") as stream:
+        stream.write(text)
+    print(f"wrote {out}")
+
+
+@app.command()
 def backup(
     place: common.GalleryPlace,
     file: Annotated[Path, typer.Argument(help="Backup file; it must not exist")],
@@ -337,30 +364,15 @@ def _sightings(
     """Read what is added: images, or own vectors with their table."""
     import numpy as np
 
+    from resight.datasets.folders import of_one_camera
+
     path = Path(data or "")
     single = features is None and data is not None and path.exists() and path.suffix != ".csv"
     if camera is not None and single:
-        return _of_one_camera(path, camera), None
+        return of_one_camera(path, camera), None
     describing = bool(common.given(ctx, "store", "cluster"))
     needs = () if camera else ("camera",)
     sightings, vectors = common.inputs(data, root, features, describing, needs)
     if camera is not None:
         sightings = replace(sightings, cameras=np.full(len(sightings), camera))
     return sightings, vectors
-
-
-def _of_one_camera(path: Path, camera: str) -> Sightings:
-    """Take one image, or all images of a folder, as unlabelled sightings of one camera."""
-    import numpy as np
-
-    from resight.datasets._walk import images_below
-    from resight.datasets.sightings import Sightings
-    from resight.errors import InputError
-
-    names = [path.name] if path.is_file() else [str(name) for name in images_below(path)]
-    if not names:
-        raise InputError(f"no images in {str(path)!r}; give a folder of images")
-    unknown, cameras = np.full(len(names), ""), np.full(len(names), camera)
-    return Sightings(
-        np.array(names), unknown, cameras, root=path.parent if path.is_file() else path
-    )

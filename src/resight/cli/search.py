@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from resight.gallery.reranking import Rerank
 
 app = verb("Find the sightings in a gallery that look most like a person.")
-SCHEMA = "resight.search/1"
+SCHEMA = "resight.search/2"  # 1 had presence.likely, and learned distances only
 _RERANK = (
     "Re-rank the first 500 results of each image: k-reciprocal, cross-view (two or more images), "
     "ssm or ol-mans (labelled people); post-processing that uses the gallery"
@@ -56,6 +56,9 @@ def search(
     by_track: Annotated[
         bool, flag("--by-track", "One result per track, by its mean distance")
     ] = False,
+    same_pictures: Annotated[
+        bool, flag("--same-pictures", "Also rank stored pictures that are the query itself")
+    ] = False,
     json: Json = False,
     html: Annotated[Path | None, option("FILE", "Write an HTML page", "print a table")] = None,
     purpose: Purpose = "",
@@ -83,6 +86,7 @@ def search(
         raise typer.BadParameter("give images or --features FILE, and not both")
     paths = images or []
     ways: dict[str, Any] = {"rerank": method, "together": together, "by_track": by_track}
+    ways["same_pictures"] = same_pictures
     if features is None:
         found = opened.search_many(paths, top, where, **ways)
         contents = [path.read_bytes() for path in paths]
@@ -134,7 +138,9 @@ def _document(
                 "image": str(paths[0]),
                 "images": [str(path) for path in paths],
                 "presence": None if hits.presence is None else asdict(hits.presence),
+                "note": hits.note,
                 "hits": [asdict(hit) for hit in hits],
+                "same_pictures": [asdict(hit) for hit in hits.same_pictures],
             }
             for paths, hits in answers
         ],
@@ -148,26 +154,38 @@ def _name(paths: list[Path]) -> str:
 def _print_table(name: str, hits: Hits, where: Any) -> None:
     from resight.times import show
 
+    for hit in hits.same_pictures:
+        print(f"{name}: this very picture is stored, at {hit.camera}: {hit.id} / {hit.source}")
     if not hits:
         ways = " or ".join(words for words, _ in where.widened())
         print(f"{name}: nothing found" + (f"; widen the search: {ways}" if ways else ""))
         return
-    calibrated = hits[0].probability is not None
     was = f"  {'was':>4}" if hits[0].rank_before is not None else ""
-    print(name if hits.presence is None else f"{name}: {hits.presence.words}")
+    print(f"{name}: {_heading(hits)}" if hits.presence or hits.note else name)
     print(
         f"{'rank':>4}{was}  {'distance':>9}  {'same':>5}  {'camera':<14} {'time':<19} "
         "person / id / file"
     )
     for hit in hits:
-        same = (
-            f"{100 * hit.probability:.0f}%" if calibrated and hit.probability is not None else "-"
-        )
+        same = "-" if hit.probability is None else f"{100 * hit.probability:.0f}%"
         was = f"  {hit.rank_before:>4}" if hit.rank_before is not None else ""
+        mark = " (trained the model)" if hit.trained else ""
         print(
             f"{hit.rank:>4}{was}  {hit.distance:>9.4g}  {same:>5}  {hit.camera:<14} "
-            f"{show(hit.time):<19} {hit.person or 'unknown'} / {hit.id} / {hit.source}"
+            f"{show(hit.time):<19} {hit.person or 'unknown'} / {hit.id} / {hit.source}{mark}"
         )
+
+
+def _heading(hits: Hits) -> str:
+    """Say the answer, why it is unsure, and how often such answers were right."""
+    told = hits.presence
+    if told is None:
+        return hits.note
+    words = told.words + (f": {told.why}" if told.why else "")
+    if told.answer in told.measured:
+        right = f"{100 * told.measured[told.answer]:.0f}%"
+        words += f" (right in {right} of such answers about held-out people)"
+    return f"{words}; {told.compared} sightings searched"
 
 
 def _write_page(

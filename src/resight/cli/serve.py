@@ -38,6 +38,10 @@ def serve(
     behind_proxy: Annotated[
         str | None, option("ADDRESS", "Proxy whose X-Forwarded-For and -Proto are believed", "none")
     ] = None,
+    spool: Annotated[
+        Path | None,
+        option("DIR", "Where uploads wait until they are added", "in the gallery", file_okay=False),
+    ] = None,
     browser: Annotated[bool, typer.Option(help="Open the browser")] = True,
 ) -> None:
     """Serve the web page and JSON API until interrupted.
@@ -54,6 +58,6 @@ def serve(
     for done in resume(opened):
         say(f"finished erasing {done.sightings} sightings, begun earlier")
     names, proxy = tuple(allow_host or ()), behind_proxy
-    settings = Settings(host, port, login, session, certfile, keyfile, names, proxy, browser)
+    settings = Settings(host, port, login, session, certfile, keyfile, names, proxy, browser, spool)
     # Also with --quiet: without the address and the way in a server is of no use.
     run(opened, settings, tell=lambda words: typer.echo(words, err=True))

@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 from pathlib import Path, PurePosixPath
 
+import numpy as np
+
 from resight.datasets._dataset import Row, sightings_of_rows
 from resight.datasets._walk import folders_without_images, images_below, require_folder
 from resight.datasets.sightings import Sightings
@@ -104,3 +106,13 @@ def _market_row(path: PurePosixPath) -> Row:
     role = _ROLE_FOLDERS[path.parts[0].lower()] if len(path.parts) == 2 else ""
     role = {"-1": "junk", "0000": "distractor"}.get(person, role)
     return Row(person, f"c{camera}", role, sequence=f"s{sequence}" if sequence else "")
+
+
+def of_one_camera(path: Path, camera: str) -> Sightings:
+    """Take one image, or all images of a folder, as unlabelled sightings of one camera."""
+    names = [path.name] if path.is_file() else [str(name) for name in images_below(path)]
+    if not names:
+        raise InputError(f"no images in {str(path)!r}; give a folder of images")
+    unknown, cameras = np.full(len(names), ""), np.full(len(names), camera)
+    root = path.parent if path.is_file() else path
+    return Sightings(np.array(names), unknown, cameras, root=root)

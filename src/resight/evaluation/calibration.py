@@ -1,38 +1,35 @@
-"""From distances to probabilities, and to the decision that a person is not in the gallery.
+"""From distances to probabilities, and to the answers found, absent and unsure.
 
-Everything is learned from rankings of people the metric was not fitted on. Distances are used in
-units of the median distance between the query and the gallery, z = d / median(d), because a
-metric fitted on more people has another scale and some queries are far from everybody.
-
-Two models share these z. Let f1 and f0 be the densities of z for the query's person and for a
-stranger. If the person is in the gallery once, Bayes' rule gives sighting i the probability
-r(z_i) / sum_j r(z_j) with r = f1 / f0, whatever the size of the gallery: the strangers' own
-distances stand in the sum. For distances like sums of squares (Gamma densities) log r is linear
-in z and log z. The decision needs the lower tail of f0 far below what was seen, so it has a
-model of its own.
+Everything is learned from rankings of people the metric was not fitted on. Two models share the
+work. Among the people of a gallery, the distances themselves decide: in units of the median
+distance between query and gallery, z = d / median(d), Bayes' rule gives sighting i the share
+r(z_i) / sum_j r(z_j), where r is the ratio of the densities of z for the query's person and for a
+stranger. For distances like sums of squares (Gamma densities) log r is linear in z and log z.
+Whether the person is there at all is told by `resight.evaluation.presence`. Probabilities are the
+product of both. This module is what a search needs; `calibration_fitting` learns it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq, minimize
-from scipy.special import expit, gammainc, gammaln, logsumexp
 
 from resight.errors import InputError
+from resight.evaluation.presence import Strangers
 from resight.saving import SavableMixin
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Answer = Literal["found", "unsure", "absent"]
 
 MIN_PEOPLE = 20
-FALSE_ACCEPTS = 0.1
-_TAIL = 0.1  # part of the distances to strangers that is taken as their lower tail
-_PRIOR = 10.0  # standard deviation of the prior of `choice`; it matters for few people only
+PRECISION = 0.8  # part of the answers `found` whose first unit is the query's person
+_SAME = 1e-4  # of the variance of embeddings: what rounding of stored descriptors may change
+_BLOCK = 4096
+CHECKS = ("chance", "miss", "log_odds", "share", "right")  # of a held-out query, in `Calibration`
 
 
 @dataclass(frozen=True)
@@ -44,13 +41,44 @@ class HeldOut:
     distances : array (n_queries, n_gallery)
     same : bool array (n_queries, n_gallery)
         Whether query and gallery sighting show one person.
+    camera : str
+        The queries' camera.
     """
 
     distances: Floats
     same: Bools
+    camera: str = ""
 
 
-@dataclass
+class Rates(NamedTuple):
+    """What the answers promise, and the prior probability that a camera has seen the person."""
+
+    prior: float = 0.5
+    false_accepts: float = 0.1
+    false_rejects: float = 0.1
+
+    def check(self) -> Rates:
+        """Refuse what is no rate."""
+        for name, value in self._asdict().items():
+            if isinstance(value, bool) or not 0 < value < 1:
+                raise InputError(f"{name}={value}; give a rate between 0 and 1, such as 0.1")
+        return self
+
+
+class Evidence(NamedTuple):
+    """What is known of each of some queries, arrays (n,): see `CHECKS`."""
+
+    chance: Floats
+    miss: Floats
+    log_odds: Floats
+    share: Floats
+
+    def probability(self, prior: float) -> Floats:
+        """Return the probability of the first unit."""
+        return self.share * present(self.log_odds, prior)
+
+
+@dataclass(eq=False)
 class Calibration(SavableMixin):
     """What distances of one model mean.
 
@@ -61,106 +89,161 @@ class Calibration(SavableMixin):
     choice : (a, b, c)
         log r(z) = c - a z - b log z, how much likelier z is for the query's person than for a
         stranger.
-    tail : (q, z_q, k, l)
-        Below z_q the distances to strangers follow P(z < t) = q g(k, l t) / g(k, l z_q), with g
-        the lower incomplete Gamma function.
-    spread : float
-        How much the number of close strangers varies between queries: variance of that number in
-        units of its squared mean, beyond what chance gives.
     n_people : int
         People it was learned from.
+    quantiles, steepness, mates, spreads
+        As in `Strangers`; empty where an older version wrote it, which cannot tell who is absent.
+    checks : array (2, n_queries, 5)
+        How held-out people were judged, with their person in the gallery and without; `CHECKS`
+        names the columns.
+    cameras : array (n_queries,) of str
+        Their cameras.
+    centre, width, limit : arrays (n_features,), float
+        Mean and spread of the training sightings' descriptors, and how far sightings that were
+        not learned from may be from the mean; empty: unknown.
+    trained : float32 array (n_sightings, r)
+        Embeddings of the sightings that the model learned from, of a few dimensions.
     """
 
-    state_version: ClassVar[int] = 1
+    state_version: ClassVar[int] = 2
 
     pair: tuple[float, float]
     choice: tuple[float, float, float]
-    tail: tuple[float, float, float, float]
-    spread: float
     n_people: int
+    quantiles: Floats = field(default_factory=lambda: np.empty(0))
+    steepness: float = 1.0
+    mates: Floats = field(default_factory=lambda: np.empty(0))
+    spreads: Floats = field(default_factory=lambda: np.empty(0))
+    checks: Floats = field(default_factory=lambda: np.empty(0))
+    cameras: NDArray[Any] = field(default_factory=lambda: np.empty(0, str))
+    centre: Floats = field(default_factory=lambda: np.empty(0))
+    width: Floats = field(default_factory=lambda: np.empty(0))
+    limit: float = np.finfo(np.float64).max
+    trained: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 0), np.float32))
 
     @classmethod
-    def fit(cls, held_out: Sequence[HeldOut], n_people: int) -> Calibration:
-        """Learn from rankings of held-out people; fewer than 20 are refused."""
-        if n_people < MIN_PEOPLE:
-            raise InputError(too_few(n_people))
-        tail = _fit_tail(held_out)
-        return cls(
-            _fit_pair(held_out), _fit_choice(held_out), tail, _fit_spread(held_out, tail), n_people
-        )
-
-    def continued(self, fewer: Calibration, step: float) -> Calibration:
-        """Continue the trend of `choice` to a metric that learns from more people.
-
-        Parameters
-        ----------
-        fewer : Calibration
-            Learned like this one, from rankings of the same people by metrics that learned from
-            fewer people.
-        step : float
-            How far to go on, in units of the step from `fewer` to this one.
-        """
-        choice = np.array(self.choice) + step * np.subtract(self.choice, fewer.choice)
-        return replace(self, choice=(float(choice[0]), float(choice[1]), float(choice[2])))
+    def migrate(cls, state: dict[str, Any], version: int) -> dict[str, Any]:
+        """Before version 2 the decision was a threshold on the first distance."""
+        return {name: state[name] for name in ("pair", "choice", "n_people")}
 
     def probability(self, distances: ArrayLike) -> Floats:
         """Probability that two sightings show one person, by their distance alone.
 
-        As many pairs of one person as of two are assumed; a search over a gallery uses
-        `match_probabilities`, which knows the other candidates.
+        As many pairs of one person as of two are assumed; a search knows the other candidates.
         """
         a, b = self.pair
-        return np.asarray(expit(-(a + b * np.log(_positive(distances)))))
+        return logistic(-(a + b * np.log(positive(distances))))
 
     def log_ratios(self, z: ArrayLike) -> Floats:
         """Return log r(z): evidence for the query's person of relative distances."""
         a, b, c = self.choice
-        relative = _positive(z)
+        relative = positive(z)
         return np.asarray(c - a * relative - b * np.log(relative))
 
-    def match_probabilities(self, distances: ArrayLike, present: float = 1.0) -> Floats:
-        """Probability of each gallery sighting to be the query's person.
+    def relative_at(self, log_ratio: float) -> float:
+        """Return the relative distance z at which log r(z) has fallen to a value.
+
+        At 0 two sightings are as likely of one person as of two.
+        """
+        z = np.geomspace(1e-12, 1e3, 4096)
+        return float(z[np.argmax(self.log_ratios(z) < log_ratio)])
+
+    def shares(self, distances: ArrayLike) -> Floats:
+        """Return the probability of each unit of a gallery if the person is there, adding up to 1.
 
         Parameters
         ----------
-        distances : array (n_queries, n_gallery)
-            One gallery for all queries, in which nobody is seen twice.
-        present : float
-            How probable it was, before looking, that the person is in the gallery. With 1 each
-            row adds up to 1.
+        distances : array (n_queries, n_units)
+            Infinite where a unit does not count.
         """
-        return posterior(self.log_ratios(relative_distances(distances)), present)
+        d = np.atleast_2d(np.asarray(distances, np.float64))
+        counted = np.isfinite(d)
+        median = np.nanmedian(np.where(counted, d, np.nan), axis=1, keepdims=True)
+        z = np.where(counted, d, 1.0) / np.maximum(median, np.finfo(np.float64).tiny)
+        log_ratios = np.where(counted, self.log_ratios(z), -np.inf)
+        weights = np.exp(log_ratios - log_ratios.max(axis=1, keepdims=True))
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
-    def threshold(self, n_gallery: int, false_accepts: float = FALSE_ACCEPTS) -> float:
-        """Return the z below which a first match is accepted.
+    @property
+    def decides(self) -> bool:
+        """Whether it can tell who is absent."""
+        return len(self.checks) > 0
 
-        Of queries whose person is not among `n_gallery` sightings, the part `false_accepts` has
-        its nearest stranger below. With a Gamma-distributed number of close strangers
-        (variance `spread`) P(none is below t) = (1 + spread n P(z < t))^(-1/spread).
+    @property
+    def strangers(self) -> Strangers:
+        """What distances of held-out people looked like."""
+        return Strangers(self.quantiles, self.steepness, self.mates, self.spreads)
+
+    def answers(self, evidence: Evidence, rates: Rates) -> NDArray[np.str_]:
+        """Answer for each query: found, unsure or absent."""
+        with_person, without = self._checked()
+        limit = self._limit(without.chance, rates.false_accepts)
+        p = evidence.probability(rates.prior)
+        found = (evidence.chance <= limit) & (p >= self._least(limit, rates.prior))
+        absent = evidence.miss <= self._limit(with_person.miss, rates.false_rejects)
+        likely = present(evidence.log_odds, rates.prior) >= 0.5  # decides where both hold
+        told = np.where(absent & ~(found & likely), "absent", "unsure")
+        return np.where(found & ~(absent & ~likely), "found", told)
+
+    def measured(self, rates: Rates, camera: str | None = None) -> dict[str, float]:
+        """Return how often each answer was right about held-out people, at the prior."""
+        with_person, without = self._checked()
+        some = np.ones(len(self.cameras), bool) if camera is None else self.cameras == camera
+        right = self.checks[0][:, 4] > 0
+        told = self.answers(with_person, rates)[some], self.answers(without, rates)[some]
+        weights = rates.prior, 1.0 - rates.prior
+        rate = {}
+        for answer, true in (
+            ("found", (right[some], np.zeros(some.sum(), bool))),
+            ("absent", (np.zeros(some.sum(), bool), np.ones(some.sum(), bool))),
+        ):
+            given = [w * (one == answer) for w, one in zip(weights, told, strict=True)]
+            if sum(one.sum() for one in given) > 0:
+                true_ones = sum((one * t).sum() for one, t in zip(given, true, strict=True))
+                rate[answer] = float(true_ones / sum(one.sum() for one in given))
+        return rate
+
+    def outside(self, features: NDArray[Any]) -> Bools:
+        """Tell which sightings look like nothing that was learned from, by descriptors (n, d)."""
+        if not len(self.centre):
+            return np.zeros(len(features), bool)
+        return strangeness(np.asarray(features, np.float64), self.centre, self.width) > self.limit
+
+    def knows(self, embeddings: NDArray[np.float32]) -> Bools:
+        """Tell which embeddings (n, r) are those of sightings that the model learned from."""
+        found = np.zeros(len(embeddings), bool)
+        width = self.trained.shape[1]
+        typical = float(self.trained.var(axis=0).sum())
+        for start in range(0, len(embeddings), _BLOCK):
+            part = embeddings[start : start + _BLOCK, :width].astype(np.float64)
+            D = (part**2).sum(1)[:, None] + (self.trained**2).sum(1) - 2.0 * part @ self.trained.T
+            found[start : start + _BLOCK] = D.min(axis=1) <= _SAME * typical
+        return found
+
+    def _checked(self) -> tuple[Evidence, Evidence]:
+        with_person, without = (Evidence(*part.T[:4]) for part in self.checks)
+        return with_person, without
+
+    def _limit(self, held_out: Floats, rate: float) -> float:
+        """Return the simulated chance that a part `rate` of held-out people really fell below.
+
+        One standard error of that part is left as a margin: few people err towards unsure.
         """
-        if not 0 < false_accepts < 1:
-            raise InputError(
-                f"false_accepts={false_accepts:g}; give a rate between 0 and 1, such as 0.1"
-            )
-        nobody = -np.log1p(-false_accepts)
-        expected = np.expm1(self.spread * nobody) / self.spread if self.spread > 0 else nobody
-        return self._tail_quantile(float(expected) / n_gallery)
+        margin = float(np.sqrt(rate * (1.0 - rate) / self.n_people))
+        return float(np.quantile(held_out, max(rate - margin, rate / 2)))
 
-    def accepts(self, distances: ArrayLike, false_accepts: float = FALSE_ACCEPTS) -> Bools:
-        """Tell for each query whether its person seems to be in the gallery at all."""
-        z = relative_distances(distances)
-        return np.asarray(z.min(axis=1) < self.threshold(z.shape[1], false_accepts))
-
-    def _tail_quantile(self, probability: float) -> float:
-        """Return t with P(z < t) = probability; beyond the tail, its end."""
-        q, z_q, k, rate = self.tail
-        if probability >= q:
-            return z_q
-        if rate * z_q < 1e-6:
-            return float(z_q * (probability / q) ** (1.0 / k))
-        wanted = probability / q * gammainc(k, rate * z_q)
-        low = z_q * (probability / q) ** (1.0 / k) * np.exp(-rate * z_q / k) / 2
-        return float(brentq(lambda t: gammainc(k, rate * t) - wanted, low, z_q))
+    def _least(self, limit: float, prior: float) -> float:
+        """Return the probability from which on first units were right often enough."""
+        with_person, without = self._checked()
+        p = np.concatenate([one.probability(prior) for one in (with_person, without)])
+        chance = np.concatenate([with_person.chance, without.chance])
+        n = len(with_person.chance)
+        weights = np.where(chance <= limit, np.repeat([prior, 1.0 - prior], n), 0.0)
+        right = np.concatenate([self.checks[0][:, 4], np.zeros(n)])
+        order = np.argsort(-p, kind="stable")
+        accepted = np.maximum(np.cumsum(weights[order]), 1e-12)
+        enough = np.cumsum((weights * right)[order]) >= PRECISION * accepted
+        return float(p[order][np.flatnonzero(enough)[-1]]) if enough.any() else np.inf
 
 
 def too_few(n_people: int) -> str:
@@ -171,153 +254,22 @@ def too_few(n_people: int) -> str:
     )
 
 
-def relative_distances(distances: ArrayLike) -> Floats:
-    """Return z = d / median of its row, (n_queries, n_gallery)."""
-    d = _positive(np.atleast_2d(np.asarray(distances, dtype=np.float64)))
-    relative: Floats = d / np.median(d, axis=1, keepdims=True)
-    return relative
+def present(log_odds: ArrayLike, prior: float) -> Floats:
+    """Return the probability of presence, from its log-odds at even prior odds."""
+    return logistic(np.asarray(log_odds) + np.log(prior / (1.0 - prior)))
 
 
-def posterior(log_ratios: Floats, present: float) -> Floats:
-    """Return the probability of each sighting of a row: present r_i / n over all that can be."""
-    if not 0 < present <= 1:
-        raise InputError(f"present={present:g}; give a probability above 0, up to 1")
-    weighted = log_ratios + np.log(present / log_ratios.shape[1])
-    total = logsumexp(weighted, axis=1, keepdims=True)
-    if present < 1:
-        total = np.logaddexp(total, np.log1p(-present))
-    return np.asarray(np.exp(weighted - total))
+def logistic(x: Floats) -> Floats:
+    """Return 1 / (1 + exp(-x)) without overflow."""
+    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)))
 
 
-def _fit_pair(held_out: Sequence[HeldOut]) -> tuple[float, float]:
-    logs = np.concatenate([np.log(_positive(one.distances)).ravel() for one in held_out])
-    same = np.concatenate([one.same.ravel() for one in held_out])
-    weights = np.where(same, 0.5 / same.sum(), 0.5 / (~same).sum())
-    sign = np.where(same, 1.0, -1.0)
-    centre = float(np.average(logs, weights=weights))
-
-    def loss(parameters: Floats) -> float:
-        margin = -sign * (parameters[0] + parameters[1] * (logs - centre))
-        # the prior matters where one threshold separates all pairs
-        return float(weights @ np.logaddexp(0.0, -margin)) + 1e-6 * float(parameters @ parameters)
-
-    a, b = minimize(loss, [0.0, 1.0], method="L-BFGS-B").x
-    return float(a - b * centre), float(b)
+def strangeness(features: Floats, centre: Floats, width: Floats) -> Floats:
+    """Return the mean absolute deviation of descriptors, in units of the usual one, (n,)."""
+    return np.asarray((np.abs(features - centre) / width).mean(axis=1))
 
 
-def _fit_choice(held_out: Sequence[HeldOut]) -> tuple[float, float, float]:
-    """Maximise the likelihood of the right sightings (a conditional logit), then that of presence.
-
-    The second step finds the constant: every query is asked once with its person in the gallery
-    and once without, and the two are told apart by the mean of r over the gallery.
-    """
-    z, same, exists = _stacked(held_out)
-    features = np.stack([-z, -np.log(z)])  # (2, n_queries, n_gallery)
-
-    def loss(parameters: Floats) -> tuple[float, Floats]:
-        utility = np.where(exists, np.tensordot(parameters, features, 1), -np.inf)
-        chances, total = _softmax(utility)
-        right, total_right = _softmax(np.where(same, utility, -np.inf))
-        value = (
-            float((total - total_right).sum()) + 0.5 * float(parameters @ parameters) / _PRIOR**2
-        )
-        slope = np.einsum("kqg,qg->k", features, chances - right) + parameters / _PRIOR**2
-        return value, slope
-
-    best = minimize(loss, [5.0, 1.0], jac=True, method="BFGS").x
-    utility = np.where(exists, np.tensordot(best, features, 1), -np.inf)
-    log_with, log_without = _mean_ratios(utility, same, exists)
-
-    def slope(c: float) -> float:  # of the log-likelihood; falls with c
-        return float(expit(-(c + log_with)).mean() - expit(c + log_without).mean())
-
-    low, high = -log_with.max() - 50.0, -log_without.min() + 50.0
-    return float(best[0]), float(best[1]), float(brentq(slope, low, high))
-
-
-def _stacked(held_out: Sequence[HeldOut]) -> tuple[Floats, Bools, Bools]:
-    """All queries whose person is there: z, same, and which places of the galleries exist."""
-    n = max(one.same.shape[1] for one in held_out)
-    parts = []
-    for one in held_out:
-        has, missing = one.same.any(axis=1), n - one.same.shape[1]
-        z, same = _relative_to_strangers(one)[has], one.same[has]
-        widen = ((0, 0), (0, missing))
-        exists = np.pad(np.ones_like(same), widen)
-        parts.append((np.pad(z, widen, constant_values=1.0), np.pad(same, widen), exists))
-    z, same, exists = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    return z, same, exists
-
-
-def _softmax(utility: Floats) -> tuple[Floats, Floats]:
-    """Return chances and the log of what they were divided by, for each row."""
-    top = utility.max(axis=1, keepdims=True)
-    weights = np.exp(utility - top)
-    total = weights.sum(axis=1, keepdims=True)
-    return weights / total, (np.log(total) + top)[:, 0]
-
-
-def _mean_ratios(utility: Floats, same: Bools, exists: Bools) -> tuple[Floats, Floats]:
-    """Log of the mean of r over the gallery, with the query's person in it and without."""
-    _, with_person = _softmax(utility)
-    _, without = _softmax(np.where(same, -np.inf, utility))
-    n, n_strangers = exists.sum(axis=1), (exists & ~same).sum(axis=1)
-    return with_person - np.log(n), without - np.log(n_strangers)
-
-
-def _relative_to_strangers(one: HeldOut) -> Floats:
-    """Return z as a large gallery would give it, from the few people of a fold.
-
-    A median of few distances is noisy, and the noise would be taken for close strangers. In
-    logarithms, the mean over n strangers takes its place: what is left of a stranger who is
-    among them has the variance 1 - 1/n, which is put right exactly; the step from mean to median
-    is taken once for the whole fold.
-    """
-    logs = np.log(_positive(one.distances))
-    n = (~one.same).sum(axis=1, keepdims=True)  # (n_queries, 1)
-    means = np.where(one.same, 0.0, logs).sum(axis=1, keepdims=True) / n
-    rest = logs - means
-    rest = np.where(one.same, rest, rest * np.sqrt(n / (n - 1.0)))
-    relative: Floats = np.exp(rest - np.median(rest[~one.same]))
-    return relative
-
-
-def _fit_tail(held_out: Sequence[HeldOut]) -> tuple[float, float, float, float]:
-    """Fit a Gamma density, cut off at z_q, to the closest strangers by maximum likelihood.
-
-    Notes
-    -----
-    Fixing the rate by the median of 1 would halve the variance of the far tail, but on sums of
-    unequally weighted squares it gave half the stated rate; the free rate holds there.
-    """
-    z = np.sort(np.concatenate([_relative_to_strangers(one)[~one.same] for one in held_out]))
-    n_tail = min(max(10, int(_TAIL * len(z))), len(z) - 1)
-    z_q, below = float(z[n_tail]), z[:n_tail]
-    mean_log, mean = float(np.log(below / z_q).mean()), float((below / z_q).mean())
-
-    def loss(parameters: Floats) -> float:
-        k, rate = np.exp(parameters[0]), np.exp(parameters[1])  # rate in units of 1 / z_q
-        cut = gammaln(k) + np.log(gammainc(k, rate)) - k * np.log(rate)
-        return float(cut - (k - 1.0) * mean_log + rate * mean)
-
-    start = [np.log(-1.0 / mean_log), 0.0]
-    bounds = [(-3.0, 5.0), (-9.0, 4.0)]
-    log_k, log_rate = minimize(loss, start, method="L-BFGS-B", bounds=bounds).x
-    return n_tail / len(z), z_q, float(np.exp(log_k)), float(np.exp(log_rate) / z_q)
-
-
-def _fit_spread(held_out: Sequence[HeldOut], tail: tuple[float, float, float, float]) -> float:
-    """Moment estimate from the numbers of close strangers, which chance alone makes Poisson."""
-    q, z_q, _, _ = tail
-    excess, squares = 0.0, 0.0
-    for one in held_out:
-        expected = q * (~one.same).sum(axis=1)  # (n_queries,)
-        seen = ((_relative_to_strangers(one) < z_q) & ~one.same).sum(axis=1)
-        excess += float(((seen - expected) ** 2 - expected * (1 - q)).sum())
-        squares += float((expected**2).sum())
-    return max(0.0, excess / squares)
-
-
-def _positive(distances: ArrayLike) -> Floats:
+def positive(distances: ArrayLike) -> Floats:
+    """Return distances in float64, none of them zero."""
     d = np.asarray(distances, dtype=np.float64)
     return np.maximum(d, np.finfo(np.float64).tiny)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from resight._files import digest_of
 from resight.datasets.sightings import UNKNOWN_PERSON, Sightings
 from resight.errors import InputError
-from resight.evaluation.calibration import FALSE_ACCEPTS, Calibration
+from resight.evaluation.calibration import Calibration, Evidence, Rates, positive
+from resight.evaluation.presence import Expected, evened, gap, nearest, nearness
 from resight.evaluation.reliability import scores
 from resight.experiments.runner import over_splits
 from resight.models.calibrating import calibrate, iterates
@@ -22,9 +23,26 @@ from resight.protocols import Protocol, Split, scored_persons
 from resight.tuning.gram import Floats, GramSpace
 
 Bools = NDArray[np.bool_]
+RATES = Rates()
 # What is stated about the first match of a query, and what is true: with everybody in the gallery,
-# and with half of the queries' people taken out of it (whose: missing; if it was still accepted).
-_STATED = ("probability", "right", "half_probability", "half_right", "missing", "accepted")
+# and with half of the queries' people taken out of it (whose: missing; `half_best`: whether the
+# likeliest is right). How much evidence there is that the person is there is `stands_out`, or the
+# nearest relative distance of resight 0.1.
+STATED = (
+    "person",
+    "probability",
+    "right",
+    "answer",
+    "half_probability",
+    "half_right",
+    "half_answer",
+    "half_best",
+    "missing",
+    "stands_out",
+    "relative",
+)
+_RESAMPLED = 1000
+_OTHERS = 128  # queries that tell how near strangers come, as in a gallery
 
 
 def confidence(
@@ -41,8 +59,8 @@ def confidence(
     In each split everything, calibration included, is learned from that split's training people.
     Returns ``first_match``: scores of the probability that the first match is right;
     ``half_missing``: the same with the right sightings of half the queries removed (and that prior
-    stated); ``not_in_gallery``: detection-and-identification rate and realised false-accept rate
-    there.
+    stated); ``not_in_gallery``: how often each answer was given and wrong there; ``all_there``: the
+    same with everybody in the gallery.
     """
     plan.require_fixed()
     if protocol.scoring != "single":
@@ -53,26 +71,61 @@ def confidence(
     task = partial(_stated, sightings, protocol, space, plan)
     title = f"calibration, {plan.learner}"
     found = over_splits(task, protocol.splits, folder, n_jobs=n_jobs, title=title)
-    return _pooled([{name: np.array(one[name]) for name in _STATED} for one in found])
+    return pooled([{name: np.array(one[name]) for name in STATED} for one in found])
 
 
-def _pooled(splits: list[dict[str, NDArray[Any]]]) -> dict[str, Any]:
-    stated = {name: np.concatenate([split[name] for split in splits]) for name in _STATED}
-    missing, accepted = stated["missing"], stated["accepted"]
-    identified = accepted & stated["half_right"]
-    rates = [float(split["accepted"][split["missing"]].mean()) for split in splits]
+def pooled(splits: list[dict[str, NDArray[Any]]]) -> dict[str, Any]:
+    """Count over the queries of all splits; rates come with bounds over people."""
+    stated = {name: np.concatenate([split[name] for split in splits]) for name in STATED}
+    missing, answer, person = stated["missing"], stated["half_answer"], stated["person"]
+    found, right, best = answer == "found", stated["half_right"], stated["half_best"]
+    rates = [float((s["half_answer"] == "found")[s["missing"]].mean()) for s in splits]
+    identified = {
+        name: identified_at(stated[name], first, missing, RATES.false_accepts)
+        for name, first in (("stands_out", best), ("relative", right))
+    }
     return {
         "first_match": scores(stated["probability"], stated["right"]),
-        "half_missing": scores(stated["half_probability"], stated["half_right"]),
+        "half_missing": scores(stated["half_probability"], right),
         "not_in_gallery": {
-            "stated_false_accepts": FALSE_ACCEPTS,
-            "false_accepts": float(accepted[missing].mean()),
+            "stated_false_accepts": RATES.false_accepts,
+            "false_accepts": float(found[missing].mean()),
+            "false_accepts_bound": upper_bound(found[missing], person[missing]),
             "false_accepts_of_splits": rates,
-            "identified": float(identified[~missing].mean()),
+            "false_rejects": float((answer == "absent")[~missing].mean()),
+            "false_rejects_bound": upper_bound((answer == "absent")[~missing], person[~missing]),
+            "identified": float((found & best)[~missing].mean()),
+            "identified_at_rate": identified,
+            "answers": {
+                name: {
+                    told: float((where == told).mean()) for told in ("found", "unsure", "absent")
+                }
+                for name, where in (("present", answer[~missing]), ("missing", answer[missing]))
+            },
+            "wrong_first_of_found": float((~best)[found].mean()) if found.any() else 0.0,
             "queries": int((~missing).sum()),
             "missing": int(missing.sum()),
         },
+        "all_there": {
+            "false_rejects": float((stated["answer"] == "absent").mean()),
+            "false_rejects_bound": upper_bound(stated["answer"] == "absent", person),
+            "found": float((stated["answer"] == "found").mean()),
+        },
     }
+
+
+def identified_at(evidence: Floats, right: Bools, missing: Bools, rate: float) -> float:
+    """Detection-and-identification rate where just this rate of missing people is accepted."""
+    threshold = np.quantile(evidence[missing], 1.0 - rate, method="higher")
+    return float(((evidence > threshold) & right)[~missing].mean())
+
+
+def upper_bound(wrong: Bools, persons: NDArray[Any]) -> float:
+    """Return the upper end of the 95% interval of a rate, people drawn with replacement."""
+    names, codes = np.unique(persons, return_inverse=True)
+    sums, counts = np.bincount(codes, wrong), np.bincount(codes)
+    drawn = np.random.default_rng(0).integers(len(names), size=(_RESAMPLED, len(names)))
+    return float(np.quantile(sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1), 0.975))
 
 
 def _stated(
@@ -94,8 +147,8 @@ def _stated(
         usable = _comparable(sightings, protocol, query, gallery)
         D = distances[np.ix_(place[query], place[gallery])]
         asked, held = scored_persons(sightings, query), scored_persons(sightings, gallery)
-        parts.append(_state(calibration, D, usable, asked, held))
-    stated = zip(_STATED, zip(*parts, strict=True), strict=True)
+        parts.append(state(calibration, D, usable, asked, held))
+    stated = zip(STATED, zip(*parts, strict=True), strict=True)
     return {name: np.concatenate(values).tolist() for name, values in stated}
 
 
@@ -110,36 +163,67 @@ def _comparable(
     return usable
 
 
-def _state(
+def state(
     calibration: Calibration, distances: Floats, usable: Bools, asked: Any, held: Any
 ) -> tuple[NDArray[Any], ...]:
-    """Return the arrays that `_STATED` names, for the queries of one direction."""
+    """Return the arrays that `STATED` names, for the queries of one direction."""
     gone = _half(asked)
-    rows = []
-    for i, d in enumerate(distances):
-        columns = np.flatnonzero(usable[i])
-        p, right = _first(calibration, d[columns], held[columns], asked[i], 1.0)
-        if gone[i]:
-            columns = columns[held[columns] != asked[i]]
-        half_p, half_right = _first(calibration, d[columns], held[columns], asked[i], 0.5)
-        accepted = bool(calibration.accepts(d[columns])[0])
-        rows.append((p, right, half_p, half_right, gone[i], accepted))
-    return tuple(np.array(values) for values in zip(*rows, strict=True))
+    fair = evened(distances, nearness(np.log(positive(distances))))
+    D, own = by_person(np.where(usable, distances, np.inf), held, asked)
+    even, _ = by_person(np.where(usable, fair, np.inf), held, asked)
+    told: list[Any] = []
+    for without in (np.zeros_like(own), own & gone[:, None]):
+        plain, d = (np.where(without, np.inf, one) for one in (D, even))
+        evidence = judged(calibration, d)
+        listed = calibration.shares(d)[np.arange(len(d)), plain.argmin(axis=1)]
+        best = _first_is_right(d, own)
+        told.append((plain, evidence, listed, _first_is_right(plain, own), best))
+    (_, everybody, share, right, _), (plain, found, half_share, half_right, best) = told
+    there = found.probability(RATES.prior) / found.share
+    return (
+        np.asarray(asked, str),
+        share,
+        right,
+        calibration.answers(everybody, RATES),
+        there * half_share,
+        half_right,
+        calibration.answers(found, RATES),
+        best,
+        gone,
+        found.probability(RATES.prior),
+        -plain.min(axis=1) / np.nanmedian(np.where(np.isfinite(plain), plain, np.nan), axis=1),
+    )
 
 
-def _first(
-    calibration: Calibration, d: Floats, held: Any, person: Any, present: float
-) -> tuple[float, bool]:
-    """Return the probability of the first match and whether it is right; a tie counts as wrong.
+def by_person(distances: Floats, held: Any, asked: Any) -> tuple[Floats, Bools]:
+    """Average distances over the sightings of each known person; say which are the query's."""
+    alone = np.array([f"\0{i}" for i in range(len(held))])
+    names, codes = np.unique(np.where(held == UNKNOWN_PERSON, alone, held), return_inverse=True)
+    D = np.full((len(distances), len(names)), np.inf)
+    for code in range(len(names)):
+        columns = distances[:, codes == code]
+        counted = np.isfinite(columns)
+        total = np.where(counted, columns, 0.0).sum(axis=1)
+        D[:, code] = np.where(counted.any(1), total / np.maximum(counted.sum(1), 1), np.inf)
+    return D, names[None, :] == np.asarray(asked)[:, None]
 
-    A known person's sightings are added up, as in a gallery.
-    """
-    stated = calibration.match_probabilities(d, present)[0]
-    nearest = np.flatnonzero(d == d.min())
-    wrong = nearest[held[nearest] != person]
-    first = int(wrong[0]) if len(wrong) else int(nearest[0])
-    own = held == held[first] if held[first] != UNKNOWN_PERSON else np.arange(len(held)) == first
-    return float(stated[own].sum()), bool(held[first] == person)
+
+def judged(calibration: Calibration, distances: Floats) -> Evidence:
+    """Judge queries (n, n_units) as a gallery does; the other queries show how strangers are."""
+    near = nearest(np.log(positive(distances)))
+    n = int(np.median(np.isfinite(distances).sum(axis=1)))
+    some = np.linspace(0, len(near) - 1, min(_OTHERS, len(near))).astype(np.intp)
+    strangers = calibration.strangers
+    expected = Expected.of(strangers, n, strangers.fit(near[some], n))
+    g = gap(near)
+    share = calibration.shares(distances)[np.arange(len(near)), distances.argmin(axis=1)]
+    return Evidence(expected.chance(g), expected.miss(g), expected.log_odds(g), share)
+
+
+def _first_is_right(distances: Floats, own: Bools) -> Bools:
+    """Whether the query's person is nearer than everybody else."""
+    mine = np.where(own, distances, np.inf).min(axis=1)
+    return np.asarray(mine < np.where(own, np.inf, distances).min(axis=1))
 
 
 def _half(asked: NDArray[Any]) -> Bools:

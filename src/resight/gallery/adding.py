@@ -21,10 +21,14 @@ from resight.gallery.engines.base import Floats32, Table
 
 
 class Described(NamedTuple):
-    """Descriptors (n, n_features) and the fingerprint of what computed them."""
+    """Descriptors (n, n_features) and the fingerprint of what computed them.
+
+    `thumbs` are the pictures, small (see `same_pictures`), where they are at hand.
+    """
 
     features: Floats32
     fingerprint: str
+    thumbs: NDArray[np.float32] | None = None
 
 
 @dataclass

@@ -1,142 +1,337 @@
 """How sure a search is: probabilities of its hits, and whether the person is there at all.
 
-The calibration judges a sighting among all others that the search looked at. Each camera is
-judged by itself: within a camera the candidates exclude each other, between cameras they do not,
-and distances to different cameras have different units.
+What is judged are *units*: a known person or a track before one camera, or sightings of one camera
+that look like one person. Each camera is judged by itself: within a camera the units exclude each
+other, between cameras they do not, and distances to different cameras have different scales.
+Sightings that the model learned from are left out: their distances say nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from resight.datasets.sightings import seen_by_two
 from resight.gallery.engines.base import Floats32
 from resight.gallery.view import View
 
-if TYPE_CHECKING:  # it brings SciPy, which opening a gallery does not need
-    from resight.evaluation.calibration import Calibration
+if TYPE_CHECKING:
+    from resight.evaluation.calibration import Answer, Calibration
+    from resight.evaluation.presence import Expected
 
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-PRESENT = 0.5  # how probable it is before looking that a camera has seen the person
-_MIN_REFERENCE = 10  # sightings that a median of distances needs
+_LOOKED = 64  # nearest sightings of a camera among which groups are sought
+_OTHERS = 128  # other sightings that are searched for to see how near strangers come
+_FEW = 16  # other sightings from which on they tell something
+_PRODUCTS = 20_000_000  # distances that may be computed once to see who is near to everybody
+_BLOCK = 4096
+_WORDS = {
+    "found": "Found in this gallery",
+    "unsure": "Can't tell whether this person is in this gallery",
+    "absent": "Not found in this gallery",
+}
 
 
 @dataclass(frozen=True)
 class Presence:
-    """Whether the query's person seems to be among the sightings that were searched.
+    """Whether the query's person is among the sightings that were searched.
 
     Attributes
     ----------
-    likely : bool
-        False: probably not in this gallery.
-    false_accepts : float
-        Of people who are not there, the part for whom `likely` is true nevertheless.
+    answer : "found" | "unsure" | "absent"
+    false_accepts, false_rejects : float
+        Of people who are not there, the part who are called found nevertheless at most; of people
+        who are there, the part who are called absent.
     compared : int
-        Sightings that were searched; the more, the closer the first one must be.
+        Sightings that were searched.
+    why : str
+        What keeps it from being sure, in a sentence; may be empty.
+    measured : dict
+        How often "found" and "absent" were right about held-out people.
     """
 
-    likely: bool
+    answer: Answer
     false_accepts: float
+    false_rejects: float
     compared: int
+    why: str = ""
+    measured: dict[str, float] = field(default_factory=dict)
 
     @property
     def words(self) -> str:
-        """Say it in a sentence."""
-        decision = "Probably in" if self.likely else "Probably not in"
-        return (
-            f"{decision} this gallery (at a false-accept rate of "
-            f"{100 * self.false_accepts:.0f}%, among {self.compared} sightings)"
-        )
+        """Say it in plain English."""
+        return _WORDS[self.answer]
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """Probability of every row of the table (0 where it was not searched), and the decision."""
+    """What is known of every row of the table.
+
+    Attributes
+    ----------
+    probabilities : array (n,)
+        Of each row's unit; NaN where nothing can be said.
+    units : int array (n,)
+        Equal for the members of a unit; -1 where it was not searched.
+    scale : float
+        The distance at which same and different are equally likely.
+    """
 
     probabilities: Floats
+    units: Rows
+    scale: float
     presence: Presence
 
 
-def judge(
-    view: View,
-    query: Floats32,
-    allowed: Bools | None,
-    like: Sequence[str] = (),
-    by_track: bool = False,
-) -> Judgement | None:
-    """Judge all sightings that a search looked at; None where that is not possible.
-
-    It needs a calibrated model, embeddings in memory and at least 10 sightings.
+def judge(view: View, query: Floats32, searched: Bools, outside: bool = False) -> Judgement | None:
+    """Judge all sightings that a search looked at; None without a calibrated model in memory.
 
     Parameters
     ----------
     query : float32 array (r,)
-    allowed : bool array (n,), optional
-        What was searched.
-    like : sequence of str
-        The stored sightings that the query comes from.
-    by_track : bool
-        Whether the sightings of a track are one candidate, as those of a known person are.
+    searched : bool array (n,)
+    outside : bool
+        Whether the query looks like nothing that the model learned from.
     """
     calibration: Calibration | None = getattr(view.model, "calibration", None)
-    if calibration is None or view.index is None:
+    if calibration is None or view.index is None or not searched.any():
         return None
-    from resight.evaluation.calibration import FALSE_ACCEPTS
+    distances = view.index.distances(query)
+    usable = searched & ~trained(view)
+    probabilities, units = np.full(len(distances), np.nan), np.where(searched, view.units, -1)
+    parts = []
+    for camera in np.unique(view.table.cameras[usable]).tolist():
+        rows = np.flatnonzero(usable & (view.table.cameras == camera))
+        units[rows] = joined(view, rows, distances[rows])
+        fair = distances[rows] * _lengthened(view, camera)[rows]
+        part = _of_camera(view, calibration, camera, fair, units[rows])
+        if part is not None:
+            probabilities[rows] = part.probabilities
+            parts.append(part)
+    scale = float(np.median(distances[usable if usable.any() else searched]))
+    scale *= calibration.relative_at(0.0)
+    told = _presence(view, calibration, parts, distances, usable, searched, outside)
+    return Judgement(probabilities, units, max(scale, np.finfo(float).tiny), told)
 
-    others = np.ones(len(view.table), bool)
-    others[[view.rows[sighting] for sighting in like]] = False
-    searched = others if allowed is None else allowed
-    if others.sum() < _MIN_REFERENCE or not searched.any():
+
+@dataclass(frozen=True)
+class _Part:
+    """One camera: probabilities of its rows, and the evidence that the person is there."""
+
+    probabilities: Floats
+    evidence: Any
+
+
+def _of_camera(
+    view: View, calibration: Calibration, camera: str, distances: Floats, units: Rows
+) -> _Part | None:
+    from resight.evaluation.calibration import Evidence, positive
+    from resight.evaluation.presence import MIN_PEOPLE, gap, nearest
+
+    _, codes = np.unique(units, return_inverse=True)
+    of_unit = np.bincount(codes, distances) / np.bincount(codes)
+    if len(of_unit) < MIN_PEOPLE:
         return None
-    z = _relative(view, view.index.distances(query), others)
-    log_ratios = calibration.log_ratios(z)
-    units = view.persons
-    if by_track:  # no person's name begins with this character
-        units = np.where(units == "", np.char.add("\0", view.tracks.astype(str)), units)
-    probabilities = np.zeros(len(z))
-    for camera in np.unique(view.table.cameras[searched]):
-        rows = np.flatnonzero(searched & (view.table.cameras == camera))
-        probabilities[rows] = _of_camera(log_ratios[rows], units[rows])
-    n = int(searched.sum())
-    likely = bool(z[searched].min() < calibration.threshold(n, FALSE_ACCEPTS))
-    return Judgement(probabilities, Presence(likely, FALSE_ACCEPTS, n))
+    share = calibration.shares(of_unit[None])[0]
+    if not calibration.decides:  # learned by resight 0.1: presence is not known
+        return _Part(view.manifest.rates.prior * share[codes], None)
+    expected = _expected(view, calibration, camera, len(of_unit))
+    g = gap(nearest(np.log(positive(of_unit))[None]))
+    best = share[[int(of_unit.argmin())]]
+    told = Evidence(expected.chance(g), expected.miss(g), expected.log_odds(g), best)
+    there = told.probability(view.manifest.rates.prior) / best
+    return _Part(there * share[codes], told)
 
 
-def _relative(view: View, distances: Floats, others: Bools) -> Floats:
-    """Divide distances by the median of their camera, or of all where a camera has few.
+def _presence(
+    view: View,
+    calibration: Calibration,
+    parts: list[_Part],
+    distances: Floats,
+    usable: Bools,
+    searched: Bools,
+    outside: bool,
+) -> Presence:
+    from resight.evaluation.calibration import Evidence
 
-    The whole gallery gives the medians, whatever part of it is searched. Labelled sightings are
-    left out where enough others are there: the model may have been fitted on them, and what a
-    metric was fitted on is farther from everybody than other sightings are.
+    rates = view.manifest.rates
+    told: Answer = "unsure"
+    left_out = searched & ~usable
+    near_trained = left_out.any() and (
+        not usable.any() or distances[left_out].min() < distances[usable].min()
+    )
+    if not calibration.decides:
+        why = "the model was calibrated by an older version of resight; retrain it"
+    elif outside:
+        why = "this picture looks like nothing that the model learned from"
+    elif near_trained:
+        why = "the nearest sightings trained the model, so their distances do not count"
+    elif not parts:
+        why = "there are too few people here to compare with"
+    else:
+        why = ""
+        cameras = [part.evidence for part in parts]
+        first = cameras[int(np.argmin([float(one.chance[0]) for one in cameras]))]
+        # Somebody absent from all cameras is called found by none of them, and somebody who is
+        # in one of them is called absent by it as often as by itself.
+        joint = Evidence(
+            1.0 - (1.0 - first.chance) ** len(cameras),
+            np.max([one.miss for one in cameras], axis=0),
+            first.log_odds,
+            first.share,
+        )
+        told = calibration.answers(joint, rates).item()
+        if told == "unsure":
+            why = "the best match does not stand out enough from other people"
+    measured = calibration.measured(rates) if calibration.decides else {}
+    return Presence(
+        told, rates.false_accepts, rates.false_rejects, int(searched.sum()), why, measured
+    )
+
+
+def _expected(view: View, calibration: Calibration, camera: str, n: int) -> Expected:
+    """Say what gaps mean among n units of a camera; worked out once for a view."""
+    from resight.evaluation.presence import Expected
+
+    key = ("expected", camera, n)
+    if key not in view.kept:
+        view.kept[key] = Expected.of(calibration.strangers, n, _fit(view, calibration, camera))
+    found: Expected = view.kept[key]
+    return found
+
+
+def _fit(view: View, calibration: Calibration, camera: str) -> tuple[float, float]:
+    """Search the camera for sightings of other cameras: how near its strangers come."""
+    from resight.evaluation.calibration import positive
+    from resight.evaluation.presence import nearest
+
+    key = ("fit", camera)
+    if key in view.kept or view.index is None:
+        return view.kept.get(key, (1.0, 0.0))
+    here = view.table.cameras == camera
+    rows = np.flatnonzero(here & ~trained(view))
+    lists, longer = [], _lengthened(view, camera)[rows]
+    for row in spread_out(_others(view, camera), _OTHERS).tolist():
+        distances = view.index.distances(view.index.embeddings[row])[rows]
+        units = joined(view, rows, distances)
+        others = units != units[rows == row] if here[row] else np.ones(len(rows), bool)
+        _, codes = np.unique(units[others], return_inverse=True)
+        of_unit = np.bincount(codes, (distances * longer)[others]) / np.bincount(codes)
+        lists.append(nearest(np.log(positive(of_unit))[None]))
+    n = len(np.unique(view.units[rows]))
+    view.kept[key] = calibration.strangers.fit(np.concatenate(lists), n) if lists else (1.0, 0.0)
+    fit: tuple[float, float] = view.kept[key]
+    return fit
+
+
+def _others(view: View, camera: str) -> Rows:
+    """Return sightings to search a camera for: those of other cameras, or its own."""
+    unknown, here = ~trained(view), view.table.cameras == camera
+    elsewhere = np.flatnonzero(unknown & ~here)
+    return elsewhere if len(elsewhere) >= _FEW else np.flatnonzero(unknown & here)
+
+
+def _lengthened(view: View, camera: str) -> Floats:
+    """Return what distances to the rows of a camera are multiplied by, (n,): see `evened`."""
+    from resight.evaluation.calibration import positive
+    from resight.evaluation.presence import evened, nearness
+
+    if view.index is None:
+        return np.ones(len(view.table))
+    if ("longer", camera) not in view.index.kept:
+        rows = np.flatnonzero(view.table.cameras == camera)
+        asked = spread_out(_others(view, camera), max(_OTHERS, min(1000, _PRODUCTS // len(rows))))
+        X = view.index.embeddings[asked].astype(np.float64)
+        factors = np.ones(len(view.table))
+        if len(asked) >= _FEW:
+            near = [
+                nearness(np.log(positive(_squares(X, view.index.embeddings[rows[a : a + _BLOCK]]))))
+                for a in range(0, len(rows), _BLOCK)
+            ]
+            factors[rows] = evened(np.ones(len(rows)), np.concatenate(near))
+        view.index.kept["longer", camera] = factors
+    found: Floats = view.index.kept["longer", camera]
+    return found
+
+
+def _squares(X: Floats, embeddings: Floats32) -> Floats:
+    """Return squared distances (n_X, n)."""
+    Y = embeddings.astype(np.float64)
+    return np.asarray((X**2).sum(1)[:, None] + (Y**2).sum(1) - 2.0 * X @ Y.T)
+
+
+def joined(view: View, rows: Rows, distances: Floats) -> Rows:
+    """Return the units of one camera's rows; near ones that nothing joins are grouped.
+
+    Only the nearest are looked at: whether far ones belong together does not matter to the query.
     """
-    unlabelled = others & (view.persons == "")
-    overall = float(np.median(distances[_enough(unlabelled, others)]))
-    units = np.full(len(distances), overall)
-    for camera in view.cameras:
-        own = view.table.cameras == camera
-        reference = _enough(unlabelled & own, others & own)
-        if reference.sum() >= _MIN_REFERENCE:
-            units[own] = np.median(distances[reference])
-    relative: Floats = distances / np.maximum(units, np.finfo(np.float64).tiny)
-    return relative
+    from resight.evaluation.grouping import group
+
+    units = view.units[rows].copy()
+    near = np.argsort(distances, kind="stable")[:_LOOKED]
+    loose = near[(view.persons[rows[near]] == "") & (view.table.sequences[rows[near]] == "")]
+    if view.index is None or len(loose) < 2:
+        return units
+    chosen = rows[loose]
+    codes = group(view.index.embeddings[chosen], _scales(view, chosen), _cut(view, len(rows)))
+    first = np.unique(codes, return_index=True)[1]
+    units[loose] = units[loose][first][codes]
+    return units
 
 
-def _enough(preferred: Bools, instead: Bools) -> Bools:
-    return preferred if preferred.sum() >= _MIN_REFERENCE else instead
+def _cut(view: View, n: int) -> float:
+    """Return the relative distance below which two of n sightings are more likely one person."""
+    key = ("cut", n)
+    if key not in view.kept:
+        view.kept[key] = view.model.calibration.relative_at(np.log(n))
+    return float(view.kept[key])
 
 
-def _of_camera(log_ratios: Floats, units: NDArray[np.str_]) -> Floats:
-    """Probabilities of one camera's sightings; those of a known person or track are added up."""
-    from resight.evaluation.calibration import posterior
+def _scales(view: View, rows: Rows) -> Floats:
+    """Return the median squared distance of each row to sightings of its camera."""
+    if view.index is None:
+        return np.ones(len(rows))
+    scales: Floats = view.index.kept.setdefault("scales", np.full(len(view.table), np.nan))
+    new = rows[np.isnan(scales[rows])]
+    if len(new):
+        here = np.flatnonzero(view.table.cameras == view.table.cameras[rows[0]])
+        X = view.index.embeddings[spread_out(here, _OTHERS)].astype(np.float64)
+        D = _squares(X, view.index.embeddings[new])
+        scales[new] = np.median(np.maximum(D, 0.0), axis=0)
+    return scales[rows]
 
-    single = posterior(log_ratios[None, :], PRESENT)[0]
-    names, codes = np.unique(units, return_inverse=True)
-    summed = np.bincount(codes, weights=single, minlength=len(names))[codes]
-    return np.where(units == "", single, summed)
+
+def trained(view: View) -> Bools:
+    """Return which sightings the model learned from."""
+    if "trained" not in view.kept:
+        calibration = getattr(view.model, "calibration", None)
+        view.kept["trained"] = np.isin(view.table.ids, list(view.trained_on))
+        if calibration is not None and view.index is not None and len(calibration.trained):
+            view.kept["trained"] |= calibration.knows(view.index.embeddings)
+    found: Bools = view.kept["trained"]
+    return found
+
+
+def not_judged(view: View) -> str:
+    """Say why a search states no probabilities."""
+    from resight.evaluation.calibration import MIN_PEOPLE
+
+    if getattr(view.model, "calibration", None) is not None:
+        return "" if view.index is not None else "this gallery is too large to be judged in memory"
+    people = len(seen_by_two(view.persons, view.table.cameras))
+    if people < MIN_PEOPLE:
+        return f"not calibrated yet: label {MIN_PEOPLE - people} more people in two cameras"
+    return "not calibrated yet: retrain the model"
+
+
+def spread_out(rows: Rows, most: int) -> Rows:
+    """Take at most so many of some rows, evenly."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, most).astype(np.intp)]

@@ -20,11 +20,12 @@ from resight.errors import StoreError, unknown_name
 from resight.gallery.engines.base import Engine
 from resight.gallery.engines.scanning import Scanner, needles_of
 from resight.gallery.gallery import Gallery
+from resight.gallery.labels import Entry
 from resight.gallery.log import BEFORE_THE_CHAIN, Actor, operator
 from resight.gallery.log_erasing import concerned, empty, expire_log, names
-from resight.gallery.manifest import ERASING, Manifest, drop_model, trained_on
+from resight.gallery.manifest import ERASING, GROUPS, JOBS, Manifest, drop_model, trained_on
 from resight.gallery.rebuilding import unfinished
-from resight.gallery.view import read_journal
+from resight.gallery.teaching import CANDIDATE, drop_candidate
 from resight.times import EPOCH
 
 _LAST = "/last"  # ends the name of the note that only the job's own traces are left to clean
@@ -72,10 +73,7 @@ class _Job:
 def forget(gallery: Gallery, person: str, by: Actor | None = None) -> Forgotten:
     """Erase a person: sightings with images and numbers, labels, taught models, and in the log.
 
-    Raises
-    ------
-    StoreError
-        If after erasing anything of the person is still found; the job stays and can be resumed.
+    If anything of the person is still found then, it says so; the job stays and can be resumed.
     """
     earlier = resume(gallery)
     view = gallery.view
@@ -179,6 +177,7 @@ def _remove(engine: Engine, job: _Job) -> _Job:
         models = _replace_models(engine, ids)
         engine.remove(job.ids)
         labels = _strike_labels(engine, ids, job.person)
+        engine.drop([GROUPS, *_jobs_naming(engine, job.person)], searched=False)
         old = [k for k, text in engine.read(BEFORE_THE_CHAIN) if names(text, ids, job.person)]
         engine.strike(BEFORE_THE_CHAIN, old)
         found = concerned(engine, ids, job.person)
@@ -237,11 +236,29 @@ def _shared(engine: Engine, rest: set[bytes]) -> set[bytes]:
 
 
 def _strike_labels(engine: Engine, ids: set[str], person: str) -> int:
-    entries = read_journal(engine)
-    struck = [e.key for e in entries if {e.a, e.b} & ids or (person and e.person.strip() == person)]
-    undone = [e.key for e in entries if e.kind in ("undo", "confirm") and e.a in set(struck)]
-    engine.strike("labels", struck + undone)
-    return len(struck)
+    """Take sightings and a name out of the answers; those that say nothing without them go."""
+    entries = {key: Entry.load(text) for key, text in engine.read("labels")}
+    known = {one for entry in entries.values() for one in entry.sightings} - ids
+    struck, amended = [], {}
+    for key, entry in entries.items():
+        left = entry.among(known)
+        if left is not None and person and left.person.strip() == person:
+            left = None if left.kind == "name" else replace(left, person="")
+        if left is None:
+            struck.append(key)
+        elif left != entry:
+            amended[key] = left.dump()
+    undone = [key for key, e in entries.items() if e.kind in ("undo", "confirm") and e.a in struck]
+    engine.strike("labels", [*struck, *undone])
+    engine.amend("labels", amended)
+    return len(struck) + len(amended)
+
+
+def _jobs_naming(engine: Engine, person: str) -> list[str]:
+    """List finished jobs that mention somebody, as by the name of a file."""
+    found = {name: json.loads(engine.get(name) or b"{}") for name in engine.names(JOBS)}
+    ended = {name: job for name, job in found.items() if job.get("ended") and person}
+    return [name for name, job in ended.items() if person in json.dumps(job, ensure_ascii=False)]
 
 
 def _replace_models(engine: Engine, ids: set[str]) -> int:
@@ -256,6 +273,9 @@ def _replace_models(engine: Engine, ids: set[str]) -> int:
         manifest.with_history(clean).store(engine)
         for generation in tainted:
             drop_model(engine, generation.number)
+    candidate = engine.get(CANDIDATE)
+    if candidate is not None and ids & set(json.loads(candidate)["trained_on"]):
+        drop_candidate(engine)
     for number in unfinished(engine):  # of a rebuild that was killed or still goes on
         if set(trained_on(engine, number)) & ids:
             drop_model(engine, number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -24,9 +25,11 @@ from resight.gallery.labels import Entry, Kind
 from resight.gallery.log import Actor, Writer, append, operator
 from resight.gallery.log import Entry as Act
 from resight.gallery.manifest import DESCRIPTORS, Manifest, Origin, Stored
+from resight.gallery.people import Card, people
 from resight.gallery.questions import Query, check_described, picture_of
 from resight.gallery.rebuilding import BATCH, pending, rebuild, undo
 from resight.gallery.reranking import Rerank
+from resight.gallery.same_pictures import Asked, thumb, thumbs_of
 from resight.gallery.searching import Hits, search_view
 from resight.gallery.summary import summary
 from resight.gallery.view import View, current_view, features_of
@@ -131,7 +134,8 @@ class Gallery:
         """Compute descriptors of RGB images with the gallery's model."""
         model = self.model
         vectors = np.asarray(model.describe(list(images)), np.float32)
-        return Described(self._as_stored(vectors), model.descriptor_fingerprint)
+        thumbs = np.array([thumb(image) for image in images])
+        return Described(self._as_stored(vectors), model.descriptor_fingerprint, thumbs)
 
     def own_vectors(self, vectors: ArrayLike) -> Described:
         """Take a user's own vectors (n, n_features), if the model was fitted on such vectors."""
@@ -237,6 +241,7 @@ class Gallery:
         persons: Sequence[str] = (),
         rerank: Rerank | None = None,
         by_track: bool = False,
+        same_pictures: bool = False,
     ) -> Hits:
         """Find the sightings most like a query.
 
@@ -254,14 +259,17 @@ class Gallery:
             post-processing that uses the gallery.
         by_track : bool
             Return each track once, by the mean of the squared distances to its sightings.
+        same_pictures : bool
+            Whether stored pictures that are the query itself stay in the ranking; they are in
+            ``Hits.same_pictures`` in any case.
         """
         where = Filter(cameras, exclude_cameras, after, before, persons)
         if not isinstance(query, Described):
             several = query if isinstance(query, list) else [query]
             query = self.describe([picture_of(one, self.standing) for one in several])
-        return self.search_described(
-            query, k, where, rerank=rerank, together=True, by_track=by_track
-        )[0]
+        ways: dict[str, Any] = {"rerank": rerank, "by_track": by_track}
+        ways["same_pictures"] = same_pictures
+        return self.search_described(query, k, where, together=True, **ways)[0]
 
     def search_many(
         self,
@@ -272,6 +280,7 @@ class Gallery:
         rerank: Rerank | None = None,
         together: bool = False,
         by_track: bool = False,
+        same_pictures: bool = False,
     ) -> list[Hits]:
         """Search for several images at once; re-ranking ``"cross-view"`` compares them.
 
@@ -280,9 +289,9 @@ class Gallery:
         if not queries:
             return []
         described = self.describe([picture_of(query, self.standing) for query in queries])
-        return self.search_described(
-            described, k, where, rerank=rerank, together=together, by_track=by_track
-        )
+        ways: dict[str, Any] = {"rerank": rerank, "by_track": by_track}
+        ways["same_pictures"] = same_pictures
+        return self.search_described(described, k, where, together=together, **ways)
 
     def search_like(
         self,
@@ -302,6 +311,8 @@ class Gallery:
             mates = view.tracks == view.tracks[view.rows[sighting]]
             like += [mate for mate in view.table.ids[mates].tolist() if mate != sighting]
         described = self.features(like)
+        pictures = self.engine.fetch(like, "image")
+        described = described._replace(thumbs=thumbs_of(list(pictures.values())))
         return self.search_described(
             described, k, where, like=like, together=True, by_track=by_track
         )[0]
@@ -316,6 +327,7 @@ class Gallery:
         rerank: Rerank | None = None,
         together: bool = False,
         by_track: bool = False,
+        same_pictures: bool = False,
     ) -> list[Hits]:
         """Search for many queries at once, given as descriptors (n_queries, n_features)."""
         check_count(k, "k")
@@ -324,12 +336,37 @@ class Gallery:
         where = where or Filter()
         where.check_cameras(view.cameras)
         queries = np.asarray(view.model.embed(described.features), np.float32)
+        asked = self._asked(view, described)
         if together:
             if not len(queries):
                 raise InputError("no image to search for; give one or more of one person")
             # The mean of |q - g|^2 over the queries q is |mean q - g|^2 plus a constant.
             queries = queries.mean(axis=0, keepdims=True)
-        return search_view(self.engine, view, queries, k, where, like, rerank, by_track)
+            asked = [Asked(described.thumbs, all(one.outside for one in asked))]
+        return search_view(
+            self.engine,
+            view,
+            queries,
+            k,
+            where,
+            like,
+            rerank,
+            by_track,
+            asked=asked,
+            same_pictures=same_pictures,
+        )
+
+    def _asked(self, view: View, described: Described) -> list[Asked]:
+        """Say what is known of each query besides its embedding."""
+        calibration = getattr(view.model, "calibration", None)
+        outside = np.zeros(len(described.features), bool)
+        if calibration is not None:
+            outside = calibration.outside(described.features)
+        thumbs = described.thumbs
+        return [
+            Asked(None if thumbs is None else thumbs[i : i + 1], bool(one))
+            for i, one in enumerate(outside)
+        ]
 
     # ---- models
 
@@ -387,23 +424,52 @@ class Gallery:
     # ---- teaching
 
     def teach(
-        self, kind: Kind, a: str, b: str = "", *, person: str = "", by: Actor | None = None
+        self,
+        kind: Kind,
+        a: str,
+        b: str = "",
+        *,
+        person: str = "",
+        more: Sequence[str] = (),
+        by: Actor | None = None,
     ) -> Entry:
         """Record a verdict, a name or an undo; refuse what contradicts the others.
 
         Where the gallery asks for a second person, "same" counts once another one said it, too.
         """
-        by = by or operator("python")
-        given = Entry(kind, a, b, person=person, who=check_name(by.who, "who"))
+        return self.answer(lambda view: [Entry(kind, a, b, person, more=tuple(more))], by)[0]
+
+    def answer(self, make: Callable[[View], list[Entry]], by: Actor | None = None) -> list[Entry]:
+        """Record the entries that `make` derives from the gallery as it is then; one undo for all.
+
+        From the moment `make` looks until they are written nobody else answers.
+        """
+        by, key = by or operator("python"), secrets.token_hex(8)
+        written: list[Entry] = []
         with self._lock:
-            _ = self.view  # what takes long is read before others have to wait
-            with self.engine.transaction():  # from the check to the entry nobody else answers
-                view = self.view
-                entry = view.labels.second(given) if view.manifest.second_person else given
-                view.labels.check(entry)
-                self.engine.append("labels", entry.key, entry.dump())
-                append(self.engine, [Act(by, entry.kind, *given.concerns(), entry.when)])
+            before = self.view  # what takes long is read before others have to wait
+            try:
+                with self.engine.transaction():
+                    for number, made in enumerate(make(self.view)):
+                        entry = replace(made, key=key, who=check_name(by.who, "who"))
+                        written += [self._write(entry, by, f"{key}+{number}" if number else key)]
+            except BaseException:
+                self._view = before  # without what was taken back
+                raise
+        return written
+
+    def _write(self, given: Entry, by: Actor, key: str) -> Entry:
+        """Check an entry against what is known and write it, with its line of the log."""
+        view = self.view
+        entry = view.labels.second(given) if view.manifest.second_person else given
+        view.labels.check(entry)
+        self.engine.append("labels", key, entry.dump())
+        append(self.engine, [Act(by, entry.kind, *given.concerns(), entry.when)])
         return entry
+
+    def people(self, query: str = "", page: int = 1, **how: Any) -> tuple[list[Card], int]:
+        """Return a page of people and how many there are; see `resight.gallery.people.people`."""
+        return people(self.view, query, page, **how)
 
     # ---- the log
 
@@ -445,10 +511,12 @@ class Gallery:
         self.require(retention_days=days)
 
     def require(self, **rules: Any) -> None:
-        """Change rules: `asks_purpose`, `second_person`, `log_days` (see `Manifest`)."""
+        """Change rules, such as `asks_purpose`, `log_days` or `prior` (see `Manifest`)."""
         check_days(rules.get("log_days"))
         with self.engine.transaction():
-            replace(Manifest.read(self.engine), **rules).store(self.engine)
+            changed = replace(Manifest.read(self.engine), **rules)
+            changed.rates.check()
+            changed.store(self.engine)
 
     def info(self) -> dict[str, object]:
         """Describe the gallery in plain data."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,6 +32,7 @@ class ExactIndex:
         self.embeddings = np.ascontiguousarray(embeddings, np.float32)  # (n, r)
         self._squares = np.einsum("ij,ij->i", self.embeddings, self.embeddings)  # (n,)
         self._longest = float(np.sqrt(self._squares.max(initial=0.0)))
+        self.kept: dict[Any, Any] = {}  # what others worked out about these embeddings
 
     def __len__(self) -> int:
         return len(self.embeddings)

@@ -1,7 +1,9 @@
 """Who is who: labels given with the sightings, and a journal of what was taught on top of them.
 
-The journal is never rewritten; an undo is an entry too. The persons are its fold: verdicts
-"same" join sightings (and what they were joined to), verdicts "different" keep them apart.
+The journal is never rewritten, except that erased sightings leave it; an undo is an entry too. The
+persons are its fold, oldest entry first: "same" and "merge" join sightings (and what they were
+joined to), "split" and "detach" take sightings out of their person, "different" keeps apart.
+Entries of one act share a key, so that they are undone together.
 """
 
 from __future__ import annotations
@@ -10,18 +12,26 @@ import json
 import secrets
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import combinations
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError, unknown_name
+from resight.times import show
 from resight.validation import check_name, parse_json
 
-Kind = Literal["same", "different", "name", "undo", "confirm"]
+Kind = Literal[
+    "same", "different", "unsure", "name", "merge", "split", "detach", "cover", "undo", "confirm"
+]
 Verdict = Literal["same", "different", "waiting"]
+_ABOUT_ENTRIES = ("undo", "confirm")  # `a` is the key of another entry
+_OF_ONE = ("name", "cover")
+_JOINING = ("same", "merge")
+_MOVING = ("split", "detach")
 
 
 @dataclass(frozen=True)
@@ -30,11 +40,16 @@ class Entry:
 
     Attributes
     ----------
-    kind : "same" | "different" | "name" | "undo" | "confirm"
-    a, b : str
-        Sightings; "name" uses `a`, "undo" and "confirm" name the entry they are about in `a`.
+    kind : str
+        "same": all the sightings show one person, called `person` if that is given. "different":
+        `a` shows another person than each of the others. "unsure": somebody looked at them and
+        could not tell. "name": `a` is called `person`. "merge": the people of `a` and `b` are one,
+        called `person`. "split": all but `a` are a new person called `person`. "detach": all but
+        `a` are unknown again, and not the person of `a`. "cover": `a` is the picture of its
+        person. "undo" and "confirm" name the entry they are about in `a`.
+    a, b, more : str, str, tuple of str
+        Sightings; with "split" and "detach" `a` is one that stays, empty if none does.
     person : str
-        The name given by "name".
     who, when : str, float
         Who taught it and at what time.
     needs_second : bool
@@ -49,13 +64,44 @@ class Entry:
     when: float = field(default_factory=time.time)
     key: str = field(default_factory=lambda: secrets.token_hex(8))
     needs_second: bool = False
+    more: tuple[str, ...] = ()
+
+    @property
+    def sightings(self) -> list[str]:
+        """All sightings that it is about."""
+        return [] if self.kind in _ABOUT_ENTRIES else [*filter(None, (self.a, self.b)), *self.more]
+
+    @property
+    def others(self) -> list[str]:
+        """The sightings besides `a`."""
+        return [*filter(None, (self.b,)), *self.more]
+
+    def among(self, known: Container[str]) -> Entry | None:
+        """Return what is left of it if only these sightings exist; None if it says nothing then."""
+        left = [one for one in self.sightings if one in known]
+        if self.kind in _ABOUT_ENTRIES or len(left) == len(self.sightings):
+            return self
+        if self.kind in (*_JOINING, "unsure"):
+            a, *others = left or [""]
+            if self.person and a and not others:
+                return replace(self, kind="name", a=a, b="", more=())
+            says = bool(others)
+        else:
+            a, others = self.a if self.a in known else "", [one for one in left if one != self.a]
+            says = bool(others) and (bool(a) or self.kind in _MOVING)
+        return replace(self, a=a, b="".join(others[:1]), more=tuple(others[1:])) if says else None
 
     def concerns(self) -> tuple[dict[str, str], dict[str, Any]]:
         """Return what the log says of it: the entry, and whom it concerns."""
         if self.kind == "undo":
             return {"answer": self.a}, {}
-        persons = {"persons": {self.person: self.a}} if self.person else {}
-        return {"answer": self.key}, {"query": [self.a, *filter(None, [self.b])], **persons}
+        anchor = self.b if self.kind in _MOVING else self.a
+        persons = {"persons": {self.person: anchor}} if self.person else {}
+        return {"answer": self.key}, {"query": self.sightings, **persons}
+
+    def told(self) -> str:
+        """Say who answered what, and when."""
+        return f"{self.who or 'somebody'} said {self.kind!r} on {show(self.when)}"
 
     def dump(self) -> str:
         """Write as one line of JSON."""
@@ -63,8 +109,9 @@ class Entry:
 
     @staticmethod
     def load(text: str) -> Entry:
-        """Read what `dump` wrote."""
-        return Entry(**parse_json(text))
+        """Read what `dump` wrote, also what earlier versions wrote."""
+        values = parse_json(text)
+        return Entry(**values | {"more": tuple(values.get("more", ()))})
 
 
 class Labels:
@@ -75,32 +122,64 @@ class Labels:
     ids, persons : arrays of str
         Sightings and the labels they came with (empty = unknown).
     journal : sequence of Entry
-        Oldest first. Entries about sightings that no longer exist are passed over.
+        Oldest first. Of entries about sightings that no longer exist, the rest counts.
     """
 
     def __init__(
         self, ids: NDArray[np.str_], persons: NDArray[np.str_], journal: Sequence[Entry]
     ) -> None:
         self._given = dict(zip(ids.tolist(), persons.tolist(), strict=True))
+        self.journal = list(journal)
+        self._sort_out()
+        # A sighting is a node of a forest; one that was taken out of its person gets a new node.
+        self._node: dict[str, str] = {}
         self._parent = {key: key for key in self._given}
+        self._explicit: dict[str, tuple[int, str]] = {}  # root -> when it was named last, and how
+        self._matched: dict[str, int] = {}  # root -> when somebody first said "same"
         self._join_given()
-        undone = {entry.a for entry in journal if entry.kind == "undo"}
-        confirmed = {e.a for e in journal if e.kind == "confirm" and e.key not in undone}
-        about = ("undo", "confirm")
-        given = [
-            e for e in journal if e.kind not in about and e.key not in undone and self._exist(e)
-        ]
-        self.waiting = [e for e in given if e.needs_second and e.key not in confirmed]
-        self.active = [e for e in given if not e.needs_second or e.key in confirmed]
-        for entry in self.active:
-            if entry.kind == "same":
-                self._join(entry.a, entry.b)
+        for number, entry in enumerate(self.active):
+            self._apply(number, entry)
+        self._roots = {key: self._root(key) for key in self._given}
         self._names = self._name_groups()
-        self._taught = {self._root(e.a) for e in self.active if e.kind == "same"}
+        self._covers = {self._roots[e.a]: e.a for e in self.active if e.kind == "cover"}
+        self._apart: dict[frozenset[str], Entry] = {}
+        for entry in self.active:
+            if entry.kind == "different" or (entry.kind in _MOVING and entry.a):
+                for other in entry.others:
+                    self._apart[self._pair(entry.a, other)] = entry
+
+    def _sort_out(self) -> None:
+        """Find what counts, in order, and what waits for a second person."""
+        undone = {entry.a for entry in self.journal if entry.kind == "undo"}
+        self.active: list[Entry] = []
+        waiting: dict[str, Entry] = {}
+        for entry in self.journal:
+            left = None if entry.key in undone else entry.among(self._given)
+            if entry.kind == "confirm" and left is not None:
+                confirmed = waiting.pop(entry.a, None)
+                self.active += [] if confirmed is None else [confirmed]
+            elif left is not None and left.needs_second:
+                waiting[left.key] = left
+            elif left is not None and left.kind != "undo":
+                self.active.append(left)
+        self.waiting = list(waiting.values())
+
+    def _apply(self, number: int, entry: Entry) -> None:
+        if entry.kind in _JOINING:
+            for other in entry.others:
+                self._join(entry.a, other)
+            self._matched.setdefault(self._root(entry.a), number)
+        elif entry.kind in _MOVING:
+            for one in entry.others:
+                place = entry.b if entry.kind == "split" else one
+                self._node[one] = f"{place}/{entry.key}"
+        if entry.person.strip():
+            root = self._root(entry.b if entry.kind in _MOVING else entry.a)
+            self._explicit[root] = number, entry.person.strip()
 
     def person(self, sighting: str) -> str:
         """Return the person of a sighting, empty if unknown."""
-        return self._names.get(self._root(sighting), "")
+        return self._names.get(self._roots.get(sighting, ""), "")
 
     def persons(self, ids: Iterable[str]) -> NDArray[np.str_]:
         """Return the persons of many sightings."""
@@ -108,117 +187,163 @@ class Labels:
 
     def taught(self) -> set[str]:
         """Persons known from teaching alone: nobody came with their label."""
-        given = {self._root(key) for key, person in self._given.items() if person}
-        return {self._names[root] for root in self._taught - given}
+        given = {self._roots[key] for key, _ in self._labelled()}
+        return {self._names[root] for root in {*self._matched} & {*self._names} - given}
+
+    def cover(self, sighting: str) -> str:
+        """Return the sighting that was chosen to show the person of this one, empty if none was."""
+        return self._covers.get(self._roots[sighting], "")
+
+    def differing(self, a: str, b: str) -> Entry | None:
+        """Return the answer by which two sightings show different people, None if there is none."""
+        return self._apart.get(self._pair(a, b))
+
+    def apart(self) -> list[tuple[str, str]]:
+        """List pairs of sightings said to show different people; others follow from these."""
+        return [(e.a, other) for e in dict.fromkeys(self._apart.values()) for other in e.others]
+
+    def unsure(self) -> set[frozenset[str]]:
+        """Return the sets of sightings that somebody looked at and could not tell."""
+        return {frozenset(e.sightings) for e in self.active if e.kind == "unsure"}
 
     def verdict(self, a: str, b: str) -> Verdict | None:
         """Say what is known about two sightings."""
-        if self.person(a) and self._root(a) == self._root(b):
+        if self.person(a) and self._roots[a] == self._roots[b]:
             return "same"
-        pair = {self._root(a), self._root(b)}
-        if any(
-            {self._root(e.a), self._root(e.b)} == pair for e in self.active if e.kind == "different"
-        ):
+        if self.differing(a, b) or (self.person(a) and self.person(b)):
             return "different"
-        if self.person(a) and self.person(b):
-            return "different"
-        return "waiting" if any({e.a, e.b} == {a, b} for e in self.waiting) else None
+        return "waiting" if any({a, b} <= {*e.sightings} for e in self.waiting) else None
 
     def second(self, entry: Entry) -> Entry:
-        """Turn "same" into the confirmation of what somebody else said, or into what waits."""
-        if entry.kind != "same":
+        """Turn a match into the confirmation of what somebody else said, or into what waits."""
+        if entry.kind not in _JOINING:
             return entry
         for first in self.waiting:
-            if {first.a, first.b} == {entry.a, entry.b}:
+            if {*first.sightings} == {*entry.sightings}:
                 if first.who == entry.who:
                     raise InputError("you said so already; another person has to confirm it")
                 return Entry("confirm", first.key, who=entry.who)
         return replace(entry, needs_second=True)
 
-    def rejected(self, sighting: str) -> set[str]:
-        """Sightings that somebody said are not the person of this one."""
-        root, found = self._root(sighting), set()
-        for entry in self.active:
-            if entry.kind == "different":
-                if self._root(entry.a) == root:
-                    found.add(entry.b)
-                if self._root(entry.b) == root:
-                    found.add(entry.a)
-        return found
+    def since(self, key: str) -> list[Entry]:
+        """Return the entries after the last one with a key; all, if it is not there any longer."""
+        places = [place for place, entry in enumerate(self.journal) if entry.key == key]
+        return self.journal[places[-1] + 1 if places else 0 :]
 
     def check(self, entry: Entry) -> None:
         """Refuse an entry that contradicts what is known, saying what to undo."""
         if entry.kind not in get_args(Kind):
             raise unknown_name("kind of answer", str(entry.kind), get_args(Kind))
-        for part in ("a", "b", "person", "who", "key"):
-            check_name(getattr(entry, part), part)
+        for text in (entry.a, entry.b, entry.person, entry.who, entry.key, *entry.more):
+            check_name(text, "text of an answer")
         if entry.kind == "undo":
-            if not any(e.key == entry.a for e in (*self.active, *self.waiting)):
-                raise InputError("nothing to undo")
-            return
+            return self._check_undo(entry)
         if entry.kind == "confirm":  # `second` has found what it is about
-            return
-        for sighting in (entry.a, entry.b) if entry.kind != "name" else (entry.a,):
+            return None
+        for sighting in entry.sightings:
             if sighting not in self._given:
                 raise InputError(
                     f"no sighting {sighting!r} in this gallery; it may have been removed"
                 )
-        if entry.kind == "name":
-            self._check_name(entry)
-        elif entry.a == entry.b:
+        if len({*entry.sightings}) < len(entry.sightings):
             raise InputError("cannot compare a sighting with itself; choose another one")
-        elif entry.kind == "same" and self.verdict(entry.a, entry.b) == "different":
-            raise InputError(
-                "these two are already marked as different people "
-                f"({self.person(entry.a) or 'unknown'} and "
-                f"{self.person(entry.b) or 'unknown'}); undo that first"
-            )
-        elif entry.kind == "different" and self.verdict(entry.a, entry.b) == "same":
-            raise InputError(f"both are already {self.person(entry.a)!r}; undo that match first")
+        if len(entry.sightings) < 2 and entry.kind not in (*_OF_ONE, *_MOVING):
+            raise InputError(f"{entry.kind!r} needs two sightings; choose another one")
+        if entry.kind in _JOINING:
+            self._check_join(entry)
+        elif entry.kind == "different":
+            for other in entry.others:
+                if self.verdict(entry.a, other) == "same":
+                    raise InputError(
+                        f"both are already {self.person(entry.a)!r}; undo that match first"
+                    )
+        if entry.person or entry.kind in ("name", "merge", "split"):
+            self._check_name(entry)
+        return None
+
+    def _check_join(self, entry: Entry) -> None:
+        """Refuse to join what was said to be different, and (but for a merge) two known people."""
+        roots = {self._roots[one]: one for one in entry.sightings}
+        for a, b in combinations(roots.values(), 2):
+            said = self.differing(a, b)
+            if said is not None or (entry.kind == "same" and self.person(a) and self.person(b)):
+                reason = "undo that first" if said else "merge them if they are one person"
+                raise InputError(
+                    f"these two are already marked as different people ({self.person(a) or a} and "
+                    f"{self.person(b) or b}{f': {said.told()}' if said else ''}); {reason}"
+                )
+
+    def _check_undo(self, entry: Entry) -> None:
+        undone = [e for e in (*self.active, *self.waiting) if e.key == entry.a]
+        if not undone:
+            raise InputError("nothing to undo")
+        moved = {one for e in undone if e.kind in _MOVING for one in e.others}
+        for later in self.since(entry.a) if moved else ():
+            if later in self.active and later.kind in _JOINING and moved & {*later.sightings}:
+                raise InputError(f"{later.told()} about these sightings since; undo that first")
+        ids, persons = np.array([*self._given]), np.array([*self._given.values()])
+        without = Labels(ids, persons, [*self.journal, entry])
+        for name, count in Counter(without._names.values()).items():
+            if count > 1:
+                raise InputError(
+                    f"without it two people would have the name {name!r}; rename one first"
+                )
 
     def _check_name(self, entry: Entry) -> None:
         name = entry.person.strip()
         if not name:
             raise InputError("a name must have at least 1 character; type one")
-        holder = next((root for root, used in self._names.items() if used == name), None)
-        if holder is not None and holder != self._root(entry.a):
+        own = {self._roots[one] for one in entry.sightings} if entry.kind != "split" else set()
+        if any(used == name and root not in own for root, used in self._names.items()):
             raise InputError(
                 f"another person has the name {name!r}; to merge them, confirm a match"
             )
 
-    def _exist(self, entry: Entry) -> bool:
-        wanted = (entry.a,) if entry.kind == "name" else (entry.a, entry.b)
-        return all(sighting in self._given for sighting in wanted)
-
     def _root(self, sighting: str) -> str:
-        root = sighting
+        node = root = self._node.get(sighting, sighting)
         while self._parent.get(root, root) != root:
             root = self._parent[root]
-        while self._parent.get(sighting, sighting) != root:  # shorten the way for the next time
-            self._parent[sighting], sighting = root, self._parent[sighting]
+        while self._parent.get(node, node) != root:  # shorten the way for the next time
+            self._parent[node], node = root, self._parent[node]
         return root
 
     def _join(self, a: str, b: str) -> None:
         first, second = sorted((self._root(a), self._root(b)))
+        if first == second:
+            return
         self._parent[second] = first
+        said = [self._explicit.pop(root) for root in (first, second) if root in self._explicit]
+        if said:
+            self._explicit[first] = max(said)
+        matched = [self._matched[root] for root in (first, second) if root in self._matched]
+        if matched:
+            self._matched[first] = min(matched)
+
+    def _pair(self, a: str, b: str) -> frozenset[str]:
+        return frozenset((self._roots.get(a, a), self._roots.get(b, b)))
+
+    def _labelled(self) -> list[tuple[str, str]]:
+        """Return the sightings that have the person they came with."""
+        return [(key, p) for key, p in self._given.items() if p and key not in self._node]
 
     def _join_given(self) -> None:
         first: dict[str, str] = {}
         for sighting, person in self._given.items():
-            if person:
-                self._join(first.setdefault(person, sighting), sighting)
+            if person and sighting < first.setdefault(person, sighting):
+                first[person] = sighting
+        self._parent |= {key: first[person] for key, person in self._given.items() if person}
 
     def _name_groups(self) -> dict[str, str]:
-        given: dict[str, Counter[str]] = {}
-        for sighting, person in self._given.items():
-            if person:
-                given.setdefault(self._root(sighting), Counter())[person] += 1
-        # Called after the first sighting, so that another match does not rename a person.
-        names = {
-            self._root(e.a): f"person {self._root(e.a)[:6]}"
-            for e in self.active
-            if e.kind == "same"
-        }
-        names |= {root: min(c, key=lambda p: (-c[p], p)) for root, c in given.items()}
-        names |= {self._root(e.a): e.person.strip() for e in self.active if e.kind == "name"}
+        living = {*self._roots.values()}
+        given = Counter((self._roots[sighting], person) for sighting, person in self._labelled())
+        # The most frequent label of a person, the first by name of several, comes last and stays.
+        ordered = sorted(given, key=lambda one: one[1], reverse=True)
+        names = dict(sorted(ordered, key=given.__getitem__))
+        names |= {root: name for root, (_, name) in self._explicit.items() if root in living}
+        # Called after the first sighting, in more letters where that of others begins like it.
+        used, unnamed = {*names.values()}, ({*self._matched} & living) - {*names}
+        for root in sorted(unnamed, key=lambda root: self._matched[root]):
+            called = (f"person {root[:n]}" for n in range(6, len(root) + 7))
+            names[root] = next(name for name in called if name not in used)
+            used.add(names[root])
         return names

@@ -16,11 +16,14 @@ from resight.gallery.engines.base import Engine
 from resight.validation import check_count, check_name, parse_json
 
 if TYPE_CHECKING:
+    from resight.evaluation.calibration import Rates
     from resight.gallery.engines.lance import LanceSource
 
 SCHEMA = "resight.gallery/2"
 _READ = ("resight.gallery/1", SCHEMA)  # 1 is what resight 0.1 wrote
 ERASING = "erasing/"  # documents of what is to be erased
+JOBS = "job/"  # documents of jobs
+GROUPS = "groups"  # the document of groups of unknown sightings
 NAME = "manifest"
 Origin = Literal["create", "rebuild", "refit"]
 Stored = Literal["float32", "float16", "none"]
@@ -58,6 +61,16 @@ class Manifest:
     log_days: float | None = None  # after which entries of the log are emptied
     asks_purpose: bool = False  # whether searches must state one
     second_person: bool = False  # whether a match needs the answers of two people
+    prior: float = 0.5  # how probable it is before looking that a camera has seen the person
+    false_accepts: float = 0.1  # how often the answer "found" may be wrong about people not there
+    false_rejects: float = 0.1  # and "absent" about people who are there
+
+    @property
+    def rates(self) -> Rates:
+        """What the answers of a search promise."""
+        from resight.evaluation.calibration import Rates
+
+        return Rates(self.prior, self.false_accepts, self.false_rejects)
 
     @property
     def current(self) -> Generation:
@@ -116,36 +129,46 @@ def _checked(manifest: Manifest) -> Manifest:
         raise ValueError("no model, or an unknown way to store descriptors")
     check_name(manifest.descriptor, "descriptor")
     check_count(manifest.width, "width")
+    manifest.rates.check()
     for generation in manifest.history:
         check_count(generation.number, "number")
         check_count(generation.width, "width")
     return manifest
 
 
-def store_model(
-    engine: Engine, generation: int, model: Any, trained_on: Sequence[str] = ()
-) -> None:
-    """Write a model's files, and which sightings taught it, as documents of a generation."""
+def model_documents(prefix: str, model: Any) -> dict[str, bytes]:
+    """Write a model's files as documents whose names begin with `prefix`."""
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder) / "model")
         files = sorted((Path(folder) / "model").iterdir())
-        documents = {f"model/{generation}/{file.name}": file.read_bytes() for file in files}
-    engine.put({**documents, f"trained/{generation}": json.dumps(list(trained_on)).encode()})
+        return {f"{prefix}{file.name}": file.read_bytes() for file in files}
 
 
-def load_model(engine: Engine, generation: int) -> Any:
-    """Load the model of a generation from its documents."""
+def read_model(engine: Engine, prefix: str) -> Any:
+    """Load the model that `model_documents` wrote."""
     from resight.models.files import load
 
-    prefix = f"model/{generation}/"
     names = engine.names(prefix)
     if not names:
-        raise StoreError(f"gallery {engine.uri}: the files of model {generation} are missing")
+        raise StoreError(f"gallery {engine.uri}: the files of {prefix.rstrip('/')} are missing")
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
             content = engine.get(name)
             (Path(folder) / name.removeprefix(prefix)).write_bytes(content or b"")
         return load(folder)
+
+
+def store_model(
+    engine: Engine, generation: int, model: Any, trained_on: Sequence[str] = ()
+) -> None:
+    """Write a model's files, and which sightings taught it, as documents of a generation."""
+    documents = model_documents(f"model/{generation}/", model)
+    engine.put({**documents, f"trained/{generation}": json.dumps(list(trained_on)).encode()})
+
+
+def load_model(engine: Engine, generation: int) -> Any:
+    """Load the model of a generation from its documents."""
+    return read_model(engine, f"model/{generation}/")
 
 
 def drop_model(engine: Engine, generation: int) -> None:

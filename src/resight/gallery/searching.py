@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.gallery.confidence import Judgement, Presence, judge
+from resight.gallery.confidence import Judgement, Presence, judge, not_judged, trained
 from resight.gallery.engines.base import Engine, Floats32
 from resight.gallery.filters import Filter
 from resight.gallery.index import ExactIndex
 from resight.gallery.labels import Verdict
 from resight.gallery.reranking import CANDIDATES, Found, Rerank, check, rerank
+from resight.gallery.same_pictures import LOOKED, Asked, own_pictures, without
 from resight.gallery.view import View, features_of
 
+Bools = NDArray[np.bool_]
 _MORE = 4  # candidates asked from an engine for each result wanted
 
 
@@ -29,15 +32,24 @@ class Hit:
     rank : int
         From 1.
     distance : float
-        The learned squared distance; smaller = more alike.
+        In units of the distance at which same and different are equally likely, if the model is
+        calibrated; smaller = more alike.
+    raw_distance : float
+        The learned squared distance.
     probability : float or None
-        That it is the query's person, if the model is calibrated (see `confidence`).
+        That its unit is the query's person, if that is known (see `confidence`).
     verdict : "same" | "different" | "waiting" | None
         What was taught about it and the query.
     rank_before : int or None
         Its rank by distance, if the results were re-ranked.
     track : str
         The name of its track, empty if it has none.
+    unit : str
+        Equal for sightings that are judged together.
+    same_picture : bool
+        Whether it is the query's picture itself, perhaps encoded or sized differently.
+    trained : bool
+        Whether the model learned from it; it has no probability then.
     """
 
     rank: int
@@ -47,10 +59,14 @@ class Hit:
     time: float | None
     source: str
     distance: float
+    raw_distance: float
     probability: float | None
     verdict: Verdict | None = None
     rank_before: int | None = None
     track: str = ""
+    unit: str = ""
+    same_picture: bool = False
+    trained: bool = False
 
 
 class Hits(list[Hit]):
@@ -59,10 +75,19 @@ class Hits(list[Hit]):
     Attributes
     ----------
     presence : Presence or None
-        Whether the query's person is there at all, if the model is calibrated.
+        Whether the query's person is there at all; None where nothing can be judged.
+    note : str
+        Why nothing can be judged, if so.
+    same_pictures : list of Hit
+        Stored pictures that are the query's own; left out of the ranking unless asked for.
     """
 
     presence: Presence | None = None
+    note: str = ""
+
+    def __init__(self, hits: Iterable[Hit] = ()) -> None:
+        super().__init__(hits)
+        self.same_pictures: list[Hit] = []
 
 
 def search_view(
@@ -74,35 +99,59 @@ def search_view(
     like: Sequence[str] = (),
     method: Rerank | None = None,
     by_track: bool = False,
+    *,
+    asked: Sequence[Asked] | None = None,
+    same_pictures: bool = False,
 ) -> list[Hits]:
     """Return the k best hits of each query; `like` are the stored sightings that it comes from.
 
     With a `method` the first candidates of each query are re-ranked (see `reranking`). With
     `by_track` a track is one hit: its distance is the mean over its sightings, the nearest of which
-    stands for it.
+    stands for it. What is known of each query besides its embedding is `asked`; stored pictures
+    that are a query's own are left out of its ranking unless `same_pictures`.
     """
     if method is not None:
         check(method, len(queries), by_track)
-    allowed = _allowed(view, where, like)
+    given = _allowed(view, where, like)
     if not len(view.table):
         return [Hits() for _ in queries]
 
-    def nearest(some: Floats32, depth: int) -> list[Found]:
+    def nearest(some: Floats32, depth: int, allowed: Bools | None = given) -> list[Found]:
         depth = min(depth, len(view.table))
         if view.index is not None:
             return [Found(*pair) for pair in view.index.search(some, depth, allowed)]
         return [_by_engine(engine, view, query, depth, where, allowed) for query in some]
 
-    if by_track:
-        found = [_tracks(engine, view, query, k, allowed, nearest) for query in queries]
-    else:
-        found = nearest(queries, k if method is None else max(k, CANDIDATES))
+    known = asked if asked is not None else [Asked()] * len(queries)
+    first = nearest(queries, k if method is None else max(k, CANDIDATES))
+    pairs = zip(known, queries, strict=True)
+    copies = [own_pictures(engine, view, one, *nearest(q[None], LOOKED)) for one, q in pairs]
+    masks = [given if same_pictures else without(given, rows, view) for rows in copies]
+    found = []
+    for query, before, mask in zip(queries, first, masks, strict=True):
+        if by_track:
+            found.append(_tracks(engine, view, query, k, mask, partial(nearest, allowed=mask)))
+        else:
+            again = mask is not given
+            found.append(
+                nearest(query[None], max(k, len(before.rows)), mask)[0] if again else before
+            )
     if method is not None:
         found = rerank(
             method, queries, found, lambda rows: _embeddings(engine, view, rows), view.persons
         )
-    judged = [judge(view, query, allowed, like, by_track) for query in queries]
-    return [_hits(view, one, k, like, its) for one, its in zip(found, judged, strict=True)]
+    results = []
+    for query, one, order, mask, rows in zip(queries, known, found, masks, copies, strict=True):
+        searched = np.ones(len(view.table), bool) if mask is None else mask
+        judged = judge(view, query, searched, one.outside)
+        hits = _hits(view, order, k, like, judged, rows)
+        if len(rows) and not same_pictures:
+            own = Found(rows, _squared(_embeddings(engine, view, rows), query))
+            hits.same_pictures = _hits(view, own, len(rows), like, judged, rows)
+        else:
+            hits.same_pictures = [hit for hit in hits if hit.same_picture]
+        results.append(hits)
+    return results
 
 
 def _tracks(
@@ -138,8 +187,7 @@ def _pooled(
     """Order the tracks that some rows belong to by the mean over all their allowed sightings."""
     members = np.isin(view.tracks, view.tracks[near])
     rows = np.flatnonzero(members if allowed is None else members & allowed)
-    difference = _embeddings(engine, view, rows).astype(np.float64) - query.astype(np.float64)
-    distances = np.einsum("ij,ij->i", difference, difference)
+    distances = _squared(_embeddings(engine, view, rows), query)
     order = np.argsort(distances, kind="stable")
     # The first of a track in the order of distance is its nearest sighting.
     _, first, codes = np.unique(view.tracks[rows][order], return_index=True, return_inverse=True)
@@ -194,18 +242,34 @@ def _by_engine(
     return Found(rows[order][local], distances)
 
 
-def _hits(view: View, found: Found, k: int, like: Sequence[str], judged: Judgement | None) -> Hits:
+def _squared(embeddings: Floats32, query: Floats32) -> NDArray[np.float64]:
+    difference = embeddings.astype(np.float64) - query.astype(np.float64)
+    squares: NDArray[np.float64] = np.einsum("ij,ij->i", difference, difference)
+    return squares
+
+
+def _hits(
+    view: View,
+    found: Found,
+    k: int,
+    like: Sequence[str],
+    judged: Judgement | None,
+    copies: NDArray[np.intp],
+) -> Hits:
     rows, distances = found.rows[:k], found.distances[:k]
-    probabilities: Any = None
+    probabilities: Any = np.full(len(rows), np.nan)
     if judged is not None:
         probabilities = judged.probabilities[rows]
     elif len(rows) and not hasattr(view.model, "calibration"):  # a model with its own idea of it
         probabilities = view.model.probability(distances)
+    units = view.units if judged is None else judged.units
+    learned, own = trained(view), set(copies.tolist())
     hits = Hits()
     hits.presence = None if judged is None else judged.presence
+    hits.note = "" if judged is not None else not_judged(view)
     for place, (row, distance) in enumerate(zip(rows.tolist(), distances.tolist(), strict=True)):
         time = float(view.table.times[row])
-        sighting = str(view.table.ids[row])
+        sighting, p = str(view.table.ids[row]), float(probabilities[place])
         hits.append(
             Hit(
                 rank=place + 1,
@@ -214,11 +278,15 @@ def _hits(view: View, found: Found, k: int, like: Sequence[str], judged: Judgeme
                 camera=str(view.table.cameras[row]),
                 time=None if np.isnan(time) else time,
                 source=str(view.table.sources[row]),
-                distance=distance,
-                probability=None if probabilities is None else float(probabilities[place]),
+                distance=distance if judged is None else distance / judged.scale,
+                raw_distance=distance,
+                probability=None if np.isnan(p) or row in own else p,
                 verdict=view.labels.verdict(like[0], sighting) if like else None,
                 rank_before=None if found.before is None else int(found.before[place]),
                 track=str(view.table.sequences[row]),
+                unit=f"{units[row]}",
+                same_picture=row in own,
+                trained=bool(learned[row]),
             )
         )
     return hits

@@ -8,6 +8,7 @@ where it has (it came from an earlier refit), it is fitted again without them.
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,19 +21,23 @@ from numpy.typing import NDArray
 from resight.datasets.sightings import seen_by_two
 from resight.errors import InputError
 from resight.evaluation.statistics import sign_test
-from resight.gallery.engines.base import Floats32
+from resight.gallery.engines.base import Engine, Floats32
 from resight.gallery.gallery import Gallery
 from resight.gallery.history import note
 from resight.gallery.labels import Labels
+from resight.gallery.manifest import model_documents, read_model
 from resight.gallery.view import View, read_journal
+from resight.validation import parse_json
 
 Texts = NDArray[np.str_]
 Progress = Callable[[str, float], None]
 
 MIN_PEOPLE = 2
 SURE = 0.05  # p below which a gain is called more than chance
-FIGURES = ("before", "after", "queries", "people", "p_value", "why")  # noted of a candidate
+FIGURES = ("before", "after", "gain", "queries", "people", "p_value", "why")  # noted of a candidate
 _FOLDS = 5
+_RESAMPLED = 2000
+CANDIDATE = "candidate"  # documents of a refitted model that is not used yet
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,8 @@ class Candidate:
     ----------
     before, after : float
         Rank 1 across cameras on people held out, in percent.
+    gain : (float, float)
+        95% interval of ``after - before``, in points, by resampling these people.
     queries, people : int
         How many sightings of how many people were asked for.
     p_value : float
@@ -80,6 +87,7 @@ class Candidate:
     trained_on: list[str]
     before: float
     after: float
+    gain: tuple[float, float]
     queries: int
     people: int
     p_value: float
@@ -157,6 +165,7 @@ def refit(gallery: Gallery, on_step: Progress | None = None) -> Candidate:
         examples.ids,
         before=_percent(before),
         after=_percent(after),
+        gain=gain_interval(before, after),
         queries=sum(map(len, before.values())),
         people=len(taught),
         p_value=sign_test(sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)),
@@ -169,6 +178,29 @@ def refit(gallery: Gallery, on_step: Progress | None = None) -> Candidate:
     return candidate
 
 
+def keep_candidate(engine: Engine, candidate: Candidate) -> None:
+    """Keep a refitted model in the gallery, so that any process can adopt it."""
+    facts = {name: value for name, value in vars(candidate).items() if name != "model"}
+    about = json.dumps(facts, allow_nan=False).encode()
+    with engine.transaction():
+        drop_candidate(engine)
+        files = model_documents(f"{CANDIDATE}/", candidate.model)
+        engine.put({CANDIDATE: about, **files}, searched=False)
+
+
+def kept_candidate(engine: Engine) -> Candidate:
+    """Return the refitted model that nobody uses yet."""
+    about = engine.get(CANDIDATE)
+    if about is None:
+        raise InputError("no new model is waiting to be used; improve the model first")
+    return Candidate(read_model(engine, f"{CANDIDATE}/"), **parse_json(about))
+
+
+def drop_candidate(engine: Engine) -> None:
+    """Forget the refitted model that nobody uses."""
+    engine.drop([CANDIDATE, *engine.names(f"{CANDIDATE}/")], searched=False)
+
+
 def adopt(gallery: Gallery, candidate: Candidate, on_step: Progress | None = None) -> None:
     """Use the refitted model from now on; `Gallery.undo_rebuild` goes back."""
     say = on_step or (lambda words, share: None)
@@ -178,6 +210,18 @@ def adopt(gallery: Gallery, candidate: Candidate, on_step: Progress | None = Non
         trained_on=candidate.trained_on,
         on_step=lambda share: say("computing embeddings", share),
     )
+    drop_candidate(gallery.engine)
+
+
+def gain_interval(
+    before: dict[str, list[bool]], after: dict[str, list[bool]]
+) -> tuple[float, float]:
+    """Return the 95% interval of the gain in points: people are resampled, not their sightings."""
+    gains = [(sum(after[p]) - sum(before[p]), len(before[p])) for p in sorted(before)]
+    drawn = np.random.default_rng(0).integers(0, len(gains), (_RESAMPLED, len(gains)))
+    totals = np.array(gains, float)[drawn].sum(axis=1)  # (n_resampled, 2): gained, asked
+    low, high = np.percentile(100.0 * totals[:, 0] / totals[:, 1], [2.5, 97.5])
+    return round(float(low), 2), round(float(high), 2)
 
 
 def rank1_hits(model: Any, examples: Examples, people: set[str]) -> dict[str, list[bool]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,11 @@ from resight.errors import StoreError
 from resight.gallery.engines.base import Engine, Floats32, Table
 from resight.gallery.index import ExactIndex
 from resight.gallery.labels import Entry, Labels
-from resight.gallery.manifest import Manifest, load_model
+from resight.gallery.manifest import Manifest, load_model, trained_on
 from resight.images import read
+
+if TYPE_CHECKING:
+    from resight.gallery.people import People
 
 _BATCH = 256
 _ROUNDS = 5  # others may add sightings without an embedding while a model is replaced
@@ -28,6 +31,8 @@ class View:
     ----------
     index : ExactIndex or None
         Embeddings in the order of the table; None when they are too large for the memory allowed.
+    trained_on : frozenset of str
+        Sightings of this gallery that its model was fitted on.
     """
 
     manifest: Manifest
@@ -36,6 +41,7 @@ class View:
     labels: Labels
     index: ExactIndex | None
     version: tuple[object, object]
+    trained_on: frozenset[str] = frozenset()
 
     @cached_property
     def persons(self) -> NDArray[np.str_]:
@@ -54,6 +60,33 @@ class View:
             values, codes = np.unique(column, return_inverse=True)
             number = number * len(values) + codes
         return np.where(self.table.sequences == "", -1 - np.arange(len(number)), number)
+
+    @cached_property
+    def people(self) -> People:
+        """The labelled people, with the rows of each."""
+        from resight.gallery.people import People
+
+        return People(self)
+
+    @cached_property
+    def units(self) -> NDArray[np.intp]:
+        """A number for each sighting that those of one known person, or track, in a camera share.
+
+        Sightings that nothing joins to others are alone.
+        """
+        loose = np.char.add("\0", self.tracks.astype(str))
+        names = np.where(self.persons == "", loose, self.persons)
+        numbers = np.zeros(len(names), np.intp)
+        for column in (self.table.cameras, names):  # no person's name begins with that character
+            values, codes = np.unique(column, return_inverse=True)
+            numbers = numbers * len(values) + codes
+        found: NDArray[np.intp] = np.unique(numbers, return_inverse=True)[1]
+        return found
+
+    @cached_property
+    def kept(self) -> dict[Any, Any]:
+        """What a search worked out about this view and the next one can use."""
+        return {}
 
     @cached_property
     def named(self) -> set[str]:
@@ -162,4 +195,5 @@ def _load(engine: Engine, manifest: Manifest, model: Any, memory_limit: int) -> 
             rows = np.array([row_of[sighting] for sighting in ids.tolist()], np.intp)
             embeddings[rows], present[rows] = vectors, True
         index, lacking = ExactIndex(embeddings), table.select(~present)
-    return View(manifest, model, table, labels, index, version), lacking
+    known = frozenset(trained_on(engine, generation.number))
+    return View(manifest, model, table, labels, index, version, known), lacking

@@ -12,6 +12,7 @@ both that and further divisions into folds.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import permutations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +23,9 @@ from resight._files import digest_of
 from resight._progress import progress
 from resight.datasets.sightings import seen_by_two
 from resight.errors import InputError
-from resight.evaluation.calibration import MIN_PEOPLE, Calibration, HeldOut, too_few
+from resight.evaluation.calibration import MIN_PEOPLE, Calibration, HeldOut, strangeness, too_few
+from resight.evaluation.calibration_fitting import continued, fit_calibration
+from resight.features.rows import FeatureRows
 from resight.learners._base import KernelMetricLearner, MetricLearner
 from resight.learners.euclidean import Euclidean
 from resight.models.held_out_distances import FoldDistances, distances_of
@@ -36,16 +39,19 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
-_FOLD_PEOPLE = 10  # held out at once, where there are enough: the median needs some
-_MIN_FOLDS = 5  # fewer would judge the final metric by metrics from far fewer people
-_MAX_FOLDS = 10
+_FOLDS = (
+    5  # fewer would judge the metric by metrics from far fewer people, more leave few strangers
+)
 _RANKED = 400  # few people are divided up to four times, until about so many were ranked
 _MIN_GALLERY = 4  # people that a ranking needs for its median
 _TREND_PEOPLE = 50  # with fewer, the noise of the trend is larger than the trend
 
-SIGHTINGS_LIMIT = 5000
-"""Sightings up to which learners are calibrated whose time grows as the cube of their number. An
-exact fit takes half a minute there, so the 20 fits of many people take less than ten."""
+_WITHIN = 0.995  # part of the training sightings that the range of what was seen holds
+_SIGNED = 8  # dimensions by which a sighting is known again
+
+SIGHTINGS_LIMIT = 3000
+"""Sightings that a calibration learns from where time grows as the cube of their number: an exact
+fit takes some seconds there. Of more, whole people are taken until there are so many."""
 
 
 class Division(NamedTuple):
@@ -60,10 +66,9 @@ class Division(NamedTuple):
         """Decide for a number of people seen by two cameras; `once` is the least that will do."""
         if people < MIN_PEOPLE:
             raise InputError(too_few(people))
-        n_folds = min(max(_MIN_FOLDS, people // _FOLD_PEOPLE), _MAX_FOLDS)
         if once:
-            return cls(n_folds, 1, False)
-        return cls(n_folds, min(4, max(1, round(_RANKED / people))), people >= _TREND_PEOPLE)
+            return cls(_FOLDS, 1, False)
+        return cls(_FOLDS, min(4, max(1, round(_RANKED / people))), people >= _TREND_PEOPLE)
 
     @property
     def fits(self) -> int:
@@ -112,22 +117,80 @@ def calibrate(
             f"calibration ranks people held out in folds; no two cameras share {2 * _MIN_GALLERY} "
             "people. Label more people that two of the cameras have seen"
         )
-    calibration = Calibration.fit(held_out, people)
+    calibration = fit_calibration(held_out, people)
     if not trend:
         return calibration
     # Parameters linear in 1 / people: from (k - 2) / k and (k - 1) / k of the people to all.
-    return calibration.continued(Calibration.fit(rankings(1), people), step=(n_folds - 2) / n_folds)
+    return continued(calibration, fit_calibration(rankings(1), people), (n_folds - 2) / n_folds)
 
 
 def add_calibration(
-    model: Model, features: NDArray[Any], persons: NDArray[Any], cameras: NDArray[Any]
+    model: Model, features: NDArray[Any] | FeatureRows, persons: NDArray[Any], cameras: NDArray[Any]
 ) -> str | None:
     """Calibrate a fitted model where its training rows allow it; else return why not."""
+    rows = features
+    if not isinstance(rows, FeatureRows):
+        rows = FeatureRows([np.asarray(features)], (np.shape(features)[1],))
+    part = _learned_from(model.learner, rows, persons)
+    some = rows.read(part)
     try:
-        model.calibration = calibrate_model(model, features, persons, cameras)
+        made = calibrate_model(model, some, persons[part], cameras[part])
     except InputError as error:
         return str(error)
+    model.calibration = replace(made, **seen_range(some), trained=signature(model, rows))
     return None
+
+
+def calibrate_on_new(
+    model: Model, features: NDArray[Any], persons: NDArray[Any], cameras: NDArray[Any]
+) -> tuple[Calibration | None, str | None]:
+    """Learn what distances mean from people whom the model has not learned from; or say why not."""
+    distances = model.distances(features, features)
+    try:
+        made = fit_calibration(
+            list(rankings_of(distances, persons, cameras)), len(seen_by_two(persons, cameras))
+        )
+    except InputError as error:
+        return None, f"the new people do not suffice: {error}"
+    return replace(made, **seen_range(features)), None
+
+
+def _learned_from(learner: MetricLearner, rows: FeatureRows, persons: NDArray[Any]) -> Rows:
+    """Return the rows that a calibration learns from: all, or some people where fits take long."""
+    limit = None
+    if isinstance(learner, AutoKXQDA):
+        limit = AUTO_ROWS  # it learned from these itself
+    elif isinstance(learner, KernelMetricLearner) or (
+        rows.n_features > len(rows) and not isinstance(learner, Euclidean)
+    ):
+        limit = SIGHTINGS_LIMIT
+    if limit is None or len(rows) <= limit:
+        return np.arange(len(rows))
+    return some_people(persons, limit)
+
+
+def seen_range(features: NDArray[Any]) -> dict[str, Any]:
+    """Learn how far descriptors of these cameras are from their mean: half of them tell the rest.
+
+    Whatever is farther than nearly all of the second half is nothing that was learned from.
+    """
+    X = np.asarray(features, np.float64)
+    order = _drawn(len(X), 0)
+    half, rest = X[order[::2]], X[order[1::2]]
+    centre = half.mean(axis=0)
+    width = np.abs(half - centre).mean(axis=0)
+    width = np.maximum(width, width.mean() * 1e-3 + np.finfo(np.float64).tiny)
+    limit = float(np.quantile(strangeness(rest, centre, width), _WITHIN))
+    return {"centre": centre.astype(np.float32), "width": width.astype(np.float32), "limit": limit}
+
+
+def signature(model: Model, rows: FeatureRows) -> NDArray[np.float32]:
+    """Return a few dimensions of the embeddings that the model learned from."""
+    try:
+        parts = [model.embed(block)[:, :_SIGNED] for block in rows.in_blocks()]
+    except InputError:  # an indefinite metric has no embedding, and no gallery
+        return np.empty((0, 0), np.float32)
+    return np.concatenate(parts).astype(np.float32)
 
 
 def calibrate_model(
@@ -137,16 +200,7 @@ def calibrate_model(
 
     Inner products are computed once for all folds, unless the learner needs the features
     themselves. A setting that was chosen is kept.
-
-    Raises
-    ------
-    InputError
-        Also where the fits would take hours.
     """
-    _refuse_hours(model.learner, features)
-    if isinstance(model.learner, AutoKXQDA) and len(persons) > AUTO_ROWS:  # it learned from these
-        rows = some_people(persons, AUTO_ROWS)
-        features, persons, cameras = features[rows], persons[rows], cameras[rows]
     once = iterates(model.learner)
     fits = Division.of(len(seen_by_two(persons, cameras)), once=once).fits
     distances = distances_of(model, features, persons, cameras)
@@ -165,19 +219,6 @@ def iterates(learner: MetricLearner) -> bool:
     return "max_iter" in learner.get_params()
 
 
-def _refuse_hours(learner: MetricLearner, features: NDArray[Any]) -> None:
-    n, width = features.shape
-    cubic = isinstance(learner, KernelMetricLearner | AutoKXQDA) or (
-        width > n and not isinstance(learner, Euclidean)
-    )
-    if cubic and n > SIGHTINGS_LIMIT:
-        raise InputError(
-            f"{n:,} training sightings are more than the {SIGHTINGS_LIMIT:,} up to which "
-            f"{type(learner).__name__} is calibrated, by fitting it again 20 times or more. For "
-            "probabilities fit on fewer people; models learned through landmarks have none either"
-        )
-
-
 def held_out_rankings(
     fold_distances: FoldDistances,
     persons: NDArray[Any],
@@ -194,13 +235,20 @@ def held_out_rankings(
     for number, (learn, held) in enumerate(folds):
         others = [folds[(number + 1 + i) % n_folds][1] for i in range(left_out)]
         distances = fold_distances(np.setdiff1d(learn, np.concatenate([held, *others])), held)
-        order = _drawn(len(held), seed)
-        for a, b in permutations(np.unique(cameras[held]), 2):
-            query = np.flatnonzero(cameras[held] == a)
-            gallery = _one_each(order[cameras[held][order] == b], persons[held])
-            if len(gallery) >= _MIN_GALLERY:
-                same = persons[held][query][:, None] == persons[held][gallery][None, :]
-                yield HeldOut(distances[np.ix_(query, gallery)], same)
+        yield from rankings_of(distances, persons[held], cameras[held], seed)
+
+
+def rankings_of(
+    distances: Floats, persons: NDArray[Any], cameras: NDArray[Any], seed: int = 0
+) -> Iterator[HeldOut]:
+    """Rank people from each camera to each other, one gallery sighting a person."""
+    order = _drawn(len(persons), seed)
+    for a, b in permutations(np.unique(cameras), 2):
+        query = np.flatnonzero(cameras == a)
+        gallery = _one_each(order[cameras[order] == b], persons)
+        same = persons[query][:, None] == persons[gallery][None, :]
+        if len(gallery) >= _MIN_GALLERY and same.any():
+            yield HeldOut(distances[np.ix_(query, gallery)], same, str(a))
 
 
 def _drawn(n: int, seed: int) -> Rows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ from resight.features.store import Failure, Features, FeatureStore
 from resight.features.vectors import own_vectors
 from resight.learners.kxqda import KXQDA
 from resight.learners.normalizer import BlockNormalizer
-from resight.models.calibrating import add_calibration
+from resight.models.calibrating import add_calibration, calibrate_on_new, signature
 from resight.models.choosing import Decision, choose_auto, choose_candidate
 from resight.models.landmark_fitting import LandmarkJob, fit_landmark_model
 from resight.models.model import Model
@@ -150,10 +150,9 @@ def fit_model(
     known = training.sightings.persons != UNKNOWN_PERSON
     labelled = [names[known] for names in training.labels]
     why_not: str | None = "it was not asked for"
-    if calibrate and getattr(model.learner, "landmarks", None) is not None:
-        why_not = "it was learned through landmarks, whose folds would not fit in memory"
-    elif calibrate:
-        why_not = add_calibration(model, used.features[training.rows][known], *labelled)
+    if calibrate:
+        rows = FeatureRows(used.parts, used.blocks, training.rows[known])
+        why_not = add_calibration(model, rows, *labelled)
     people = len(np.unique(labelled[0]))
     return Fitted(model, people, len(training.rows), used.failures, decision, why_not)
 
@@ -219,11 +218,15 @@ def add_people(
     kept = np.flatnonzero(features.usable)
     rows = FeatureRows(features.parts, features.blocks, kept).read()
     labelled = training.select(kept)
+    made, why_not = calibrate_on_new(model, rows, labelled.persons, labelled.cameras)
     model.add_people(rows, labelled.persons, labelled.cameras)
+    if made is not None:
+        known = signature(model, FeatureRows([rows], (rows.shape[1],)))
+        model.calibration = replace(made, trained=known)
     return Fitted(
         model,
         n_people=len(learner.persons_),
         n_sightings=learner.n_sightings,
         failures=features.failures,
-        uncalibrated="what distances mean was not learned again when people were added",
+        uncalibrated=why_not,
     )

@@ -37,11 +37,12 @@ def distances_of(
     learner, normalizer = model.learner, model.normalizer
     if isinstance(learner, AutoKXQDA) and normalizer is None:
         return _auto_distances(learner, features, persons, cameras)
-    exact = getattr(learner, "landmarks", None) is None
-    kernel = isinstance(learner, KernelMetricLearner) and exact and learner.kernel in OF_PRODUCTS
+    if getattr(learner, "landmarks", None) is not None:  # of few rows the kernel itself is as quick
+        learner = clone(learner).set_params(landmarks=None)
+    kernel = isinstance(learner, KernelMetricLearner) and learner.kernel in OF_PRODUCTS
     turned = learner.turned and features.shape[1] > len(features)
     if not kernel and not turned:
-        return _model_distances(model, features, persons, cameras)
+        return _model_distances(model, learner, features, persons, cameras)
     # Kernels forgive round-off; coordinates in the span of the rows would take it for directions.
     precision = "float32" if kernel else "float64"
     blocks = None if normalizer is None else normalizer.blocks
@@ -87,13 +88,17 @@ def _auto_distances(
 
 
 def _model_distances(
-    model: Model, features: NDArray[Any], persons: NDArray[Any], cameras: NDArray[Any]
+    model: Model,
+    learner: MetricLearner,
+    features: NDArray[Any],
+    persons: NDArray[Any],
+    cameras: NDArray[Any],
 ) -> FoldDistances:
     from resight.models.model import Model
 
     def distances(learn: Rows, held: Rows) -> Floats:
         normalize = model.normalizer is not None and clone(model.normalizer)
-        part = Model((), unfitted(model.learner), normalize=normalize)
+        part = Model((), unfitted(learner), normalize=normalize)
         part.fit(features[learn], persons[learn], cameras[learn])
         return part.distances(features[held], features[held])
 

@@ -153,8 +153,8 @@ def _table(name: str, content: dict[str, Any], others: dict[str, dict[str, Any]]
     # Tables 1 and 2 compare descriptors and learners: `auto` keeps the descriptor of the row.
     pooled = name not in ("table1", "table2")
     rows = tuple(_row(row, ranks, pooled) for row in [*content["rows"], *quoted])
-    facts = (content[key] for key in ("title", "dataset", "protocol"))
-    return PaperTable(name, *facts, ranks=ranks, rows=rows, reported=reported)
+    title, dataset, protocol = (content[key] for key in ("title", "dataset", "protocol"))
+    return PaperTable(name, title, dataset, protocol, ranks, rows, reported)
 
 
 def _row(row: dict[str, Any], ranks: tuple[int, ...], pooled: bool) -> PaperRow:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,21 +20,31 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from resight._version import __version__
-from resight.errors import InputError, ResightError
+from resight.errors import ConflictError, InputError, ResightError
 from resight.gallery import Gallery
 from resight.web.limits import LIMITS
 from resight.web.rendering import STATIC, render
-from resight.web.routes import browsing, doors, explaining, people, refit, searching, teaching
+from resight.web.routes import (
+    adding,
+    browsing,
+    doors,
+    explaining,
+    people,
+    refit,
+    searching,
+    teaching,
+    unknowns,
+)
 from resight.web.security import HEADERS, Guard, RefusedError
 from resight.web.site import Site
-from resight.web.visiting import PUBLIC, set_cookie
+from resight.web.visiting import PUBLIC, FieldError, Visit, set_cookie
 
 Next = Callable[[Request], Awaitable[Response]]
-_PARTS = (doors, browsing, searching, explaining, teaching, people, refit)
+_PARTS = (doors, browsing, searching, explaining, people, unknowns, adding, teaching, refit)
 
 
-def make_app(gallery: Gallery, guard: Guard | None = None) -> FastAPI:
-    """Build the application over an open gallery."""
+def make_app(gallery: Gallery, guard: Guard | None = None, spool: Path | None = None) -> FastAPI:
+    """Build the application over an open gallery; uploads wait in `spool` (see `gallery.spool`)."""
     app = FastAPI(
         title="resight",
         version=__version__,
@@ -44,7 +57,7 @@ def make_app(gallery: Gallery, guard: Guard | None = None) -> FastAPI:
         docs_url=None,  # its viewer would load scripts from elsewhere
         redoc_url=None,
     )
-    app.state.site = Site(gallery, guard or Guard(gallery))
+    app.state.site = Site(gallery, guard or Guard(gallery), spool)
     routes_and_roles()  # refuses a route that does not say who may use it
     for part in _PARTS:
         app.include_router(part.router)
@@ -106,17 +119,25 @@ async def _explain(request: Request, error: Exception) -> Response:
         return RedirectResponse(f"/login?{urlencode({'next': here})}", 303)
     wants_json = "application/json" in accepted
     if wants_json or request.url.path.endswith(".json"):
-        return JSONResponse({"error": words}, status)
+        field = {"field": error.field} if isinstance(error, FieldError) else {}
+        return JSONResponse({"error": words, **field}, status)
     if request.headers.get("hx-request") == "true":
         # htmx shows it in the place for messages and leaves the rest of the page alone.
         headers = {"HX-Retarget": "#message", "HX-Reswap": "innerHTML"}
         return HTMLResponse(render("message_part.html", words=words), 200, headers)
-    return HTMLResponse(render("error.html", words=words, status=status), status)
+    site, visit = request.app.state.site, None
+    with suppress(Exception):  # who is not logged in gets no navigation
+        visit = Visit(request, site, *site.guard.identify(request), time.time())
+    csrf = site.guard.csrf(request) if visit else ""
+    page = render("error.html", words=words, status=status, visit=visit, csrf=csrf)
+    return HTMLResponse(page, status)
 
 
 def _in_words(error: Any) -> tuple[int, str]:
     if isinstance(error, RefusedError):
         return error.status, error.words
+    if isinstance(error, ConflictError):
+        return 409, str(error)
     if isinstance(error, InputError):
         return 422, str(error)
     if isinstance(error, RequestValidationError):

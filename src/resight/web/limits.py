@@ -18,7 +18,8 @@ class Limits:
     Attributes
     ----------
     header, body : float
-        For these to arrive; an idle connection is one that waits for a header.
+        For these to arrive; an idle connection is one that waits for a header. The body of what is
+        added has this time for each MB.
     answer : float
         To compute an answer, and once more for the client to take it.
     connections : int
@@ -38,13 +39,14 @@ class Limits:
 
 
 LIMITS = Limits()
+LARGE = "/jobs/add"  # the route that takes bodies of any length within its own limit
 _PHASES = {h11.IDLE: "header", h11.SEND_BODY: "body"}  # by what the client has to do next
 
 
 class TimedProtocol(H11Protocol):
     """Closes connections of clients that are too slow: uvicorn alone would wait for ever."""
 
-    _phase, _since = "", 0.0
+    _phase, _since, _came = "", 0.0, 0
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:  # noqa: D102
@@ -57,6 +59,10 @@ class TimedProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:  # noqa: D102
         super().data_received(data)
+        self._came += len(data)
+        adding = self._phase == "body" and (self.scope or {}).get("path") == LARGE
+        if adding and self._came > 2**20:  # it comes, if slowly: the clock starts anew
+            self._phase, self._came = "", 0
         self._watch()
 
     def on_response_complete(self) -> None:  # noqa: D102

@@ -1,118 +1,101 @@
-"""The refit that runs behind the page: one at a time, watched, adopted only when it is done."""
+"""Improving the model as the page shows it: what was learned, the latest job, the way back."""
 
 from __future__ import annotations
 
-import logging
-import threading
-from collections.abc import Callable
-from functools import partial
-from typing import Any, Literal
+from collections import Counter
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
-from resight.errors import ResightError
-from resight.gallery import Gallery
 from resight.gallery.history import models
-from resight.gallery.log import Actor, operator
-from resight.gallery.teaching import Candidate, adopt, refit, why_not
+from resight.gallery.jobs import Job, Jobs, Worker
+from resight.gallery.log import Actor
+from resight.gallery.teaching import CANDIDATE, SURE, why_not
 
-Status = Literal["idle", "running", "done", "worse", "failed", "undone"]
+Status = Literal["idle", "running", "ready", "worse", "done", "failed", "undone"]
 
 
 class RefitState(BaseModel):
-    """Where the refit is; percentages of rank 1 on people held out."""
+    """Where it is; `before` and `after` are percentages of rank 1 on people held out.
+
+    "ready": a better model waits to be adopted; "worse": one that finds no more. `gain` is the 95%
+    interval of the difference, by resampling the people; `certain` whether chance would rarely
+    make such a gain.
+    """
 
     status: Status = "idle"
     words: str = ""
     share: float = 0.0
-    before: float | None = None
+    before: Annotated[float | None, Field(examples=[71.0])] = None
     after: float | None = None
+    gain: tuple[float, float] | None = None
+    certain: bool = False
     queries: int = 0
     people: int = 0
     missing: str | None = None
+    learned: dict[str, int] = {}
     can_undo: bool = False
     models: list[dict[str, Any]] = []
 
 
 class RefitJob:
-    """Runs `refit` in a thread, and `adopt` if the result is not worse."""
+    """The job that improves the model, and the way back."""
 
-    def __init__(self, gallery: Gallery) -> None:
-        self._gallery = gallery
-        self._lock = threading.Lock()
-        self._state = RefitState()
-        self._candidate: Candidate | None = None
-        self._thread: threading.Thread | None = None
-        self._by = operator("server")
+    def __init__(self, jobs: Jobs) -> None:
+        self._jobs = jobs
 
     def state(self) -> RefitState:
         """Return where it is, what is missing to start, and whether there is a way back."""
-        view = self._gallery.view
-        can_undo = view.manifest.current.origin == "refit"
-        known = models(self._gallery.engine, view.manifest)
-        facts = {"missing": why_not(view), "can_undo": can_undo, "models": known}
-        return self._state.model_copy(update=facts)
+        gallery, job = self._jobs.gallery, self._jobs.latest("improve", "rebuild")
+        view = gallery.view
+        current = view.manifest.current
+        since = Counter(entry.kind for entry in view.labels.active if entry.when > current.when)
+        told = {} if job is None else _told(job, gallery.engine.get(CANDIDATE) is not None)
+        if told.get("status") == "done" and current.origin != "refit":
+            told = {}  # the model was erased since, or replaced
+        return RefitState(
+            **told,
+            missing=why_not(view),
+            learned=dict(since),
+            can_undo=current.origin == "refit",
+            models=models(gallery.engine, view.manifest),
+        )
 
     def start(self, by: Actor) -> None:
-        """Start a refit unless one is running."""
-        self._launch(self._refit, by)
+        """Train and measure a model unless one is being trained; nothing is adopted."""
+        self._jobs.start("improve", by)
 
-    def adopt_anyway(self, by: Actor) -> None:
-        """Use a refitted model although it found fewer."""
-        if self._candidate is not None:
-            self._launch(partial(self._adopt, self._candidate), by)
+    def adopt(self, by: Actor) -> None:
+        """Use the model that was trained."""
+        if self._jobs.gallery.engine.get(CANDIDATE) is not None:
+            self._jobs.start("rebuild", by)
 
     def undo(self) -> None:
-        """Go back to the model before the last refit."""
-        self._gallery.undo_rebuild()
-        self._state = RefitState(status="undone", words="went back to the earlier model")
+        """Go back to the model before the last one."""
+        self._jobs.gallery.undo_rebuild()
+        job = self._jobs.latest("improve", "rebuild")
+        if job is not None:
+            self._jobs.note(job.key, undone=True)
 
     def wait(self) -> None:
-        """Wait until the thread has ended."""
-        if self._thread is not None:
-            self._thread.join()
+        """Do what is to be done here and now, as where no worker runs."""
+        while Worker(self._jobs).work_once():
+            pass
 
-    def _launch(self, work: Callable[[], None], by: Actor) -> None:
-        with self._lock:
-            if self._state.status == "running":
-                return
-            self._by = by
-            self._state = RefitState(status="running", words="starting")
-            self._thread = threading.Thread(target=self._guarded, args=(work,), daemon=True)
-            self._thread.start()
 
-    def _guarded(self, work: Callable[[], None]) -> None:
-        try:
-            work()
-        except ResightError as error:
-            self._state = RefitState(status="failed", words=str(error))
-        except Exception:
-            logging.getLogger(__name__).exception("refit failed")
-            words = "retraining failed; the current model is unchanged"
-            self._state = RefitState(status="failed", words=words)
-
-    def _update(self, **changes: Any) -> None:
-        self._state = self._state.model_copy(update=changes)
-
-    def _step(self, words: str, share: float) -> None:
-        self._update(words=words, share=share)
-
-    def _refit(self) -> None:
-        self._candidate = candidate = refit(self._gallery, self._step)
-        gain = ("before", "after", "queries", "people")
-        self._update(**{name: getattr(candidate, name) for name in gain})
-        if candidate.better:
-            self._adopt(candidate)
-        else:
-            self._update(status="worse", words=f"{candidate.words}, so it was kept")
-
-    def _adopt(self, candidate: Candidate) -> None:
-        gain = {"before": candidate.before, "after": candidate.after}
-        self._update(status="running", **gain)
-        adopt(self._gallery, candidate, self._step)
-        self._gallery.record(self._by, "model adopted", gain=gain)
-        words = f"{candidate.words}; it is now in use"
-        if candidate.uncalibrated is not None:
-            words += f", without probabilities: {candidate.uncalibrated}"
-        self._candidate = None
-        self._update(status="done", words=words, share=1.0)
+def _told(job: Job, waits: bool) -> dict[str, Any]:
+    """Say of a job what the page shows; `waits`: a model that was trained can be adopted."""
+    if job.result.get("undone"):
+        return {"status": "undone", "words": "went back to the earlier model"}
+    names = ("before", "after", "gain", "queries", "people")
+    told = {name: job.result[name] for name in names if name in job.result}
+    told |= {"words": job.words, "share": job.share, "status": "running"}
+    told["certain"] = job.result.get("p_value", 1.0) < SURE
+    if job.open:
+        return told
+    if job.state != "done":
+        return {**told, "status": "failed"}
+    if job.result.get("adopted"):
+        return {**told, "status": "done"}
+    better = told.get("after", 0) > told.get("before", 0)
+    return {**told, "status": "ready" if better else "worse"} if waits else {}

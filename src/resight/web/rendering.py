@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 
 from resight.gallery import Hits
 from resight.gallery.crops import image_type, keep
 from resight.images import read
-from resight.times import show
+from resight.times import show, zone_of
 
 _HERE = Path(__file__).parent
 STATIC = _HERE / "static"
@@ -30,11 +30,19 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["time"] = show
+    made.filters["time"] = _time
+    made.filters["thousands"] = lambda count: f"{count:,}"
     made.filters["percent"] = lambda share: f"{100 * share:.0f}%"
     made.filters["distance"] = lambda value: f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
     made.filters["query"] = lambda values: urlencode(values, doseq=True)
     return made
+
+
+@pass_context
+def _time(context: Any, seconds: float | None) -> str:
+    """Write a time in the time zone of the visitor."""
+    visit = context.get("visit")
+    return show(seconds, zone_of(visit.zone if visit else "UTC"))
 
 
 def render(template: str, **values: Any) -> str:

@@ -16,6 +16,8 @@ from starlette.requests import HTTPConnection
 
 from resight.gallery import Gallery, users
 from resight.gallery.log import Actor, operator
+from resight.gallery.spool import MAX_UPLOAD
+from resight.web.limits import LARGE
 
 MAX_BODY = 21 * 2**20  # an image of 20 MB and what a form puts around it
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -137,7 +139,14 @@ class Guard:
         declared = request.headers.get("content-length", "0")
         if "transfer-encoding" in request.headers or not declared.isdigit():
             raise RefusedError(411, "the request has no Content-Length header")
-        if int(declared) > MAX_BODY:
+        if request.url.path == LARGE:
+            if int(declared) > MAX_UPLOAD:
+                raise RefusedError(
+                    413,
+                    f"too large: what is added at once is limited to {MAX_UPLOAD >> 30} GB. Add it "
+                    "in parts, or on the server: resight gallery add",
+                )
+        elif int(declared) > MAX_BODY:
             limit = MAX_BODY // 2**20 - 1
             raise RefusedError(
                 413, f"too large: uploads are limited to {limit} MB. Crop the person first"

@@ -23,6 +23,7 @@ import uvicorn
 
 from resight.errors import InputError
 from resight.gallery import Gallery
+from resight.gallery.jobs import Worker
 from resight.validation import check_file, check_number
 from resight.web.app import make_app
 from resight.web.limits import LIMITS, TimedProtocol
@@ -51,6 +52,7 @@ class Settings:
     allow_host: Sequence[str] = ()
     behind_proxy: str | None = None
     open_browser: bool = False
+    spool: Path | None = None
 
 
 def run(gallery: Gallery, settings: Settings, tell: Callable[[str], None]) -> None:
@@ -76,7 +78,9 @@ def run(gallery: Gallery, settings: Settings, tell: Callable[[str], None]) -> No
         session_seconds=60.0 * settings.session_minutes,
         on_link=on_link if linked else None,
     )
-    server = _Server(server_config(make_app(gallery, guard), settings))
+    app = make_app(gallery, guard, settings.spool)
+    server = _Server(server_config(app, settings))
+    worker = Worker(app.state.site.jobs)
     words = [f"serving the gallery at {address} (press Ctrl+C to stop)"]
     door = f"{address}login#key={keys[0]}" if linked else address
     if linked:
@@ -90,7 +94,9 @@ def run(gallery: Gallery, settings: Settings, tell: Callable[[str], None]) -> No
         threading.Thread(
             target=_announce, args=(server, "\n".join(words), opened, tell), daemon=True
         ).start()
+        worker.start()
         server.run(sockets=[listener])
+        worker.end()
 
 
 class _Server(uvicorn.Server):

@@ -10,12 +10,14 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from resight.errors import StoreError
 from resight.explanation import Explainer
 from resight.gallery import Described, Gallery
 from resight.gallery.crops import MAX_PIXELS, check, keep
 from resight.gallery.forgetting import expire
+from resight.gallery.jobs import Jobs
 from resight.gallery.log import operator
 from resight.gallery.references import gallery_explainer
 from resight.images import read
@@ -45,6 +47,8 @@ class Site:
 
     gallery: Gallery
     guard: Guard
+    spool: Path | None = None
+    jobs: Jobs = field(init=False)
     job: RefitJob = field(init=False)
     _uploads: OrderedDict[str, Upload] = field(default_factory=OrderedDict)
     _seen: dict[str, set[str]] = field(default_factory=dict)
@@ -53,7 +57,8 @@ class Site:
     _explainer: tuple[str, Explainer] | None = None
 
     def __post_init__(self) -> None:
-        self.job = RefitJob(self.gallery)
+        self.jobs = Jobs(self.gallery, self.spool)
+        self.job = RefitJob(self.jobs)
 
     def keep_upload(self, who: str, name: str, content: bytes) -> tuple[str, str]:
         """Check and describe an uploaded image; return its key for searches and its digest."""

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, cast
 from urllib.parse import urlencode
 
 from fastapi import Depends, Form, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
+from resight.errors import InputError
 from resight.gallery import Filter
 from resight.gallery.log import Actor
 from resight.gallery.users import ROLES, Role
-from resight.times import parse
+from resight.times import EPOCH, parse, show, zone_of
 from resight.web.answers import Sighting, sighting
 from resight.web.rendering import render
 from resight.web.security import RefusedError
@@ -22,7 +23,16 @@ from resight.web.site import Site
 
 MAX_RESULTS = 500
 PUBLIC = ("/login",)  # routes for those who are not logged in
+_ZONE, _YEAR = "resight_zone", 365 * 86_400
 _Word = Annotated[str, Form()]
+
+
+class FieldError(InputError):
+    """A field of a form that holds what cannot be used: its message stands beside it."""
+
+    def __init__(self, field: str, words: str) -> None:
+        super().__init__(words)
+        self.field = field
 
 
 @dataclass(frozen=True)
@@ -56,11 +66,32 @@ class Visit:
             raise RefusedError(404, "this sighting is not in the gallery; it may have been removed")
         return sighting(view, view.rows[key])
 
-    def page(self, template: str, **values: Any) -> HTMLResponse:
+    @property
+    def zone(self) -> str:
+        """The time zone in which times are read and written: as chosen last, or UTC."""
+        asked = self.request.query_params.get("zone")
+        name = asked or self.request.cookies.get(_ZONE, "UTC")
+        try:
+            zone_of(name)
+        except InputError:
+            return "UTC"
+        return name
+
+    def page(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
         """Render a page, or a part of one, with what all pages show."""
-        info, refit = self.site.gallery.info(), self.site.job.state()
-        shown = {"visit": self, "csrf": self.csrf, "info": info, "refit": refit}
-        return HTMLResponse(render(template, **shown, **values))
+        view = self.site.gallery.view
+        facts = {
+            "sightings": len(view.table),
+            "cameras": len(view.cameras),
+            "persons": len(view.named),
+            "taught": len(view.labels.active),
+            "place": self.site.gallery.engine.place,
+        }
+        shown = {"visit": self, "csrf": self.csrf, "facts": facts}
+        response = HTMLResponse(render(template, **shown, **values), status)
+        if self.request.query_params.get("zone") == self.zone:
+            set_cookie(self.request, response, _ZONE, self.zone, max_age=_YEAR)
+        return response
 
     @property
     def by_htmx(self) -> bool:
@@ -122,19 +153,44 @@ class Conditions:
     person: tuple[str, ...]
     others: bool
     k: int
+    zone: str
+    single: bool
 
-    def filter(self, own_camera: str = "") -> Filter:
+    def filter(self, known: Sequence[str], own_camera: str = "") -> Filter:
         """Turn them into a filter; `others` leaves out the query's own camera."""
         exclude = (own_camera,) if self.others and own_camera and not self.camera else ()
-        return Filter(
-            self.camera,
-            exclude,
-            parse(self.after) if self.after else None,
-            parse(self.before) if self.before else None,
-            self.person,
-        )
+        times = self._moment("after"), self._moment("before")
+        try:
+            made = Filter(self.camera, exclude, *times, self.person)
+        except InputError as error:
+            raise FieldError("before", str(error)) from error
+        try:
+            made.check_cameras(known)
+        except InputError as error:
+            raise FieldError("camera", str(error)) from error
+        return made
 
-    def values(self, **query: str) -> dict[str, Any]:
+    def _moment(self, field: str) -> float | None:
+        try:
+            zone = zone_of(self.zone or "UTC")
+        except InputError as error:
+            raise FieldError("zone", str(error)) from error
+        try:
+            return parse(getattr(self, field), zone) if getattr(self, field) else None
+        except InputError as error:
+            raise FieldError(field, str(error)) from error
+
+    def local(self, field: str) -> str | None:
+        """Write a date as the date picker of a browser takes it; None if it is no date."""
+        try:
+            seconds = self._moment(field)
+        except InputError:
+            return None
+        if seconds is not None and seconds < EPOCH:
+            return None
+        return show(seconds, zone_of(self.zone or "UTC")).replace(" ", "T")
+
+    def values(self, **query: Any) -> dict[str, Any]:
         """Return what stands in the address, without what is empty."""
         pairs = {
             **query,
@@ -142,14 +198,28 @@ class Conditions:
             "person": list(self.person),
             "after": self.after,
             "before": self.before,
+            "zone": self.zone if self.after or self.before else "",
             "others": "1" if self.others else "",
+            "single": "1" if self.single else "",
             "k": "" if self.k == 24 else str(self.k),
         }
         return {name: value for name, value in pairs.items() if value}
 
-    def address(self, path: str, **query: str) -> str:
+    def address(self, path: str, **query: Any) -> str:
         """Write the address of a page under these conditions."""
         return f"{path}?{urlencode(self.values(**query), doseq=True)}"
+
+    def chips(self, **query: Any) -> list[tuple[str, str]]:
+        """Return words for each condition, and the address of the page without it."""
+        drops: list[tuple[str, dict[str, Any]]] = []
+        for name in ("camera", "person"):
+            values = getattr(self, name)
+            drops += [(v, {name: tuple(other for other in values if other != v)}) for v in values]
+        drops += [("other cameras", {"others": False})] if self.others and not self.camera else []
+        for end in ("after", "before"):
+            text = getattr(self, end).replace("T", " ")
+            drops += [(f"{end} {text} {self.zone}".strip(), {end: ""})] if text else []
+        return [(words, replace(self, **drop).address("/search", **query)) for words, drop in drops]
 
 
 def conditions(
@@ -159,6 +229,8 @@ def conditions(
     person: Annotated[list[str] | None, Query(description="only these people")] = None,
     others: Annotated[str, Query(description="1: exclude the query's own camera")] = "",
     k: Annotated[int, Query(ge=1, le=MAX_RESULTS, description="number of results")] = 24,
+    zone: Annotated[str, Query(description="time zone of after and before; empty: UTC")] = "",
+    single: Annotated[str, Query(description="1: every sighting of a track by itself")] = "",
 ) -> Conditions:
     """Read the filters from the address."""
     return Conditions(
@@ -168,6 +240,8 @@ def conditions(
         tuple(filter(None, person or ())),
         others == "1",
         k,
+        zone.strip(),
+        single == "1",
     )
 
 

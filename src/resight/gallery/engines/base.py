@@ -29,7 +29,8 @@ from resight.gallery.filters import Filter
 Column = Literal["image", "feature"]
 
 
-# Layout 3 of the tables; layout 1 is the one that resight 0.1 made in PostgreSQL, 2 has no LEDGER.
+# Layout 5 of the tables; layout 1 is the one that resight 0.1 made in PostgreSQL, 2 has no LEDGER.
+# From layout 5 on answers may be of kinds and lengths that earlier versions cannot read.
 # BLOB and SERIAL stand for what each engine calls them. Images and descriptors are in tables of
 # their own, so that reading what is known about the sightings does not turn their pages over.
 SIGHTINGS = """
@@ -50,7 +51,7 @@ CREATE TABLE features (
 CREATE INDEX journal_by_name ON journal (name, number);
 """
 TABLES = SIGHTINGS + BLOBS + LEDGER
-LAYOUT = 3
+LAYOUT = 5
 META = "id, person, camera, time, sequence, source, added"
 
 _PAGE = 20_000  # embeddings read at once

@@ -58,6 +58,13 @@ class Documents(ABC):
     def create(self) -> None:
         """Make the empty tables, unless they are here."""
 
+    def _refuse_newer(self, layout: int, known: int) -> None:
+        if layout > known:
+            raise StoreError(
+                f"gallery {self.place} has layout {layout}; this resight reads up to {known}. "
+                "Update resight: pip install --upgrade resight"
+            )
+
     def close(self) -> None:
         """Close the connection; the next use opens another."""
         with self._lock:
@@ -130,10 +137,10 @@ class Documents(ABC):
         found = self._ask("SELECT content FROM documents WHERE name = ?", name)
         return bytes(found[0][0]) if found else None
 
-    def put(self, documents: dict[str, bytes]) -> None:
-        """Write documents."""
+    def put(self, documents: dict[str, bytes], *, searched: bool = True) -> None:
+        """Write documents; nobody reads the gallery again for those that no search looks at."""
         statement = "INSERT INTO documents VALUES (?, ?) ON CONFLICT (name) DO UPDATE "
-        with self._change():
+        with self._change() if searched else self.transaction():
             self._many(statement + "SET content = excluded.content", documents.items())
 
     def names(self, prefix: str) -> list[str]:
@@ -141,9 +148,9 @@ class Documents(ABC):
         found = (name for (name,) in self._ask("SELECT name FROM documents"))
         return sorted(name for name in found if name.startswith(prefix))
 
-    def drop(self, names: Sequence[str]) -> None:
+    def drop(self, names: Sequence[str], *, searched: bool = True) -> None:
         """Remove documents."""
-        with self._change():
+        with self._change() if searched else self.transaction():
             self._ask(f"DELETE FROM documents WHERE name {self._in}", self._list(names))
 
     # Journals: texts with a key, in the order in which they were written.
@@ -165,3 +172,9 @@ class Documents(ABC):
         statement = f"DELETE FROM journal WHERE name = ? AND key {self._in}"
         with self._change():
             self._ask(statement, journal, self._list(keys))
+
+    def amend(self, journal: str, texts: dict[str, str]) -> None:
+        """Replace the texts of entries, by their keys; they keep their places."""
+        statement = "UPDATE journal SET content = ? WHERE name = ? AND key = ?"
+        with self._change():
+            self._many(statement, [(text, journal, key) for key, text in texts.items()])

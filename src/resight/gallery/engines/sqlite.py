@@ -36,7 +36,7 @@ _APPLICATION = 0x52534754  # "RSGT": the file is a gallery, not any SQLite datab
 _PAGE_SIZE = 32_768
 _SETTINGS = ("synchronous = FULL", "secure_delete = ON", "foreign_keys = ON")
 # Layout 1 was never written by SQLite: migrations start from 2.
-_MIGRATIONS = {2: LEDGER}
+_MIGRATIONS = {2: LEDGER, 3: "", 4: ""}  # 5 has other answers, not other tables
 
 
 class SqliteEngine(Engine):
@@ -88,11 +88,7 @@ class SqliteEngine(Engine):
                 f"{self._file} is an SQLite database, but not a gallery; nothing was changed. "
                 "Give the folder of a gallery, or make one with `resight gallery create`"
             )
-        if layout > LAYOUT:
-            raise StoreError(
-                f"gallery {self.uri} has layout {layout}; this resight reads up to {LAYOUT}. "
-                "Update resight: pip install --upgrade resight"
-            )
+        self._refuse_newer(layout, LAYOUT)
         for number in range(layout, LAYOUT):
             self._run_script(connection, _MIGRATIONS[number], number + 1)
 
@@ -216,8 +212,6 @@ class SqliteEngine(Engine):
     ) -> dict[str, set[bytes]]:
         """Empty the write-ahead log and scan; write the file anew where something is left.
 
-        Notes
-        -----
         ``secure_delete`` overwrites what is deleted, but not the copies that moving rows within a
         page leaves behind: VACUUM writes a file without them.
         """

@@ -82,6 +82,7 @@ def _form(
 ) -> HTMLResponse:
     guard: Guard = request.app.state.site.guard
     values = {
+        "visit": None,
         "csrf": guard.csrf(request),
         "next": next,
         "words": words,

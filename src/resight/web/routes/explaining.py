@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse
 from resight.errors import InputError
 from resight.explanation.drawing import Picture, draw
 from resight.images import read
-from resight.web.answers import Explained, Sighting
+from resight.web.answers import Explained, Sighting, answers_about
 from resight.web.visiting import Viewer, Visit
 
 router = APIRouter()
@@ -27,7 +27,11 @@ def why(visit: Viewer, hit: _Hit, like: _Like = "", upload: _Upload = "") -> HTM
     answer = why_json(visit, hit, like, upload)
     first = _picture(visit, answer.query, upload)
     part = draw(answer.explanation, first, _picture(visit, answer.hit, ""))
-    return visit.page("why.html", answer=answer, part=part)
+    labels = visit.site.gallery.view.labels
+    verdict = labels.verdict(like, hit) if like else None
+    said = answers_about(labels, like).get(hit, (verdict, "")) if like else (None, "")
+    values = {"answer": answer, "part": part, "first": first, "verdict": said[0], "key": said[1]}
+    return visit.page("why.html", **values)
 
 
 @router.get("/why.json", response_model=Explained, tags=["search"])

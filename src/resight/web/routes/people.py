@@ -1,39 +1,160 @@
-"""A person's page."""
+"""People: the grid, a person's page, and what corrects a person."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import math
+from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
 
 import numpy as np
-from fastapi import APIRouter, Query
-from fastapi.responses import HTMLResponse
+from fastapi import APIRouter, Form, Query
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 
-from resight.web.answers import PersonAnswer, sighting
+from resight.errors import InputError
+from resight.gallery import people as correcting
+from resight.gallery.forgetting import forget
+from resight.gallery.labels import Entry
+from resight.gallery.manifest import trained_on
+from resight.web.answers import PeopleAnswer, PersonAnswer, PersonCard, TeachAnswer, sighting
+from resight.web.routes.teaching import taught_answer
 from resight.web.security import RefusedError
-from resight.web.visiting import Viewer
+from resight.web.visiting import Administering, Administrator, Teaching, Viewer
 
 router = APIRouter()
+_PER_PAGE = 60
 
 _Name = Annotated[str, Query(description="the person's name")]
+_Person = Annotated[str, Form(description="the person's name")]
+_Sightings = Annotated[list[str] | None, Form(description="ids of some of the person's sightings")]
+_Order = Annotated[str, Query(description="name, sightings or seen")]
+_Page = Annotated[int, Query(ge=1)]
+_Wanted = Annotated[str, Query(description="part of a name")]
+
+
+@router.get("/people", response_class=HTMLResponse, include_in_schema=False)
+def people(
+    visit: Viewer, query: _Wanted = "", order: _Order = "seen", page: _Page = 1
+) -> HTMLResponse:
+    """Show everybody who has a name."""
+    return visit.page(
+        "people.html", answer=people_json(visit, query, order, page), q=query, order=order
+    )
+
+
+@router.get("/people.json", response_model=PeopleAnswer, tags=["people"])
+def people_json(
+    visit: Viewer, query: _Wanted = "", order: _Order = "seen", page: _Page = 1
+) -> PeopleAnswer:
+    """List people, a page at a time."""
+    cards, total = correcting.people(
+        visit.site.gallery.view,
+        query,
+        page,
+        per_page=_PER_PAGE,
+        order=order,  # type: ignore[arg-type]
+    )
+    visit.record("people", shown=[card.cover for card in cards], filters={"page": page})
+    pages = max(1, math.ceil(total / _PER_PAGE))
+    listed = [PersonCard.model_validate(card) for card in cards]
+    return PeopleAnswer(people=listed, total=total, page=min(page, pages), pages=pages)
+
+
+@router.get("/people/similar.json", response_model=PeopleAnswer, tags=["people"])
+def similar_json(visit: Viewer, name: _Name) -> PeopleAnswer:
+    """List the people most like one, nearest first: candidates for a merge."""
+    cards = correcting.similar_people(visit.site.gallery.view, name)
+    visit.record("people", persons=[name], shown=[card.cover for card in cards])
+    listed = [PersonCard.model_validate(card) for card in cards]
+    return PeopleAnswer(people=listed, total=len(listed), page=1, pages=1)
 
 
 @router.get("/person", response_class=HTMLResponse, include_in_schema=False)
-def person(visit: Viewer, name: _Name) -> HTMLResponse:
-    """Show all sightings of a person on a timeline by camera."""
+def person(
+    visit: Viewer, name: _Name, did: Annotated[str, Query(description="answer to undo")] = ""
+) -> HTMLResponse:
+    """Show a person: timeline by camera, tracks, and what corrects the person."""
     answer = person_json(visit, name)
     times = [one.time for one in answer.sightings if one.time is not None]
     span = (min(times), max(times)) if times else None
-    return visit.page("person.html", answer=answer, span=span)
+    tracks: dict[tuple[str, str], list[Any]] = {}
+    for one in answer.sightings:
+        tracks.setdefault((one.camera, one.track or one.id), []).append(one)
+    labels = visit.site.gallery.view.labels
+    last = next((entry for entry in reversed(labels.active) if did and entry.key == did), None)
+    return visit.page("person.html", answer=answer, span=span, tracks=tracks, last=last)
 
 
-@router.get("/person.json", response_model=PersonAnswer, tags=["gallery"])
+@router.get("/person.json", response_model=PersonAnswer, tags=["people"])
 def person_json(visit: Viewer, name: _Name) -> PersonAnswer:
-    """List all sightings of a person, by time."""
+    """List all sightings of a person by time, and the most similar people."""
     view = visit.site.gallery.view
-    rows = np.flatnonzero(view.persons == name) if name else np.empty(0, np.intp)
-    if not len(rows):
+    if not name or name not in view.named:
         raise RefusedError(404, f"no person named {name!r} in this gallery")
+    rows = view.people.rows(view.people.place(name))
     order = np.argsort(np.nan_to_num(view.table.times[rows], nan=np.inf), kind="stable")
     seen = [sighting(view, row) for row in rows[order].tolist()]
-    visit.record("person", persons=[name], shown=[one.id for one in seen])
-    return PersonAnswer(person=name, sightings=seen, cameras=sorted({one.camera for one in seen}))
+    similar = correcting.similar_people(view, name, 6)
+    shown = [*(one.id for one in seen), *(card.cover for card in similar)]
+    visit.record("person", persons=[name], shown=shown)
+    return PersonAnswer(
+        person=name,
+        card=PersonCard.model_validate(correcting.person(view, name)),
+        sightings=seen,
+        cameras=sorted({one.camera for one in seen}),
+        similar=[PersonCard.model_validate(card) for card in similar],
+    )
+
+
+@router.post("/people/{verb}", response_model=TeachAnswer, tags=["people"])
+def correct(
+    visit: Teaching,
+    verb: Literal["rename", "merge", "split", "detach", "cover"],
+    name: _Person,
+    sighting: _Sightings = None,
+    new: Annotated[str, Form(description="the new name (rename, split)")] = "",
+    other: Annotated[str, Form(description="who becomes one with this person (merge)")] = "",
+    seen: Annotated[str, Form(description="`version` of the person as it was seen")] = "",
+) -> Response:
+    """Correct a person: some sightings are somebody new, unknown again, or the cover."""
+    chosen, how = sighting or [], {"seen": seen, "by": visit.by}
+    if verb == "cover" and len(chosen) != 1:
+        raise InputError("select one sighting for the cover")
+    given: dict[str, tuple[Any, ...]] = {
+        "rename": (new,),
+        "merge": (other.strip(),),
+        "split": (chosen, new),
+        "detach": (chosen,),
+        "cover": (*chosen,),
+    }
+    act = getattr(correcting, "set_cover" if verb == "cover" else verb)
+    entry: Entry = act(visit.site.gallery, name, *given[verb], **how)
+    now = entry.person.strip() if verb in ("rename", "split") else name
+    left = now in visit.site.gallery.view.named  # "not this person" of the last one leaves nobody
+    query = urlencode({"name": now, "did": entry.key})
+    return taught_answer(visit, entry, f"/person?{query}" if left else "/people")
+
+
+@router.get("/person/erase", response_class=HTMLResponse, include_in_schema=False)
+def erase_form(visit: Administrator, name: _Name) -> HTMLResponse:
+    """Say what erasing a person takes away, and ask."""
+    gallery, answer = visit.site.gallery, person_json(visit, name)
+    ids = {one.id for one in answer.sightings}
+    taught = sum(bool(ids & {*entry.sightings}) for entry in gallery.view.labels.active)
+    generations = gallery.view.manifest.history
+    models = sum(bool(ids & {*trained_on(gallery.engine, g.number)}) for g in generations)
+    return visit.page("erase.html", answer=answer, taught=taught, models=models)
+
+
+@router.post("/person/erase", tags=["people"])
+def erase(
+    visit: Administering,
+    name: _Person,
+    confirm: Annotated[str, Form(description="the name once more")] = "",
+) -> Response:
+    """Erase a person for good: sightings, images, answers, models trained on them, log."""
+    if confirm.strip() != name:
+        raise InputError(f"nothing was erased: type the name {name!r} to confirm")
+    done = forget(visit.site.gallery, name, visit.by)
+    if visit.wants_json:
+        return JSONResponse({"sightings": done.sightings, "answers": done.labels})
+    return visit.page("erased.html", done=done)

@@ -1,10 +1,8 @@
-"""Retraining: start, watch, adopt, undo."""
+"""Improve model: train, watch, adopt, go back."""
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import APIRouter, Form
+from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from resight.web.refitting import RefitState
@@ -12,56 +10,49 @@ from resight.web.visiting import Administering, Viewer, Visit, lead_to
 
 router = APIRouter()
 
-_Back = Annotated[str, Form()]
-
 
 @router.get("/refit", response_class=HTMLResponse, include_in_schema=False)
 def watch(visit: Viewer) -> HTMLResponse:
-    """Show the progress of retraining (also as a part of other pages)."""
-    if visit.by_htmx:
-        return _part(visit)
-    return visit.page("refit.html")
+    """Show what was learned since, the latest new model and the history (also as a part)."""
+    return _page(visit)
 
 
-@router.get("/refit.json", response_model=RefitState, tags=["refit"])
+@router.get("/refit.json", response_model=RefitState, tags=["improving"])
 def watch_json(visit: Viewer) -> RefitState:
-    """Return the progress of retraining and its gain."""
+    """Return what was learned since, and the state and gain of the latest new model."""
     return visit.site.job.state()
 
 
-@router.post("/refit", response_model=RefitState, tags=["refit"])
-def start(visit: Administering, back: _Back = "/refit") -> Response:
-    """Train the model again on all labelled sightings, in the background."""
+@router.post("/refit", response_model=RefitState, tags=["improving"])
+def start(visit: Administering) -> Response:
+    """Train a model on all answers in the background and measure it; nothing is adopted yet."""
     visit.record("retrain")
     visit.site.job.start(visit.by)
-    return _answer(visit, back)
+    return _answer(visit)
 
 
-@router.post("/refit/adopt", response_model=RefitState, tags=["refit"])
-def adopt(visit: Administering, back: _Back = "/refit") -> Response:
-    """Use the retrained model although cross-validation found it worse."""
+@router.post("/refit/adopt", response_model=RefitState, tags=["improving"])
+def adopt(visit: Administering) -> Response:
+    """Use the model that was trained."""
     visit.record("adopt model")
-    visit.site.job.adopt_anyway(visit.by)
-    return _answer(visit, back)
+    visit.site.job.adopt(visit.by)
+    return _answer(visit)
 
 
-@router.post("/refit/undo", response_model=RefitState, tags=["refit"])
-def undo(visit: Administering, back: _Back = "/refit") -> Response:
-    """Go back to the model before the last retraining."""
+@router.post("/refit/undo", response_model=RefitState, tags=["improving"])
+def undo(visit: Administering) -> Response:
+    """Go back to the model before the last one."""
     visit.record("undo model")
     visit.site.job.undo()
-    return _answer(visit, back)
+    return _answer(visit)
 
 
-def _answer(visit: Visit, back: str) -> Response:
+def _answer(visit: Visit) -> Response:
     if visit.wants_json:
         return JSONResponse(visit.site.job.state().model_dump())
-    return _part(visit) if visit.by_htmx else lead_to(back)
+    return _page(visit) if visit.by_htmx else lead_to("/refit")
 
 
-def _part(visit: Visit) -> HTMLResponse:
-    part, state = visit.page("refit_part.html"), visit.site.job.state()
-    if state.status in ("done", "undone"):
-        # Another model is in use: the results on the page ask for themselves again.
-        part.headers["HX-Trigger"] = "refitted"
-    return part
+def _page(visit: Visit) -> HTMLResponse:
+    current = visit.site.gallery.view.manifest.current
+    return visit.page("refit.html", refit=visit.site.job.state(), current=current)

@@ -2,63 +2,126 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
+import numpy as np
 from fastapi import APIRouter, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from resight.errors import InputError
-from resight.web.answers import Found, PresenceAnswer, SearchAnswer, Widening
+from resight.gallery import Described, Hits
+from resight.times import EPOCH
+from resight.web.answers import (
+    Asked,
+    Found,
+    PresenceAnswer,
+    SearchAnswer,
+    Sighting,
+    Widening,
+    answers_about,
+)
 from resight.web.security import MAX_BODY
-from resight.web.visiting import Conditions, Viewer, Where, lead_to
+from resight.web.visiting import Conditions, FieldError, Viewer, Visit, Where, lead_to
 
 router = APIRouter()
 
-_Like = Annotated[str, Query(description="id of a stored sighting")]
-_Upload = Annotated[str, Query(description="key returned by POST /upload")]
+_Like = Annotated[list[str] | None, Query(description="ids of stored sightings of one person")]
+_Upload = Annotated[list[str] | None, Query(description="keys returned by POST /upload")]
+MAX_IMAGES = 16  # that make one query
 
 
 @router.get("/search", response_class=HTMLResponse, include_in_schema=False)
-def search(visit: Viewer, where: Where, like: _Like = "", upload: _Upload = "") -> HTMLResponse:
-    """Show the sightings most similar to the query."""
-    answer = search_json(visit, where, like, upload)
-    cameras = visit.site.gallery.view.cameras
-    return visit.page("search.html", answer=answer, where=where, cameras=cameras)
+def search(visit: Viewer, where: Where, like: _Like = None, upload: _Upload = None) -> HTMLResponse:
+    """Show the sightings most similar to the query; a filter that is wrong says so beside it."""
+    wrong: dict[str, str] = {}
+    try:
+        answer = search_json(visit, where, like, upload)
+    except FieldError as error:
+        wrong = {error.field: str(error)}
+        answer = _answer(visit, _question(visit, like, upload), Hits(), [])
+    view = visit.site.gallery.view
+    asked = {"like": like or [], "upload": upload or []}
+    dated = bool(len(view.table)) and float(np.nanmax(view.table.times, initial=0.0)) >= EPOCH
+    values = {"where": where, "asked": asked, "cameras": view.cameras, "dated": dated}
+    status = 422 if wrong and not visit.by_htmx else 200
+    return visit.page("search.html", status, answer=answer, wrong=wrong, **values)
 
 
 @router.get("/search.json", response_model=SearchAnswer, tags=["search"])
 def search_json(
-    visit: Viewer, where: Where, like: _Like = "", upload: _Upload = ""
+    visit: Viewer, where: Where, like: _Like = None, upload: _Upload = None
 ) -> SearchAnswer:
-    """Find the sightings most similar to a stored one or an uploaded image."""
+    """Find the tracks most similar to stored sightings or uploaded images, taken together."""
     gallery = visit.site.gallery
-    model = gallery.view.manifest.current.fingerprint
-    query, own = None, ""
-    if like:
-        query = visit.stored(like)
-        asked, name, own = like, query.source, query.camera
-        hits = gallery.search_like(like, where.k, where.filter(own))
-    elif upload:
-        kept = visit.site.upload(visit.by.who, upload)
-        asked, name = kept.digest, kept.name
-        hits = gallery.search_described(kept.described, where.k, where.filter())[0]
-    else:
-        raise InputError("nothing to search for; pick a sighting or upload an image")
+    question = _question(visit, like, upload)
+    own = question.first.camera if question.first else ""
+    hits = gallery.search_described(
+        question.described,
+        where.k,
+        where.filter(gallery.view.cameras, own),
+        like=question.like,
+        together=True,
+        by_track=not where.single,
+    )[0]
     filters = {k: value for k, value in where.values().items() if k not in ("k", "person")}
     shown = [hit.id for hit in hits]
-    visit.record("search", query=[asked], shown=shown, persons=where.person, filters=filters)
+    asked = [*question.like, *question.digests]
+    visit.record("search", query=asked, shown=shown, persons=where.person, filters=filters)
+    wider = [] if hits else _widen(where, {"like": like or [], "upload": upload or []})
+    return _answer(visit, question, hits, wider)
+
+
+@dataclass(frozen=True)
+class _Question:
+    """The images of a query, described."""
+
+    like: list[str]
+    asked: list[Asked]
+    described: Described
+    digests: list[str]
+    first: Sighting | None
+
+
+def _question(visit: Visit, like: list[str] | None, upload: list[str] | None) -> _Question:
+    stored = [visit.stored(key) for key in dict.fromkeys(filter(None, like or ()))]
+    kept = {key: visit.site.upload(visit.by.who, key) for key in filter(None, upload or ())}
+    if not stored and not kept:
+        raise InputError("nothing to search for; pick a sighting or upload an image")
+    if len(stored) + len(kept) > MAX_IMAGES:
+        raise InputError(f"{len(stored) + len(kept)} images; at most {MAX_IMAGES} make one query")
+    ids = [one.id for one in stored]
+    parts = [visit.site.gallery.features(ids)] if ids else []
+    parts += [one.described for one in kept.values()]
+    described = Described(np.concatenate([one.features for one in parts]), parts[0].fingerprint)
+    asked = [Asked(image=one.image, name=one.camera, id=one.id) for one in stored]
+    asked += [Asked(image=f"/upload/{k}", name=one.name, upload=k) for k, one in kept.items()]
+    digests = [one.digest for one in kept.values()]
+    return _Question(ids, asked, described, digests, stored[0] if stored else None)
+
+
+def _answer(visit: Visit, question: _Question, hits: Hits, wider: list[Widening]) -> SearchAnswer:
+    view, first = visit.site.gallery.view, question.first
+    found = [Found.model_validate(hit) for hit in hits]
+    said = answers_about(view.labels, first.id) if first else {}
+    for one in found:
+        one.sightings = int(np.count_nonzero(view.tracks == view.tracks[view.rows[one.id]]))
+        one.verdict, one.answer = said.get(one.id, (one.verdict, ""))
     return SearchAnswer(
-        like=like,
-        upload=upload,
-        name=name,
-        query=query,
-        hits=[Found.model_validate(hit) for hit in hits],
+        like=first.id if first else "",
+        upload="" if first else question.asked[0].upload,
+        name=first.source if first else question.asked[0].name,
+        query=first,
+        asked=question.asked,
+        hits=found,
+        same_pictures=[Found.model_validate(hit) for hit in hits.same_pictures],
         presence=PresenceAnswer.model_validate(hits.presence) if hits.presence else None,
-        widen=[] if hits else _widen(where, like, upload),
-        model=model,
+        note=hits.note,
+        widen=wider,
+        model=view.manifest.current.fingerprint,
     )
 
 
@@ -70,24 +133,28 @@ class _InMemory(MultiPartParser):
 
 @router.post("/upload", tags=["search"], responses={303: {"description": "to the search page"}})
 async def upload(request: Request, visit: Viewer) -> Response:
-    """Upload an image (form field `image`) to search with; it is kept in memory only."""
+    """Upload images of one person (form field `image`) to search with; kept in memory only."""
     try:
-        form = await _InMemory(request.headers, request.stream(), max_files=1, max_fields=5).parse()
+        parser = _InMemory(request.headers, request.stream(), max_files=MAX_IMAGES, max_fields=5)
+        form = await parser.parse()
     except (MultiPartException, KeyError) as error:
         raise InputError("the upload contained no file; try again") from error
     try:
         visit.site.guard.check_change(request, str(form.get("csrf", "")))
-        file = form.get("image")
-        if file is None or isinstance(file, str) or not file.size:
+        files = [one for one in form.getlist("image") if not isinstance(one, str) and one.size]
+        if not files:
             raise InputError("no image chosen; choose a JPEG or PNG of one person")
-        name, content = file.filename or "upload", await file.read()
+        images = [(one.filename or "upload", await one.read()) for one in files]
     finally:
         await form.close()
-    key, digest = await run_in_threadpool(visit.site.keep_upload, visit.by.who, name, content)
-    await run_in_threadpool(visit.record, "upload", query=[digest])
+    keys = []
+    for name, content in images:
+        key, digest = await run_in_threadpool(visit.site.keep_upload, visit.by.who, name, content)
+        await run_in_threadpool(visit.record, "upload", query=[digest])
+        keys.append(key)
     if visit.wants_json:
-        return JSONResponse({"upload": key})
-    return lead_to(f"/search?upload={key}")
+        return JSONResponse({"upload": keys[0], "uploads": keys})
+    return lead_to(f"/search?{urlencode({'upload': keys}, doseq=True)}")
 
 
 @router.get("/image/{key}", include_in_schema=False)
@@ -111,7 +178,7 @@ def _picture(content: bytes) -> Response:
     return Response(content, media_type=image_type(content))
 
 
-def _widen(where: Conditions, like: str, upload: str) -> list[Widening]:
+def _widen(where: Conditions, asked: dict[str, list[str]]) -> list[Widening]:
     """Offer to drop each condition in turn."""
     drops: dict[str, dict[str, Any]] = {
         "any camera": {"camera": (), "others": False},
@@ -120,7 +187,7 @@ def _widen(where: Conditions, like: str, upload: str) -> list[Widening]:
     }
     ways = [(words, replace(where, **drop)) for words, drop in drops.items()]
     return [
-        Widening(words=words, address=wider.address("/search", like=like, upload=upload))
+        Widening(words=words, address=wider.address("/search", **asked))
         for words, wider in ways
         if wider != where
     ]

@@ -2,38 +2,51 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from typing import Annotated, Literal
+import math
+from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
-import numpy as np
-from fastapi import APIRouter, Form
-from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from fastapi import APIRouter, Form, Query
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from resight.errors import InputError
+from resight.gallery.exporting import export
+from resight.gallery.groups import accept
 from resight.gallery.labels import Entry
-from resight.web.answers import Taught, TeachAnswer, TrayAnswer, sighting
+from resight.gallery.view import View
+from resight.web.answers import Taught, TeachAnswer, TrayAnswer, answers_about
 from resight.web.visiting import Teacher, Teaching, Viewer, Visit, lead_to
 
 router = APIRouter()
 
 _Text = Annotated[str, Form()]
+_Page = Annotated[int, Query(ge=1)]
+_PER_PAGE = 100
 
 
 @router.post("/teach", response_model=TeachAnswer, tags=["teaching"])
 def teach(
     visit: Teaching,
-    kind: Annotated[Literal["same", "different"], Form()],
+    kind: Annotated[Literal["same", "different", "unsure"], Form()],
     a: Annotated[str, Form(description="the query sighting")],
     b: Annotated[str, Form(description="the sighting in the results")],
     back: _Text = "/",
+    model: Annotated[str, Form(description="the model whose results are being answered")] = "",
 ) -> Response:
-    """Say that two sightings show the same person, or different people."""
-    entry = visit.site.gallery.teach(kind, a, b, by=visit.by)
-    if visit.by_htmx:
-        return _card(visit, a, b)
-    return _answer(visit, entry, a, back)
+    """Say of two sightings: same person, different people or not sure; replaces what was said."""
+
+    def entries(view: View) -> list[Entry]:
+        said, key = answers_about(view.labels, a).get(b, (None, ""))
+        earlier = [Entry("undo", key)] if key and said not in (kind, "waiting") else []
+        return [*earlier, Entry(kind, a, b)]
+
+    entry = visit.site.gallery.answer(entries, visit.by)[-1]
+    if not visit.by_htmx:
+        return taught_answer(visit, entry, back)
+    part = _card(visit, a, b)
+    if model and model != visit.site.gallery.view.manifest.current.fingerprint:
+        part.headers["HX-Trigger-After-Swap"] = "refitted"  # the results are an older model's
+    return part
 
 
 @router.post("/name", response_model=TeachAnswer, tags=["teaching"])
@@ -43,89 +56,119 @@ def name(
     person: Annotated[str, Form(description="the new name")],
     back: _Text = "/",
 ) -> Response:
-    """Give a person a name."""
-    entry = visit.site.gallery.teach("name", a, person=person, by=visit.by)
-    new = visit.site.gallery.view.labels.person(a)
-    address = f"/person?{urlencode({'name': new})}" if back.startswith("/person") else back
-    return _answer(visit, entry, a, address)
+    """Name the person of a sighting; an unknown one joins the person who has that name."""
+    gallery = visit.site.gallery
+    known = gallery.view.labels.person(visit.stored(a).id)
+    if known or not person.strip():
+        entry = gallery.teach("name", a, person=person, by=visit.by)
+    else:
+        entry = accept(gallery, [a], name=person, by=visit.by)[0]
+    return taught_answer(visit, entry, back)
+
+
+@router.post("/none", response_model=TeachAnswer, tags=["teaching"])
+def none_of_these(
+    visit: Teaching,
+    a: Annotated[str, Form(description="the query sighting")],
+    person: Annotated[str, Form(description="the name of the new person")],
+    hits: Annotated[list[str] | None, Form(description="results that show somebody else")] = None,
+) -> Response:
+    """Say that none of the results shows the query: it is a new person."""
+
+    def entries(view: View) -> list[Entry]:
+        others = [one for one in hits or () if view.labels.verdict(a, one) is None]
+        apart = [Entry("different", a, others[0], more=tuple(others[1:]))] if others else []
+        return [*apart, Entry("name", a, person=person)]
+
+    entry = visit.site.gallery.answer(entries, visit.by)[-1]
+    query = urlencode({"name": person.strip(), "did": entry.key})
+    return taught_answer(visit, entry, f"/person?{query}")
 
 
 @router.post("/undo", response_model=TeachAnswer, tags=["teaching"])
 def undo(
     visit: Teaching,
     key: Annotated[str, Form(description="the answer to undo; empty: the latest")] = "",
+    a: _Text = "",
+    b: _Text = "",
     back: _Text = "/",
 ) -> Response:
-    """Undo an answer."""
+    """Undo an answer, with all that was said by the same click."""
     active = visit.site.gallery.view.labels.active
     if not key and not active:
         raise InputError("nothing to undo")
     visit.site.gallery.teach("undo", key or active[-1].key, by=visit.by)
     undone = next((entry for entry in active if entry.key == (key or active[-1].key)), None)
-    if visit.wants_json:
-        return _answer(visit, undone, undone.a if undone else "", back)
-    return lead_to(back)
+    if visit.by_htmx and a and b:
+        return _card(visit, a, b)
+    return taught_answer(visit, undone, back)
 
 
 @router.get("/taught", response_class=HTMLResponse, include_in_schema=False)
-def taught(visit: Viewer) -> HTMLResponse:
+def taught(visit: Viewer, page: _Page = 1) -> HTMLResponse:
     """Show all answers."""
-    return visit.page("taught.html", answer=taught_json(visit))
+    return visit.page("taught.html", answer=taught_json(visit, page))
 
 
 @router.get("/taught.json", response_model=TrayAnswer, tags=["teaching"])
-def taught_json(visit: Viewer) -> TrayAnswer:
-    """List all answers that were not undone."""
+def taught_json(visit: Viewer, page: _Page = 1) -> TrayAnswer:
+    """List the answers that were not undone, a page at a time."""
     labels = visit.site.gallery.view.labels
+    waiting = {entry.key for entry in labels.waiting}
     listed = sorted((*labels.active, *labels.waiting), key=lambda entry: -entry.when)
-    named = {key for entry in listed for key in (entry.a, entry.b) if key}
-    visit.record("answers", shown=sorted(named))
+    pages = max(1, math.ceil(len(listed) / _PER_PAGE))
+    page = min(page, pages)
+    listed = listed[(page - 1) * _PER_PAGE : page * _PER_PAGE]
+    visit.record("answers", shown=sorted({key for entry in listed for key in entry.sightings}))
     answers = [Taught.model_validate(entry) for entry in listed]
-    for answer, entry in zip(answers, listed, strict=True):
-        answer.waiting = entry in labels.waiting
-    return TrayAnswer(taught=answers)
+    for answer in answers:
+        answer.waiting = answer.key in waiting
+    return TrayAnswer(taught=answers, page=page, pages=pages)
 
 
-@router.get("/labels.csv", response_class=PlainTextResponse, tags=["teaching"])
-def labels_csv(visit: Teacher) -> PlainTextResponse:
-    """Export labelled sightings: id, person, camera, time, source."""
+@router.get("/labels.csv", tags=["exports"])
+@router.get("/answers.csv", tags=["exports"])
+@router.get("/labels.json", tags=["exports"])
+@router.get("/labels.coco.json", tags=["exports"])
+def exported(
+    visit: Teacher, person: Annotated[str, Query(description="only this person")] = ""
+) -> Response:
+    """Export labelled sightings as CSV or COCO, answers as CSV, or both as JSON."""
+    file = visit.request.url.path[1:]
+    form: Any = {"labels.csv": "csv", "labels.json": "json", "labels.coco.json": "coco"}
     view = visit.site.gallery.view
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["id", "person", "camera", "time", "source"])
-    labelled = [sighting(view, row) for row in np.flatnonzero(view.persons != "").tolist()]
-    for one in labelled:
-        time = "" if one.time is None else repr(one.time)
-        writer.writerow([one.id, _plain(one.person), _plain(one.camera), time, _plain(one.source)])
-    visit.record("export labels", shown=[one.id for one in labelled])
-    headers = {"Content-Disposition": 'attachment; filename="labels.csv"'}
-    return PlainTextResponse(buffer.getvalue(), headers=headers, media_type="text/csv")
+    text = export(visit.site.gallery, form.get(file, file), person)
+    chosen = view.persons == person if person else view.persons != ""
+    visit.record("export labels", shown=view.table.ids[chosen].tolist())
+    headers = {"Content-Disposition": f'attachment; filename="{file}"'}
+    kind = "text/csv" if file.endswith(".csv") else "application/json"
+    return Response(text, headers=headers, media_type=kind)
 
 
-def _plain(text: str) -> str:
-    """Keep spreadsheets from running a name as a formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
-
-
-def _answer(visit: Visit, entry: Entry | None, a: str, back: str) -> Response:
+def taught_answer(visit: Visit, entry: Entry | None, back: str) -> Response:
+    """Answer a change: the new state for programs, the page `back` for browsers."""
     if not visit.wants_json:
         return lead_to(back)
     labels = visit.site.gallery.view.labels
+    about = next(iter(entry.sightings), "") if entry else ""
     answer = TeachAnswer(
         taught=Taught.model_validate(entry) if entry else None,
-        person=labels.person(a) if a else "",
+        person=labels.person(about) if about else "",
         total=len(labels.active),
     )
     return JSONResponse(answer.model_dump())
 
 
 def _card(visit: Visit, a: str, b: str) -> HTMLResponse:
-    """Return the verdict of one card and the new tray, for htmx to put in place."""
+    """Return the answers of one card and the names, for htmx to put in place."""
     view = visit.site.gallery.view
+    said = answers_about(view.labels, a).get(b, (view.labels.verdict(a, b), ""))
     values = {
         "like": a,
-        "query": sighting(view, view.rows[a]),
-        "hit": sighting(view, view.rows[b]),
-        "verdict": view.labels.verdict(a, b),
+        "query": visit.stored(a),
+        "hit": visit.stored(b),
+        "verdict": said[0],
+        "key": said[1],
+        "model": view.manifest.current.fingerprint,
     }
     return visit.page("verdict_part.html", **values)

@@ -1,0 +1,201 @@
+"""Learning what distances mean from rankings of held-out people; see `calibration`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq, minimize
+from scipy.special import expit
+
+from resight.errors import InputError
+from resight.evaluation.calibration import MIN_PEOPLE, Calibration, HeldOut, positive, too_few
+from resight.evaluation.presence import Expected, evened, gap, nearest, nearness
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+_PRIOR = 10.0  # standard deviation of the prior of `choice`; it matters for few people only
+_SHRUNK = 20  # strangers that the common spread counts as, beside a query's own
+_QUANTILES = 1000  # of distances to strangers that are kept
+_KEPT = 2000  # held-out queries that are kept
+
+
+def fit_calibration(held_out: Sequence[HeldOut], n_people: int) -> Calibration:
+    """Learn from rankings of held-out people; fewer than 20 are refused."""
+    if n_people < MIN_PEOPLE:
+        raise InputError(too_few(n_people))
+    held_out = [_with_person(one) for one in held_out]
+    made = Calibration(_fit_pair(held_out), _fit_choice(held_out), n_people)
+    made = replace(made, **_fit_strangers(held_out))
+    checks = np.concatenate([_check(made, one) for one in held_out], axis=1)
+    cameras = np.concatenate([np.repeat(one.camera, len(one.same)) for one in held_out])
+    some = np.linspace(0, len(cameras) - 1, min(_KEPT, len(cameras))).astype(np.intp)
+    return replace(made, checks=checks[:, some], cameras=cameras[some])
+
+
+def continued(calibration: Calibration, fewer: Calibration, step: float) -> Calibration:
+    """Continue the trend of `choice` to a metric that learns from more people.
+
+    Parameters
+    ----------
+    fewer : Calibration
+        Learned from rankings of the same people by metrics that learned from fewer people.
+    step : float
+        How far to go on, in units of the step from `fewer` to `calibration`.
+    """
+    choice = np.array(calibration.choice) + step * np.subtract(calibration.choice, fewer.choice)
+    a, b = np.maximum(choice[:2], 0.0)
+    return replace(calibration, choice=(float(a), float(b), float(choice[2])))
+
+
+def _with_person(one: HeldOut) -> HeldOut:
+    """Keep the queries whose person is there; take out which sightings are near to everybody."""
+    has = one.same.any(axis=1)
+    distances = evened(one.distances, nearness(np.log(positive(one.distances))))
+    return HeldOut(distances[has], one.same[has], one.camera)
+
+
+def _fit_strangers(held_out: Sequence[HeldOut]) -> dict[str, object]:
+    """Pool log-distances, relative to their query's mean and spread.
+
+    The mean over few strangers is noisy: what is left of a stranger who is among them has the
+    variance 1 - 1/n, which is put right.
+    """
+    rests = []
+    for one in held_out:
+        logs = np.log(positive(one.distances))
+        n = (~one.same).sum(axis=1, keepdims=True)
+        rest = logs - np.where(one.same, 0.0, logs).sum(axis=1, keepdims=True) / n
+        rest = np.where(one.same, rest, rest * np.sqrt(n / (n - 1.0)))
+        own = (np.where(one.same, 0.0, rest) ** 2).sum(axis=1)
+        rests.append((rest, one.same, own, n[:, 0]))
+    common = sum(own.sum() for _, _, own, _ in rests) / sum(n.sum() for _, _, _, n in rests)
+    spreads = [np.sqrt((_SHRUNK * common + own) / (_SHRUNK + n)) for _, _, own, n in rests]
+    pooled = [
+        (rest / spread[:, None], same)
+        for (rest, same, _, _), spread in zip(rests, spreads, strict=True)
+    ]
+    strangers = np.sort(np.concatenate([rest[~same] for rest, same in pooled]))
+    mates = np.concatenate([(rest * same).sum(1) / same.sum(1) for rest, same in pooled])
+    tail = max(20, len(strangers) // 500)
+    some = np.linspace(0, len(mates) - 1, min(_KEPT, len(mates))).astype(np.intp)
+    return {
+        "quantiles": np.quantile(strangers, (np.arange(_QUANTILES) + 0.5) / _QUANTILES),
+        "steepness": 1.0 / float((strangers[tail] - strangers[:tail]).mean()),  # Hill's estimate
+        "mates": mates[some],
+        "spreads": np.concatenate(spreads)[some],
+    }
+
+
+def _check(calibration: Calibration, one: HeldOut) -> Floats:
+    """Judge the queries of a ranking, with their person and without: (2, n_queries, 5)."""
+    cases = [one.distances, np.where(one.same, np.inf, one.distances)]
+    near = [nearest(np.log(positive(d))) for d in cases]
+    strangers, n = calibration.strangers, one.same.shape[1] - 1
+    seen = np.concatenate([lows[:, : near[1].shape[1]] for lows in near])
+    expected = Expected.of(strangers, n, strangers.fit(seen, n))
+    found = []
+    for d, lows in zip(cases, near, strict=True):
+        g, first = gap(lows), d.argmin(axis=1)
+        rows = np.arange(len(d))
+        share = calibration.shares(d)[rows, first]
+        columns = expected.chance(g), expected.miss(g), expected.log_odds(g), share
+        found.append(np.column_stack([*columns, one.same[rows, first] & (d is cases[0])]))
+    return np.array(found)
+
+
+def _fit_pair(held_out: Sequence[HeldOut]) -> tuple[float, float]:
+    logs = np.concatenate([np.log(positive(one.distances)).ravel() for one in held_out])
+    same = np.concatenate([one.same.ravel() for one in held_out])
+    weights = np.where(same, 0.5 / same.sum(), 0.5 / (~same).sum())
+    sign = np.where(same, 1.0, -1.0)
+    centre = float(np.average(logs, weights=weights))
+
+    def loss(parameters: Floats) -> float:
+        margin = -sign * (parameters[0] + parameters[1] * (logs - centre))
+        # the prior matters where one threshold separates all pairs
+        return float(weights @ np.logaddexp(0.0, -margin)) + 1e-6 * float(parameters @ parameters)
+
+    a, b = minimize(loss, [0.0, 1.0], method="L-BFGS-B").x
+    return float(a - b * centre), float(b)
+
+
+def _fit_choice(held_out: Sequence[HeldOut]) -> tuple[float, float, float]:
+    """Maximise the likelihood of the right sightings (a conditional logit), then that of presence.
+
+    The second step finds the constant: every query is asked once with its person in the gallery
+    and once without, and the two are told apart by the mean of r over the gallery.
+    """
+    z, same, exists = _stacked(held_out)
+    features = np.stack([-z, -np.log(z)])  # (2, n_queries, n_gallery)
+
+    def loss(parameters: Floats) -> tuple[float, Floats]:
+        utility = np.where(exists, np.tensordot(parameters, features, 1), -np.inf)
+        chances, total = _softmax(utility)
+        right, total_right = _softmax(np.where(same, utility, -np.inf))
+        value = (
+            float((total - total_right).sum()) + 0.5 * float(parameters @ parameters) / _PRIOR**2
+        )
+        slope = np.einsum("kqg,qg->k", features, chances - right) + parameters / _PRIOR**2
+        return value, slope
+
+    # Neither is negative: what is nearer is never less alike.
+    best = minimize(loss, [5.0, 1.0], jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * 2).x
+    utility = np.where(exists, np.tensordot(best, features, 1), -np.inf)
+    log_with, log_without = _mean_ratios(utility, same, exists)
+
+    def slope(c: float) -> float:  # of the log-likelihood; falls with c
+        return float(expit(-(c + log_with)).mean() - expit(c + log_without).mean())
+
+    low, high = -log_with.max() - 50.0, -log_without.min() + 50.0
+    return float(best[0]), float(best[1]), float(brentq(slope, low, high))
+
+
+def _stacked(held_out: Sequence[HeldOut]) -> tuple[Floats, Bools, Bools]:
+    """All queries whose person is there: z, same, and which places of the galleries exist."""
+    n = max(one.same.shape[1] for one in held_out)
+    parts = []
+    for one in held_out:
+        has, missing = one.same.any(axis=1), n - one.same.shape[1]
+        z, same = _relative_to_strangers(one)[has], one.same[has]
+        widen = ((0, 0), (0, missing))
+        exists = np.pad(np.ones_like(same), widen)
+        parts.append((np.pad(z, widen, constant_values=1.0), np.pad(same, widen), exists))
+    z, same, exists = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    return z, same, exists
+
+
+def _softmax(utility: Floats) -> tuple[Floats, Floats]:
+    """Return chances and the log of what they were divided by, for each row."""
+    top = utility.max(axis=1, keepdims=True)
+    weights = np.exp(utility - top)
+    total = weights.sum(axis=1, keepdims=True)
+    return weights / total, (np.log(total) + top)[:, 0]
+
+
+def _mean_ratios(utility: Floats, same: Bools, exists: Bools) -> tuple[Floats, Floats]:
+    """Log of the mean of r over the gallery, with the query's person in it and without."""
+    _, with_person = _softmax(utility)
+    _, without = _softmax(np.where(same, -np.inf, utility))
+    n, n_strangers = exists.sum(axis=1), (exists & ~same).sum(axis=1)
+    return with_person - np.log(n), without - np.log(n_strangers)
+
+
+def _relative_to_strangers(one: HeldOut) -> Floats:
+    """Return z as a large gallery would give it, from the few people of a fold.
+
+    A median of few distances is noisy, and the noise would be taken for close strangers. In
+    logarithms, the mean over n strangers takes its place: what is left of a stranger who is
+    among them has the variance 1 - 1/n, which is put right exactly; the step from mean to median
+    is taken once for the whole fold.
+    """
+    logs = np.log(positive(one.distances))
+    n = (~one.same).sum(axis=1, keepdims=True)  # (n_queries, 1)
+    means = np.where(one.same, 0.0, logs).sum(axis=1, keepdims=True) / n
+    rest = logs - means
+    rest = np.where(one.same, rest, rest * np.sqrt(n / (n - 1.0)))
+    relative: Floats = np.exp(rest - np.median(rest[~one.same]))
+    return relative

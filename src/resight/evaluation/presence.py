@@ -1,0 +1,170 @@
+"""Whether anybody of a gallery is the query's person, by how far the first one stands out.
+
+The evidence is a gap of log-distances: the mean of the second to the sixth nearest person minus the
+nearest. It asks less of the metric than the nearest distance does: a query that is near to
+everybody has small distances but no gap. How large a gap is by chance depends on how many people
+are compared and on the tail of their distances, so both cases, present and absent, are simulated
+for the gallery at hand. Whoever else is searched in it shows how near its strangers come, and
+which of its sightings are near to everybody: distances to those are lengthened first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+NEAREST = 6  # people that a gap looks at
+MIN_PEOPLE = 8  # fewer have no tail to stand out from
+_DEPTH = NEAREST + 3  # nearest strangers that are simulated
+_DRAWN = 4000
+_EVENED = 0.75  # part of the differences between sightings that is taken out
+
+
+def nearest(logs: Floats, depth: int = _DEPTH) -> Floats:
+    """Return the smallest log-distances of each row, sorted, relative to the row's mean.
+
+    Places that do not count are infinite.
+    """
+    counted = np.isfinite(logs)
+    mean = np.where(counted, logs, 0.0).sum(axis=1) / counted.sum(axis=1)
+    depth = min(depth, int(counted.sum(axis=1).min()))
+    return np.sort(np.partition(logs, depth - 1, axis=1)[:, :depth], axis=1) - mean[:, None]
+
+
+def nearness(logs: Floats) -> Floats:
+    """Return how near each gallery sighting is to everybody, from log-distances (n_others, n).
+
+    The mean over the second to the sixth nearest of the others: the nearest may be its own person.
+    """
+    few = min(NEAREST, len(logs))
+    near = np.sort(np.partition(logs, few - 1, axis=0)[:few], axis=0)
+    return np.asarray(near[min(1, few - 1) :].mean(axis=0))
+
+
+def evened(distances: Floats, nearness: Floats) -> Floats:
+    """Lengthen distances to sightings that are near to everybody, shorten the others."""
+    return np.asarray(distances * np.exp(-_EVENED * (nearness - nearness.mean())))
+
+
+def gap(near: Floats) -> Floats:
+    """Return how far the first of sorted log-distances stands out, (n,)."""
+    others: Floats = near[:, 1:NEAREST].mean(axis=1)
+    return others - near[:, 0]
+
+
+@dataclass(frozen=True)
+class Strangers:
+    """What log-distances of a query look like, relative to their mean.
+
+    Attributes
+    ----------
+    quantiles : array (n,)
+        Of distances to strangers in units of the query's spread, at (i + 1/2) / n.
+    steepness : float
+        Of their lower tail: below the first quantile their share falls as exp(steepness x).
+    mates, spreads : arrays (m,)
+        Distance to the query's person, and spread, of held-out queries.
+    """
+
+    quantiles: Floats
+    steepness: float
+    mates: Floats
+    spreads: Floats
+
+    def draw(self, n: int) -> tuple[Floats, Floats]:
+        """Simulate queries: distances of the nearest of n strangers, sorted, and of the person."""
+        rng = np.random.default_rng(0)
+        who = np.arange(_DRAWN) % len(self.mates)
+        depth = min(_DEPTH, n)
+        # Order statistics of n uniform numbers, without drawing the other n - depth.
+        sums = np.cumsum(rng.exponential(size=(_DRAWN, depth)), axis=1)
+        rest = rng.gamma(n - depth + 1, size=(_DRAWN, 1))
+        near = self._at(sums / (sums[:, -1:] + rest)) * self.spreads[who, None]
+        return near, self.mates[who] * self.spreads[who]
+
+    def fit(self, others: Floats, n: int) -> tuple[float, float]:
+        """Return how to scale and move simulated strangers so that they are those of a gallery.
+
+        Parameters
+        ----------
+        others : array (m, depth)
+            What `nearest` gives for other queries among the same n people. Half of them are taken
+            to be present, so the first of each is left out.
+        """
+        if len(others) < MIN_PEOPLE:
+            return 1.0, 0.0
+        near, mates = self.draw(n)
+        both = np.sort(np.column_stack([near, mates]), axis=1)
+        k = min(NEAREST + 1, others.shape[1], near.shape[1])
+        drawn, seen = np.concatenate([near[:, 1:k], both[:, 1:k]]), others[:, 1:k]
+        scale = _spacing(seen) / _spacing(drawn)
+        return scale, float(seen.mean() - scale * drawn.mean())
+
+    def _at(self, share: Floats) -> Floats:
+        places = (np.arange(len(self.quantiles)) + 0.5) / len(self.quantiles)
+        within = np.interp(share, places, self.quantiles)
+        below = self.quantiles[0] + np.log(share / places[0]) / self.steepness
+        return np.where(share < places[0], below, within)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What gaps mean in one gallery of n people.
+
+    Attributes
+    ----------
+    absent, present : arrays, sorted
+        Gaps of queries whose person is not there, and there once.
+    logit : (a, b)
+        Log-odds of presence a + b gap, where as many are present as absent.
+    """
+
+    absent: Floats
+    present: Floats
+    logit: tuple[float, float]
+
+    @classmethod
+    def of(cls, strangers: Strangers, n: int, fit: tuple[float, float] = (1.0, 0.0)) -> Expected:
+        """Simulate a gallery of n people whose strangers are scaled and moved by `fit`."""
+        near, mates = strangers.draw(n)
+        near = fit[0] * near + fit[1]
+        absent = np.sort(gap(near))
+        present = np.sort(gap(np.sort(np.column_stack([near, mates]), axis=1)))
+        return cls(absent, present, _logistic(absent, present))
+
+    def chance(self, gaps: Floats) -> Floats:
+        """Return how often an absent person's gap is at least so large."""
+        below = np.searchsorted(self.absent, gaps, "left")
+        return (len(self.absent) - below + 1.0) / (len(self.absent) + 1.0)
+
+    def miss(self, gaps: Floats) -> Floats:
+        """Return how often a present person's gap is at most so large."""
+        return (np.searchsorted(self.present, gaps, "right") + 1.0) / (len(self.present) + 1.0)
+
+    def log_odds(self, gaps: Floats) -> Floats:
+        """Return the log-odds of presence at even prior odds."""
+        return self.logit[0] + self.logit[1] * gaps
+
+
+def _spacing(near: Floats) -> float:
+    return float((near[:, 1:].mean(axis=1) - near[:, 0]).mean())
+
+
+def _logistic(absent: Floats, present: Floats, steps: int = 25) -> tuple[float, float]:
+    """Tell the two apart by one number: logistic regression by Newton's method."""
+    x = np.concatenate([absent, present])
+    centre, scale = float(x.mean()), float(x.std()) or 1.0
+    X = np.column_stack([np.ones_like(x), (x - centre) / scale])
+    y = np.repeat([0.0, 1.0], [len(absent), len(present)])
+    w = np.zeros(2)
+    for _ in range(steps):
+        p = 1.0 / (1.0 + np.exp(-np.clip(X @ w, -30.0, 30.0)))
+        penalty = np.array([0.0, 1.0])  # matters where the two are told apart completely
+        hessian = X.T @ (X * (p * (1 - p))[:, None]) + np.diag(penalty) + 1e-9 * np.eye(2)
+        w = w + np.linalg.solve(hessian, X.T @ (y - p) - penalty * w)
+    return float(w[0] - w[1] * centre / scale), float(w[1] / scale)

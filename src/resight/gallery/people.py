@@ -1,0 +1,282 @@
+"""The people of a gallery: cards, and what corrects them (rename, merge, split, detach, cover).
+
+Every correction is an answer of the journal (see `labels`), so that it is logged and can be undone.
+It carries the version of the person that was seen; if somebody changed the person since, the later
+one is told who did what, and nothing is written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.errors import ConflictError, InputError, unknown_name
+from resight.gallery.engines.base import Floats32
+from resight.gallery.labels import Entry
+from resight.gallery.log import Actor
+from resight.gallery.view import View
+from resight.validation import check_count
+
+if TYPE_CHECKING:
+    from resight.gallery.gallery import Gallery
+
+Rows = NDArray[np.intp]
+Order = Literal["name", "sightings", "seen"]
+PER_PAGE = 48
+
+
+@dataclass(frozen=True)
+class Card:
+    """A person in brief.
+
+    Attributes
+    ----------
+    name : str
+    cover : str
+        The sighting that shows the person.
+    sightings : int
+    cameras : list of str
+    last_seen : float or None
+        In seconds; None where no sighting has a time.
+    version : str
+        What a correction of this person has to carry as `seen`.
+    distance : float or None
+        From the person that candidates for a merge were asked for; squared.
+    """
+
+    name: str
+    cover: str
+    sightings: int
+    cameras: list[str]
+    last_seen: float | None
+    version: str
+    distance: float | None = None
+
+
+class People:
+    """All people of a view, as arrays: names sorted, and the rows of each."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        labelled = np.flatnonzero(view.persons != "")
+        self.names, codes = np.unique(view.persons[labelled], return_inverse=True)
+        self._rows = labelled[np.argsort(codes, kind="stable")]  # those of a person in a row
+        self.counts = np.bincount(codes, minlength=len(self.names))
+        self._starts = np.concatenate([[0], np.cumsum(self.counts)])
+
+    def rows(self, place: int) -> Rows:
+        """Return the rows of the person at a place of `names`."""
+        return self._rows[self._starts[place] : self._starts[place + 1]]
+
+    def place(self, name: str) -> int:
+        """Return the place of a person in `names`."""
+        place = int(np.searchsorted(self.names, name)) if len(self.names) else 0
+        if not name or place == len(self.names) or self.names[place] != name:
+            raise unknown_name("person", name, self.names[max(0, place - 5) : place + 5].tolist())
+        return place
+
+    @cached_property
+    def seen(self) -> NDArray[np.float64]:
+        """When each was last seen, -inf where no sighting has a time."""
+        times = np.nan_to_num(self._view.table.times[self._rows], nan=-np.inf)
+        return np.maximum.reduceat(times, self._starts[:-1]) if len(times) else times
+
+    @cached_property
+    def folded(self) -> list[str]:
+        """The names as they are searched."""
+        return [name.casefold() for name in self.names.tolist()]
+
+    @cached_property
+    def means(self) -> Floats32 | None:
+        """The mean embedding of each (n_people, r); None where they are not in memory."""
+        if self._view.index is None or not len(self._rows):
+            return None
+        embeddings = self._view.index.embeddings
+        sums = np.add.reduceat(embeddings[self._rows], self._starts[:-1], axis=0)
+        return np.asarray(sums / self.counts[:, None], np.float32)
+
+    def card(self, place: int, distance: float | None = None) -> Card:
+        """Describe the person at a place of `names`."""
+        view, rows = self._view, self.rows(place)
+        ids, seen = view.table.ids[rows].tolist(), float(self.seen[place])
+        cover = view.labels.cover(ids[0]) or ids[0]
+        cameras = sorted({*view.table.cameras[rows].tolist()})
+        last = view.labels.journal[-1].key if view.labels.journal else ""
+        state = "\n".join((str(self.names[place]), cover, *sorted(ids)))
+        version = f"{last}.{hashlib.sha256(state.encode()).hexdigest()[:16]}"
+        moment = None if np.isinf(seen) else seen
+        return Card(str(self.names[place]), cover, len(ids), cameras, moment, version, distance)
+
+
+def people(
+    view: View, query: str = "", page: int = 1, *, per_page: int = PER_PAGE, order: Order = "name"
+) -> tuple[list[Card], int]:
+    """Return one page of people, and how many there are on all pages.
+
+    Parameters
+    ----------
+    query : str
+        Only those whose name contains it, in capitals or not.
+    page : int
+        From 1 on; a page after the last is the last.
+    order : "name" | "sightings" | "seen"
+        Names from A on, those with the most sightings first, those seen last first.
+    """
+    known, wanted = view.people, query.strip().casefold()
+    check_count(page, "page")
+    if order not in get_args(Order):
+        raise unknown_name("order", order, get_args(Order))
+    places = np.arange(len(known.names))
+    if wanted:
+        places = np.array([i for i, name in enumerate(known.folded) if wanted in name], np.intp)
+    if order != "name":
+        values = known.counts if order == "sightings" else known.seen
+        places = places[np.argsort(-values[places], kind="stable")]
+    first = (min(page, max(1, -(-len(places) // per_page))) - 1) * per_page
+    return [known.card(place) for place in places[first : first + per_page].tolist()], len(places)
+
+
+def person(view: View, name: str) -> Card:
+    """Return the card of one person."""
+    return view.people.card(view.people.place(name))
+
+
+def similar_people(view: View, name: str, n: int = 8) -> list[Card]:
+    """Return the people most like one, nearest first: candidates for a merge.
+
+    Compared are mean embeddings. Those said to be different are left out.
+    """
+    known = view.people
+    place, means = known.place(name), known.means
+    if means is None:
+        return []
+    near = ((means - means[place]) ** 2).sum(axis=1)  # (n_people,)
+    own = str(view.table.ids[known.rows(place)[0]])
+    found: list[Card] = []
+    for other in np.argsort(near, kind="stable").tolist():
+        one = str(view.table.ids[known.rows(other)[0]])
+        if other != place and view.labels.differing(own, one) is None:
+            found.append(known.card(other, float(near[other])))
+        if len(found) == n:
+            break
+    return found
+
+
+def rename(
+    gallery: Gallery, name: str, new: str, *, seen: str = "", by: Actor | None = None
+) -> Entry:
+    """Give a person another name."""
+    return _correct(gallery, name, seen, by, lambda view, ids: Entry("name", ids[0], person=new))
+
+
+def set_cover(
+    gallery: Gallery, name: str, sighting: str, *, seen: str = "", by: Actor | None = None
+) -> Entry:
+    """Choose the sighting that shows a person."""
+
+    def made(view: View, ids: list[str]) -> Entry:
+        _require(name, ids, [sighting])
+        return Entry("cover", sighting)
+
+    return _correct(gallery, name, seen, by, made)
+
+
+def merge(
+    gallery: Gallery, name: str, other: str, *, seen: str = "", by: Actor | None = None
+) -> Entry:
+    """Make two people one, who keeps the first name; refused if they were said to be different."""
+
+    def made(view: View, ids: list[str]) -> Entry:
+        if name == other:
+            raise InputError(f"{name!r} cannot be merged with itself; choose another person")
+        rows = view.people.rows(view.people.place(other))
+        return Entry("merge", ids[0], str(view.table.ids[rows[0]]), person=name)
+
+    return _correct(gallery, name, seen, by, made)
+
+
+def split(
+    gallery: Gallery,
+    name: str,
+    sightings: Sequence[str],
+    new: str = "",
+    *,
+    seen: str = "",
+    by: Actor | None = None,
+) -> Entry:
+    """Make some sightings of a person a new one, called `new` or after the first of them."""
+
+    def made(view: View, ids: list[str]) -> Entry:
+        stay = _require(name, ids, sightings)
+        if not stay:
+            raise InputError(f"these are all sightings of {name!r}; rename the person instead")
+        called = new.strip() or f"person {sightings[0][:12]}"
+        return Entry("split", stay[0], sightings[0], called, more=tuple(sightings[1:]))
+
+    return _correct(gallery, name, seen, by, made)
+
+
+def detach(
+    gallery: Gallery,
+    name: str,
+    sightings: Sequence[str],
+    *,
+    seen: str = "",
+    by: Actor | None = None,
+) -> Entry:
+    """Say "not this person" of some sightings: they are unknown again, and kept apart from it."""
+
+    def made(view: View, ids: list[str]) -> Entry:
+        stay = _require(name, ids, sightings)
+        return Entry("detach", "".join(stay[:1]), sightings[0], more=tuple(sightings[1:]))
+
+    return _correct(gallery, name, seen, by, made)
+
+
+def _require(name: str, ids: list[str], sightings: Sequence[str]) -> list[str]:
+    """Refuse sightings of somebody else; return those of the person that are left."""
+    strange = [one for one in sightings if one not in {*ids}]
+    if strange or not sightings:
+        what = f"sighting {strange[0]!r} is not one of {name!r}" if strange else "no sighting given"
+        raise InputError(f"{what}; select some of this person's sightings")
+    return [one for one in ids if one not in {*sightings}]
+
+
+def _correct(
+    gallery: Gallery,
+    name: str,
+    seen: str,
+    by: Actor | None,
+    made: Callable[[View, list[str]], Entry],
+) -> Entry:
+    """Write a correction, unless the person is not as it was seen."""
+
+    def checked(view: View) -> list[Entry]:
+        if seen:
+            _refuse_stale(view, name, seen)
+        rows = view.people.rows(view.people.place(name))
+        return [made(view, view.table.ids[rows].tolist())]
+
+    return gallery.answer(checked, by)[0]
+
+
+def _refuse_stale(view: View, name: str, seen: str) -> None:
+    """Refuse a correction of somebody who was changed since, saying who changed what."""
+    here = name in view.named
+    key, _, state = seen.partition(".")
+    if here and person(view, name).version.partition(".")[2] == state:
+        return
+    ids = {*view.table.ids[view.people.rows(view.people.place(name))].tolist()} if here else set()
+    since = view.labels.since(key)
+    about = [e for e in since if e.kind == "undo" or not ids or ids & {*e.sightings}]
+    told = "; ".join(entry.told() for entry in about[-3:]) or "sightings were added or removed"
+    raise ConflictError(
+        f"{name!r} was changed since you opened it ({told}). Nothing was written; look at the "
+        "person again, then repeat what you wanted to do"
+    )

@@ -1,0 +1,86 @@
+"""What jobs of each kind do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from resight.errors import InputError
+from resight.gallery.groups import group
+from resight.gallery.jobs import Running, failures_of
+from resight.gallery.teaching import FIGURES, adopt, keep_candidate, kept_candidate, refit
+from resight.saving import MANIFEST
+
+
+def _add(run: Running) -> dict[str, Any]:
+    """Add what was uploaded; after a kill, what is stored already is passed over."""
+    settings = {**run.job.settings}
+    draft, camera = run.jobs.upload(run.job), settings.pop("camera", "")
+    settings.pop("upload")
+    run.step("reading the upload", 0.0)
+    parts = draft.sightings(
+        camera, on_frame=lambda n: run.tell(words="cutting people out"), **settings
+    )
+    total, done, new, failures = sum(map(len, parts)), 0, 0, []
+    for part in parts:
+        before = done
+
+        def on_batch(ids: list[str], before: int = before) -> None:
+            nonlocal done
+            done += len(ids)
+            run.tell(words="adding", done=done, total=total, share=round(done / total, 4))
+
+        added = run.gallery.add(part, on_batch=on_batch)
+        done, new = before + len(added.added) + len(added.already), new + len(added.added)
+        failures += added.failures
+    run.tell(done=done, total=total, **failures_of(failures))
+    run.gallery.record(run.by, "add", added=new, job=run.job.key)
+    words = f"{done:,} of {total:,} sightings are in the gallery"
+    return {"words": words + (f"; {len(failures):,} could not be read" if failures else "")}
+
+
+def _improve(run: Running) -> dict[str, Any]:
+    """Fit a model on the answers, measure what it gains, and keep or use it."""
+    candidate = refit(run.gallery, run.step)
+    figures = {name: getattr(candidate, name) for name in FIGURES}
+    keep_candidate(run.gallery.engine, candidate)
+    if run.job.settings.get("adopt") and candidate.better:
+        return {**figures, **_rebuild(run)}
+    words = candidate.words + ("" if candidate.better else ", so it was kept")
+    return {**figures, "adopted": False, "words": words}
+
+
+def _rebuild(run: Running) -> dict[str, Any]:
+    """Use another model: one that was uploaded, or the one that "improve" found."""
+    if "upload" in run.job.settings:
+        from resight.models.files import load
+
+        found = [f.parent for f in run.jobs.upload(run.job).files.rglob(MANIFEST)]
+        if len(found) != 1:
+            raise InputError("the upload is not one model; upload the folder that `fit` wrote")
+        run.gallery.rebuild(load(found[0]), on_step=lambda share: run.step("computing", share))
+        run.gallery.record(run.by, "rebuild")
+        return {"words": "the uploaded model is now in use"}
+    candidate = kept_candidate(run.gallery.engine)
+    gain = {"before": candidate.before, "after": candidate.after}
+    adopt(run.gallery, candidate, run.step)
+    run.gallery.record(run.by, "model adopted", gain=gain)
+    words = f"{candidate.words}; it is now in use"
+    if candidate.uncalibrated is not None:
+        words += f", without probabilities: {candidate.uncalibrated}"
+    return {**gain, "adopted": True, "words": words}
+
+
+def _group(run: Running) -> dict[str, Any]:
+    """Group the unknown sightings."""
+    found = group(run.gallery, run.step)
+    n = len(found.groups)
+    return {"groups": n, "words": f"{n:,} groups of unknown sightings"}
+
+
+WORK: dict[str, Callable[[Running], dict[str, Any]]] = {
+    "add": _add,
+    "improve": _improve,
+    "rebuild": _rebuild,
+    "group": _group,
+}

@@ -1,0 +1,135 @@
+"""Adding images, folders, zips, tables and videos; the jobs of the gallery; keeping an upload."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Form, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+
+from resight.errors import InputError
+from resight.gallery.jobs import Job
+from resight.gallery.spool import MAX_UPLOAD, Draft
+from resight.times import parse, zone_of
+from resight.web.answers import JobAnswer, JobsAnswer, Kept
+from resight.web.uploading import read_form
+from resight.web.visiting import (
+    Administering,
+    FieldError,
+    Teacher,
+    Teaching,
+    Viewer,
+    Visit,
+    lead_to,
+)
+
+router = APIRouter()
+_Text = Annotated[str, Form()]
+
+
+@router.get("/add", response_class=HTMLResponse, include_in_schema=False)
+def add_form(visit: Teacher) -> HTMLResponse:
+    """Show the form to add sightings, and the jobs."""
+    cameras = visit.site.gallery.view.cameras
+    values = {"limit": MAX_UPLOAD >> 30, "cameras": cameras, "answer": jobs_json(visit)}
+    return visit.page("add.html", **values)
+
+
+@router.post("/jobs/add", response_model=JobAnswer, tags=["jobs"])
+async def add(request: Request, visit: Teacher) -> Response:
+    """Add files (form fields `file`) in the background: images, folders, zip, CSV or video.
+
+    `camera` names the camera of all of them, which a video needs; without, the folders do.
+    """
+    draft = await run_in_threadpool(visit.site.jobs.draft)
+    try:
+        fields = await read_form(request, draft)
+        word = fields.get("csrf", "") or request.headers.get("x-csrf", "")
+        visit.site.guard.check_change(request, word)
+        job = await run_in_threadpool(_start, visit, draft, fields)
+    except BaseException:
+        await run_in_threadpool(draft.drop)
+        raise
+    return _told(visit, job)
+
+
+def _start(visit: Visit, draft: Draft, fields: dict[str, str]) -> Job:
+    if not any(file.is_file() and file.stat().st_size for file in draft.files.rglob("*")):
+        raise InputError("no file chosen; choose images, a folder, a zip, a CSV table or a video")
+    settings: dict[str, Any] = {"camera": fields.get("camera", "").strip()}
+    if fields.get("start", "").strip():
+        settings["start"] = _moment(visit, fields["start"], "start")
+    return visit.site.jobs.start("add", visit.by, draft=draft, **settings)
+
+
+@router.get("/jobs.json", response_model=JobsAnswer, tags=["jobs"])
+def jobs_json(visit: Viewer) -> JobsAnswer:
+    """List the jobs of the gallery, newest first, with what failed and why."""
+    listed = [JobAnswer.model_validate(job) for job in visit.site.jobs.list()]
+    return JobsAnswer(jobs=listed, open=sum(job.state in ("queued", "running") for job in listed))
+
+
+@router.get("/jobs/{key}.json", response_model=JobAnswer, tags=["jobs"])
+def job_json(visit: Viewer, key: str) -> JobAnswer:
+    """Return one job."""
+    return JobAnswer.model_validate(visit.site.jobs.get(key))
+
+
+@router.post("/jobs/{key}/cancel", response_model=JobAnswer, tags=["jobs"])
+def cancel(visit: Teaching, key: str) -> Response:
+    """Cancel a job; what it has stored stays."""
+    return _told(visit, visit.site.jobs.cancel(key, visit.by))
+
+
+@router.post("/jobs/{kind}", response_model=JobAnswer, tags=["jobs"])
+def start(visit: Administering, kind: Literal["improve", "rebuild", "group"]) -> Response:
+    """Train a new model and measure it, use the one that was trained, or group the unknowns."""
+    return _told(visit, visit.site.jobs.start(kind, visit.by))
+
+
+@router.post("/keep", response_model=Kept, tags=["search"])
+def keep(
+    visit: Teaching,
+    upload: Annotated[list[str], Form(description="keys returned by POST /upload")],
+    camera: Annotated[str, Form(description="the camera that took them")],
+    time: Annotated[str, Form(description="when; seconds or an ISO date")] = "",
+) -> Response:
+    """Store images that were uploaded for a search as sightings of the gallery."""
+    moment = "" if not time.strip() else repr(_moment(visit, time, "time"))
+    draft, table = visit.site.jobs.draft(), io.StringIO()
+    writer = csv.writer(table)
+    writer.writerow(["path", "person", "camera", "time"])
+    try:
+        for number, key in enumerate(upload):
+            kept = visit.site.upload(visit.by.who, key)
+            name = f"{number}-{kept.name.replace('/', '_')}"
+            draft.write(name, [kept.image])
+            writer.writerow([name, "", camera.strip(), moment])
+        draft.write("sightings.csv", [table.getvalue().encode()])
+        [sightings] = draft.sightings()
+        added = visit.site.gallery.add(sightings)
+    finally:
+        draft.drop()
+    if added.failures:
+        raise InputError(str(added.failures[0].reason))
+    ids = [*added.added, *added.already]
+    visit.record("keep", query=ids)
+    if visit.wants_json:
+        return JSONResponse({"sightings": ids})
+    return lead_to("/search?" + "&".join(f"like={key}" for key in ids))
+
+
+def _moment(visit: Visit, text: str, field: str) -> float:
+    try:
+        return parse(text, zone_of(visit.zone))
+    except InputError as error:
+        raise FieldError(field, str(error)) from error
+
+
+def _told(visit: Visit, job: Job) -> Response:
+    if visit.wants_json:
+        return JSONResponse(JobAnswer.model_validate(job).model_dump())
+    return lead_to("/refit" if job.kind in ("improve", "rebuild") else "/add")

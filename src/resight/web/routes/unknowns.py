@@ -1,0 +1,93 @@
+"""Unknowns: sightings of nobody in particular, proposed as people, one group at a time."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import urlencode
+
+import numpy as np
+from fastapi import APIRouter, Form, Query
+from fastapi.responses import HTMLResponse, Response
+
+from resight.gallery.groups import Groups, accept, not_sure, open_groups
+from resight.gallery.labels import Entry
+from resight.web.answers import Proposed, TeachAnswer, UnknownsAnswer
+from resight.web.answers import sighting as describe
+from resight.web.routes.teaching import taught_answer
+from resight.web.visiting import Teaching, Viewer, Visit
+
+router = APIRouter()
+_FARTHEST = 12
+
+_After = Annotated[str, Query(description="key of the group to go on after")]
+_Text = Annotated[str, Form()]
+_Ids = Annotated[list[str] | None, Form(description="ids of sightings")]
+
+
+@router.get("/unknowns", response_class=HTMLResponse, include_in_schema=False)
+def unknowns(
+    visit: Viewer, after: _After = "", did: Annotated[str, Query(description="answer to undo")] = ""
+) -> HTMLResponse:
+    """Show the next group of unknown sightings that seem to be one person."""
+    answer, view = unknowns_json(visit, after), visit.site.gallery.view
+    last = next((entry for entry in reversed(view.labels.active) if did and entry.key == did), None)
+    values = {
+        "last": last,
+        "saved": view.labels.person(last.a) if last else "",
+        "calibrated": getattr(view.model, "calibration", None) is not None,
+    }
+    return visit.page("unknowns.html", answer=answer, **values)
+
+
+@router.get("/unknowns.json", response_model=UnknownsAnswer, tags=["people"])
+def unknowns_json(visit: Viewer, after: _After = "") -> UnknownsAnswer:
+    """Return the next group of unknown sightings, as computed in the background."""
+    gallery = visit.site.gallery
+    view, kept = gallery.view, Groups.read(gallery.engine)
+    groups = list(open_groups(gallery))
+    keys = [one.key for one in groups]
+    start = keys.index(after) + 1 if after in keys else 0
+    group = next(iter(groups[start:]), None)
+    far = [key for key in (kept.farthest if kept else []) if key in view.rows]
+    far = [key for key in far if not view.labels.person(key)][:_FARTHEST]
+    shown = [*(group.sightings if group else []), *far]
+    visit.record("unknowns", shown=shown)
+    proposed = group and Proposed(
+        key=group.key,
+        sightings=group.sightings,
+        shown=[describe(view, view.rows[key]) for key in group.sightings],
+        sure=group.sure,
+    )
+    return UnknownsAnswer(
+        group=proposed,
+        open=len(groups),
+        unknown=int(np.count_nonzero(view.persons == "")),
+        rule=kept.rule if kept else "",
+        stale=kept is None or kept.stale(view),
+        farthest=[describe(view, view.rows[key]) for key in far],
+    )
+
+
+@router.post("/unknowns/accept", response_model=TeachAnswer, tags=["people"])
+def accept_group(
+    visit: Teaching,
+    sighting: _Ids = None,
+    dropped: _Ids = None,
+    shown: _Ids = None,
+    name: _Text = "",
+) -> Response:
+    """Make sightings one person; those `dropped`, or only `shown`, are somebody else."""
+    kept = sighting or []
+    others = [*(dropped or []), *(key for key in shown or () if key not in kept)]
+    entries = accept(visit.site.gallery, kept, dropped=others, name=name, by=visit.by)
+    return _next(visit, entries[0])
+
+
+@router.post("/unknowns/unsure", response_model=TeachAnswer, tags=["people"])
+def unsure_group(visit: Teaching, sighting: _Ids = None, shown: _Ids = None) -> Response:
+    """Say that one cannot tell whether sightings show one person; they come back at the end."""
+    return _next(visit, not_sure(visit.site.gallery, shown or sighting or [], by=visit.by))
+
+
+def _next(visit: Visit, entry: Entry) -> Response:
+    return taught_answer(visit, entry, f"/unknowns?{urlencode({'did': entry.key})}")
