@@ -1,7 +1,7 @@
 """Write what comes from the code itself.
 
-That is docs/cli.md, the list of learners in docs/learners.md, the names that type checkers see
-(src/resight/__init__.pyi) and the drawn pictures.
+That is docs/cli.md, docs/reference.md, the list of learners in docs/learners.md, the names that
+type checkers see (src/resight/__init__.pyi), the table of the README and the drawn pictures.
 
 Pages of measurements are written by the commands that measure (`resight reproduce --page`,
 `make bench`), because those take long.
@@ -10,6 +10,7 @@ Pages of measurements are written by the commands that measure (`resight reprodu
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,8 @@ ROOT = Path(__file__).resolve().parents[1]
 COMMANDS = ROOT / "docs" / "cli.md"
 GUIDE = ROOT / "docs" / "learners.md"
 STUB = ROOT / "src" / "resight" / "__init__.pyi"
+REFERENCE = ROOT / "docs" / "reference.md"
+README = ROOT / "README.md"
 BEGIN, END = "<!-- written by `make docs` -->\n", "<!-- end -->"
 
 _INTRODUCTION = """Written by `make docs` from the commands' own help.
@@ -78,6 +81,120 @@ def guide() -> str:
     return before + BEGIN + "\n".join(rows) + "\n" + END + after
 
 
+# Public names by task, each under the module that users import it from; learners stand apart,
+# because the registry lists them.
+TASKS: dict[str, tuple[str, str]] = {
+    "The flow": (
+        "From sightings to answers. `sightings` reads them, `evaluate` measures, `fit` learns, "
+        "`Gallery` searches, `load` opens what was saved, `connect` talks to a served gallery.",
+        "resight: sightings Sightings evaluate Result fit Model load Gallery connect FeatureStore "
+        "cluster",
+    ),
+    "Data": (
+        "Published datasets, own folders and tables, synthetic cameras, video.",
+        "resight.datasets: DATASETS Dataset load read_folder read_table write_table fingerprint\n"
+        "resight.datasets.synthetic: draw_cameras draw_person render\n"
+        "resight.datasets.video: cut Cut",
+    ),
+    "Images": ("Files to arrays.", "resight.images: read cut as_rgb MAX_BYTES MAX_PIXELS VERSION"),
+    "Descriptors and networks": (
+        "An image becomes a vector; nothing is learned.",
+        "resight.descriptors: lomo gog whos LOMO GOG WHOS Network descriptor DESCRIPTORS\n"
+        "resight.networks: Preprocessing Session Tensor\n"
+        "resight.features.vectors: load_vectors",
+    ),
+    "Learners": ("Vectors, persons and cameras become a distance.", "resight: BlockNormalizer"),
+    "Protocols": (
+        "Who trains, who is query, who is gallery.",
+        "resight.protocols: for_dataset possible half_half from_file Protocol Split person_scores "
+        "scored_persons",
+    ),
+    "Evaluation": (
+        "Distances become figures and pictures.",
+        "resight: CMCDisplay\n"
+        "resight.evaluation: cmc mean_average_precision mean_inverse_negative_penalty first_ranks "
+        "average_precisions inverse_negative_penalties RankingResult\n"
+        "resight.report: write",
+    ),
+    "Gallery": (
+        "What a search returns and takes.",
+        "resight.gallery: Filter Hit Hits Added Described",
+    ),
+    "Explanation": (
+        "Why two sightings are alike.",
+        "resight.explanation: explain Explainer Explanation Share",
+    ),
+}
+
+
+def documented() -> dict[str, list[str]]:
+    """Return the dotted names of every task of the reference."""
+    tasks = {}
+    for task, (_, homes) in TASKS.items():
+        names = [
+            f"{home}.{name}"
+            for home, _, words in (line.partition(": ") for line in homes.splitlines())
+            for name in words.split()
+        ]
+        if task == "Learners":
+            classes = dict.fromkeys(spec.class_name for spec in LEARNERS.values())
+            names += [f"resight.{name}" for name in classes]
+        tasks[task] = names
+    return tasks
+
+
+def reference() -> str:
+    """Return the page of every public name, by task."""
+    parts = ["# API reference", "Written by `make docs`. Every public name, by task."]
+    for task, names in documented().items():
+        listed = "\n".join(f"   {name}" for name in names)
+        table = f"```{{eval-rst}}\n.. autosummary::\n   :toctree: api\n\n{listed}\n```"
+        parts += [f"## {task}", TASKS[task][0], table]
+    errors = "```{eval-rst}\n.. automodule:: resight.errors\n   :members:\n```"
+    return "\n\n".join([*parts, "## Errors", errors]) + "\n"
+
+
+# What the README shows: title, heading in docs/tables.md, heading in docs/networks.md.
+REACHED = (
+    ("CUHK01, single-shot", "Table4", "cuhk01-single-shot"),
+    ("CUHK01, multi-shot", "Table5", "cuhk01-multi-shot"),
+    ("PRID450S", "Table6", "prid450s"),
+    ("GRID", "Table7", "grid"),
+    ("PRID2011", "Table3", "prid2011"),
+)
+
+
+def reached() -> str:
+    """Return the README's table: rank 1 from the pages that `resight reproduce` wrote."""
+    pages = (ROOT / "docs" / name for name in ("tables.md", "networks.md"))
+    paper, networks = (page.read_text("utf-8") for page in pages)
+    heads = ["paper", "k-XQDA as the paper sets it", "`auto`"]
+    heads += ["a network's cosine \\*", "`auto` with that network \\*"]
+    rows = [f"| rank 1, % | {' | '.join(heads)} |", "|---|" + "---:|" * len(heads)]
+    for title, table, name in REACHED:
+        ours, printed = _first_cell(paper, table, "k-XQDA `paper`")
+        cells = [printed, ours, _first_cell(paper, table, "k-XQDA `auto`")[0]]
+        methods = ("network, cosine *", "network + hand-made, recipe *")
+        cells += [_first_cell(networks, name, method)[0] for method in methods]
+        rows.append(f"| {title} | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def _first_cell(page: str, heading: str, row: str) -> tuple[str, str]:
+    """Return what was measured and what was printed, in the first cell of a row of a page."""
+    section = re.search(rf"^## {heading}\b.*?(?=^## |\Z)", page, re.M | re.S)
+    place = section and re.search(
+        rf"^\| {re.escape(row)}[^|]*\|\s*([\d.]+)[^|(]*(?:\(([\d.]+)\))?", section[0], re.M
+    )
+    return (place[1], place[2] or "") if place else ("", "")
+
+
+def readme() -> str:
+    """Return README.md with its table written anew from the measured pages."""
+    before, _, rest = README.read_text("utf-8").partition(BEGIN)
+    return before + BEGIN + reached() + "\n" + END + rest.partition(END)[2]
+
+
 def role_table() -> str:
     """Return the table of every route and who may use it, from the application itself."""
     from resight.gallery.users import ROLES
@@ -114,7 +231,8 @@ def _subcommands(verb: str) -> list[str]:
 
 def main() -> None:
     """Write everything."""
-    for path, text in ((COMMANDS, command_page()), (GUIDE, guide()), (STUB, type_stub())):
+    pages = ((COMMANDS, command_page()), (GUIDE, guide()), (STUB, type_stub()))
+    for path, text in (*pages, (REFERENCE, reference()), (README, readme())):
         with atomic_write(path, "w") as stream:
             stream.write(text)
     for script in ("draw_descriptors.py", "draw_explanation.py"):

@@ -1,14 +1,18 @@
-"""A learner, a descriptor and a dataset (`toys`) need nothing but their file and one line each."""
+"""Each recipe of CONTRIBUTING.md, followed with a toy (`toys`): a file, and one line elsewhere."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 from PIL import Image
@@ -87,3 +91,80 @@ def test_the_common_checks_hold_for_them() -> None:
     )
     assert done.returncode == 0, done.stdout
     assert int(done.stdout.rsplit(" passed", 1)[0].split()[-1]) > 80
+
+
+RECIPES = ("descriptor", "learner", "dataset", "gallery engine", "route of the page", "candidate")
+
+
+def test_contributing_has_each_recipe() -> None:
+    text = (HERE.parent / "CONTRIBUTING.md").read_text("utf-8").lower()
+    for kind in RECIPES:
+        assert re.search(rf"^### .*{kind}", text, re.M), kind
+
+
+def test_a_gallery_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from resight.gallery import Gallery, creating, gallery
+    from resight.gallery.engines import connect as others
+
+    def connect(uri: str | Path) -> Any:  # as the recipe's branch in `engines.connect` does
+        text = str(uri)
+        if text.startswith("double://"):
+            return toys.DoubleEngine(text.removeprefix("double://"))
+        return others(uri)
+
+    for module in (creating, gallery):
+        monkeypatch.setattr(module, "connect", connect)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 8)).astype(np.float32)
+    persons, cameras = np.tile(np.arange(10).astype(str), 2), np.repeat(["a", "b"], 10)
+    model = resight.Model((), resight.Euclidean(), normalize=False).fit(X, persons, cameras)
+    sightings = resight.Sightings(np.array([f"{i}.png" for i in range(20)]), persons, cameras)
+    found = {}
+    for name, uri in (("double", f"double://{tmp_path / 'double'}"), ("sqlite", tmp_path / "s")):
+        made = Gallery.create(uri, model)
+        assert isinstance(made.engine, toys.DoubleEngine) == (name == "double")
+        made.add(sightings, described=made.own_vectors(X), imageless=True)
+        width = made.engine.sizes(made.view.manifest.current.number)["embedding"]
+        assert width == 8 * (8 if name == "double" else 4)
+        made.close()
+        again = Gallery.open(uri)
+        hits = again.search(again.own_vectors(X[:1]), k=5)
+        found[name] = [(hit.person, hit.camera, hit.distance) for hit in hits]
+        again.close()
+    assert found["double"] == found["sqlite"]
+
+
+def test_a_route_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import toy_route
+    from resight.gallery import Gallery
+    from resight.web import app
+    from resight.web.security import Guard
+
+    monkeypatch.setattr(app, "_PARTS", (*app._PARTS, toy_route))
+    assert ("GET", "/count.json", "viewer") in app.routes_and_roles()
+    X = np.eye(4, dtype=np.float32)
+    model = resight.Model((), resight.Euclidean(), normalize=False)
+    gallery = Gallery.create(tmp_path / "g", model.fit(X, list("aabb"), list("1212")))
+    for login, status in ((True, 401), (False, 200)):
+        page = httpx.ASGITransport(app.make_app(gallery, Guard(gallery, login=login)))
+
+        async def ask(page: httpx.ASGITransport = page) -> httpx.Response:
+            async with httpx.AsyncClient(transport=page, base_url="http://127.0.0.1") as visitor:
+                return await visitor.get("/count.json")
+
+        answer = asyncio.run(ask())
+        assert answer.status_code == status
+    assert answer.json() == {"sightings": 0}
+
+
+def test_a_candidate_of_auto(monkeypatch: pytest.MonkeyPatch) -> None:
+    from resight.tuning import candidates
+
+    widened = (*candidates.AUTO_CURVED, toys.CANDIDATE)
+    monkeypatch.setattr(candidates, "AUTO_CURVED", widened)
+    rng = np.random.default_rng(0)
+    persons, cameras = np.tile(np.arange(30), 2), np.repeat(["a", "b"], 30)
+    X = rng.normal(size=(30, 20))[persons] + 0.5 * rng.normal(size=(60, 20))
+    learner = resight.AutoKXQDA(budget=60).fit(X, persons, cameras)
+    tried = [kernel for one in learner.candidates_ for kernel in one["kernels"]]
+    assert toys.CANDIDATE.width in {kernel["width"] for kernel in tried}

@@ -1,8 +1,9 @@
-"""What somebody who extends resight writes: a learner, a descriptor, a dataset, one file each."""
+"""What somebody who extends resight writes: one file each, as CONTRIBUTING.md tells."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,11 @@ from resight.datasets._dataset import Dataset, Row
 from resight.descriptors import DESCRIPTORS
 from resight.descriptors._base import Descriptor
 from resight.descriptors._parts import FeatureParts
+from resight.gallery.engines.sqlite import SqliteEngine
 from resight.learners._base import Codes, Floats, MetricLearner
 from resight.learners._graphs import check_persons
 from resight.registry import LEARNERS, LearnerSpec
+from resight.tuning.candidates import Candidate
 
 
 class WithinScale(MetricLearner):
@@ -85,6 +88,21 @@ DATASET = Dataset(
     layouts={"cam1_0001.png": r"(?P<camera>cam\d)_(?P<person>\d{4})\.png"},
     row=_row,
 )
+
+
+class DoubleEngine(SqliteEngine):
+    """Keep embeddings as 64-bit numbers, behind addresses that begin with ``double://``."""
+
+    def _to_vectors(self, embeddings: Any) -> Iterable[bytes]:
+        return (row.tobytes() for row in np.ascontiguousarray(embeddings, "<f8"))
+
+    def _from_vectors(self, stored: Sequence[bytes], width: int) -> Any:
+        wide = np.frombuffer(b"".join(stored), "<f8").reshape(-1, width)
+        return wide.astype(np.float32)
+
+
+# A setting that `auto` may choose.
+CANDIDATE = Candidate("rbf", 30.0, "kernel", 1e-3)
 
 # The line that each has in its registry.
 LEARNER = LearnerSpec("within-scale", "Within scale", "toys", "WithinScale")

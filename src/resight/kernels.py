@@ -19,6 +19,7 @@ KERNELS = ("linear", "rbf", "poly", "chi2", "chi2-rbf", "exp", "precomputed")
 OF_PRODUCTS = ("linear", "rbf", "poly", "exp")  # functions of inner products alone
 NON_NEGATIVE = ("chi2", "chi2-rbf")
 _FEATURES_AT_ONCE = 2048  # columns converted together: bounds the copy that a product needs
+_FEW_ROWS, _ROWS_AT_ONCE = 4, 8  # against so few rows, the others are converted some at a time
 _TERMS_AT_ONCE = 2**16  # terms of chi-square held at a time: two such arrays stay in the cache
 _CHI2_FLOOR = 1e-10  # of the published chi-square code: keeps 0/0 at 0
 
@@ -104,15 +105,19 @@ class Kernel(SavableMixin):
             np.fill_diagonal(matrix, 1.0)
         return matrix
 
-    def rows(self, X: Rows, X_fit: Rows | None) -> Floats:
-        """Return kernel values of new sightings against the training ones, (n, N)."""
+    def rows(self, X: Rows, X_fit: Rows | None, squares: Floats | None = None) -> Floats:
+        """Return kernel values of new sightings against the training ones, (n, N).
+
+        `squares` are the squared norms of the training ones, if they are known.
+        """
         if self.kernel == "precomputed" or X_fit is None:
             return np.asarray(X, dtype=np.float64)
         if callable(self.kernel):
             return _checked_callable(self.kernel(X, X_fit), len(X), len(X_fit))
         if self.kernel in OF_PRODUCTS:
             products = inner_products(X, X_fit, self.precision)
-            return self.of_products(products, row_squares(X), row_squares(X_fit))
+            squares = row_squares(X_fit) if squares is None else squares
+            return self.of_products(products, row_squares(X), squares)
         matrix = self._chi2_matrix(X, X_fit)
         return matrix if self.kernel == "chi2" else _exp_of(matrix, self._fitted_gamma())
 
@@ -153,7 +158,7 @@ class Kernel(SavableMixin):
                     f"is {rows.min():.4g}. Use raw histograms such as LOMO or WHOS (not GOG, not "
                     "after BlockNormalizer) or kernel='rbf'"
                 )
-        return _pairwise(A, B, _chi2_terms if self.kernel == "chi2" else _chi2_distance_terms)
+        return _chi2_sums(A, B, distances=self.kernel == "chi2-rbf")
 
 
 def inner_products(A: Rows, B: Rows, precision: str = "float64") -> Floats:
@@ -163,6 +168,12 @@ def inner_products(A: Rows, B: Rows, precision: str = "float64") -> Floats:
     ``precision="float32"`` the products of each group of columns are float32.
     """
     total = np.zeros((len(A), len(B)))
+    if len(A) <= _FEW_ROWS and precision == "float64":  # what is converted stays in the cache
+        few = A.astype(precision, copy=False)
+        for start in range(0, len(B), _ROWS_AT_ONCE):
+            some = B[start : start + _ROWS_AT_ONCE].astype(precision, copy=False)
+            total[:, start : start + _ROWS_AT_ONCE] = few @ some.T
+        return total
     same = A is B
     for start in range(0, A.shape[1], _FEATURES_AT_ONCE):
         columns = slice(start, start + _FEATURES_AT_ONCE)
@@ -196,8 +207,8 @@ def _first_quartile(distances: Floats) -> float:
     return float(np.partition(upper, rank)[rank])
 
 
-def _pairwise(A: Rows, B: Rows, terms: Callable[[Floats, Rows, Floats, Floats], None]) -> Floats:
-    """Sum the terms of two rows for all pairs of rows, (len(A), len(B)), in bounded memory."""
+def _chi2_sums(A: Rows, B: Rows, *, distances: bool) -> Floats:
+    """Sum (x - z)^2 / (x + z), or 2 x z / (x + z), for all pairs of rows, in bounded memory."""
     same = A is B
     matrix = np.empty((len(A), len(B)))
     at_once = max(1, _TERMS_AT_ONCE // max(1, A.shape[1]))
@@ -206,29 +217,19 @@ def _pairwise(A: Rows, B: Rows, terms: Callable[[Floats, Rows, Floats, Floats], 
         single = row.astype(np.float64)
         for start in range(i if same else 0, len(B), at_once):
             others = B[start : start + at_once]
-            value, scratch = buffers[:, : len(others)]
-            terms(single, others, value, scratch)
-            matrix[i, start : start + at_once] = value.sum(axis=1)
+            terms, sums = buffers[:, : len(others)]
+            np.add(single, others, out=sums)
+            sums += _CHI2_FLOOR
+            if distances:
+                np.subtract(single, others, out=terms)
+                terms *= terms
+            else:
+                np.multiply(2.0 * single, others, out=terms)
+            terms /= sums
+            matrix[i, start : start + at_once] = terms.sum(axis=1)
         if same:
             matrix[i:, i] = matrix[i, i:]
     return matrix
-
-
-def _chi2_terms(row: Floats, others: Rows, value: Floats, scratch: Floats) -> None:
-    """Write 2 x z / (x + z) into `value`."""
-    np.add(row, others, out=scratch)
-    scratch += _CHI2_FLOOR
-    np.multiply(2.0 * row, others, out=value)
-    value /= scratch
-
-
-def _chi2_distance_terms(row: Floats, others: Rows, value: Floats, scratch: Floats) -> None:
-    """Write (x - z)^2 / (x + z) into `value`."""
-    np.add(row, others, out=scratch)
-    scratch += _CHI2_FLOOR
-    np.subtract(row, others, out=value)
-    value *= value
-    value /= scratch
 
 
 def require_square(K: Rows) -> None:

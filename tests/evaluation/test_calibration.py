@@ -1,156 +1,145 @@
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 
 from resight.errors import InputError
-from resight.evaluation.calibration import Calibration, HeldOut
+from resight.evaluation.calibration import Calibration, HeldOut, Rates
+from resight.evaluation.calibration_fitting import continued, fit_calibration
 from resight.evaluation.reliability import Reliability, log_loss
+from resight.experiments.confidence import STATED, identified_at, state
 
 
-def world(n_queries, n_gallery, seed, *, absent=False):
-    """Distances whose strangers have the lower tail P(z < t) ~ t^k, as the model assumes."""
+def world(n_queries, n_gallery, seed):
+    """Distances like sums of squares; some queries and some sightings are near to everybody."""
     rng = np.random.default_rng(seed)
-    D = rng.gamma(4.0, 1.0, size=(n_queries, n_gallery))
+    D = rng.gamma(8.0, 1.0, size=(n_queries, n_gallery))
+    D *= np.exp(0.3 * rng.normal(size=(n_queries, 1)) + 0.2 * rng.normal(size=n_gallery))
     same = np.zeros(D.shape, bool)
-    if not absent:
-        mates = rng.integers(n_gallery, size=n_queries)
-        same[np.arange(n_queries), mates] = True
-        D[same] = rng.gamma(2.0, 0.4, size=n_queries)
-    return HeldOut(D, same)
+    mates = rng.permutation(np.resize(np.arange(n_gallery), n_queries))
+    same[np.arange(n_queries), mates] = True
+    D[same] *= rng.gamma(3.0, 0.1, size=n_queries)
+    return HeldOut(D, same, "a")
+
+
+def told(calibration, n_queries, n_gallery, seed):
+    one = world(n_queries, n_gallery, seed)
+    held = np.array([f"p{i}" for i in range(n_gallery)])
+    asked = held[one.same.argmax(axis=1)]
+    found = state(calibration, one.distances, np.ones_like(one.same), asked, held)
+    return dict(zip(STATED, found, strict=True))
 
 
 @pytest.fixture(scope="module")
 def calibration():
-    return Calibration.fit([world(300, 60, seed) for seed in range(4)], n_people=60)
+    return fit_calibration([world(60, 30, seed) for seed in range(10)], n_people=300)
 
 
-def test_stated_probabilities_of_first_matches_come_true(calibration):
-    new = world(4000, 200, seed=99)  # a larger gallery than it was learned from
-    probabilities = calibration.match_probabilities(new.distances)
-    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
-    first = new.distances.argmin(axis=1)
-    right = new.same[np.arange(len(first)), first]
-    stated = probabilities.max(axis=1)
-    assert Reliability.of(stated, right).error < 0.05
-    assert log_loss(stated, right) < log_loss(np.full(len(right), right.mean()), right)
+@pytest.mark.parametrize("n_gallery", [60, 400])
+def test_stated_probabilities_come_true_in_larger_galleries(calibration, n_gallery):
+    new = told(calibration, 800, n_gallery, seed=99)
+    for p, right in (("probability", "right"), ("half_probability", "half_right")):
+        assert Reliability.of(new[p], new[right]).error < 0.08
+        rate = np.full(len(new[right]), new[right].mean())
+        assert log_loss(new[p], new[right]) < log_loss(rate, new[right])
 
 
-@pytest.mark.parametrize("n_gallery", [30, 200, 1000])
-@pytest.mark.parametrize("rate", [0.05, 0.1])
-def test_strangers_are_accepted_at_the_stated_rate(calibration, n_gallery, rate):
-    absent = world(4000, n_gallery, seed=7, absent=True)
-    realised = calibration.accepts(absent.distances, rate).mean()
-    assert rate / 2 < realised < 1.5 * rate
+@pytest.mark.parametrize("n_gallery", [30, 100, 800])
+def test_answers_are_wrong_as_rarely_as_promised(calibration, n_gallery):
+    new = told(calibration, 800, n_gallery, seed=7)
+    missing, answer = new["missing"], new["half_answer"]
+    assert (answer[missing] == "found").mean() <= 0.13
+    assert (answer[~missing] == "absent").mean() <= 0.15
+    assert (answer == "found")[~missing].mean() > 2 * (answer == "found")[missing].mean()
+    assert new["half_best"][answer == "found"].mean() > 0.7
 
 
-def test_the_scale_of_distances_does_not_matter_in_a_ranking(calibration):
-    new = world(50, 40, seed=1)
-    np.testing.assert_allclose(
-        calibration.match_probabilities(3.7 * new.distances),
-        calibration.match_probabilities(new.distances),
-    )
+def test_standing_out_finds_more_than_the_nearest_distance(calibration):
+    new = told(calibration, 800, 200, seed=5)
+    rates = [
+        identified_at(new[name], new[first], new["missing"], 0.1)
+        for name, first in (("stands_out", "half_best"), ("relative", "half_right"))
+    ]
+    assert rates[0] > rates[1]
 
 
 def test_pairs_become_less_likely_with_distance(calibration):
     p = calibration.probability([0.1, 1.0, 4.0, 10.0])
     assert (np.diff(p) < 0).all()
-    assert p[0] > 0.9
-    assert p[-1] < 0.2
     assert calibration.probability([0.0])[0] == pytest.approx(1.0)
+    assert (np.diff(calibration.log_ratios(np.geomspace(1e-6, 10, 50))) < 0).all()
+
+
+def test_shares_add_up_and_leave_out_what_does_not_count(calibration):
+    D = world(5, 20, 1).distances
+    D[:, 3] = np.inf
+    shares = calibration.shares(D)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    assert (shares[:, 3] == 0).all()
+    np.testing.assert_allclose(calibration.shares(3.7 * D), shares)
+    at = calibration.relative_at(0.0)
+    assert calibration.log_ratios(at) == pytest.approx(0.0, abs=0.1)
 
 
 def test_too_few_people_are_refused_with_the_number_needed():
     with pytest.raises(InputError, match=r"at least 20 people .* there are 12; label 8 more"):
-        Calibration.fit([world(12, 12, seed=0)], n_people=12)
-
-
-def test_known_probabilities_are_recovered():
-    """Gamma distances: log r(z) is known exactly, so are all probabilities."""
-    rng = np.random.default_rng(3)
-
-    def drawn(n_queries, n_gallery):
-        D = rng.gamma(9.0, 1.0, size=(n_queries, n_gallery))
-        same = np.eye(n_queries, n_gallery, dtype=bool)
-        D[same] = rng.gamma(3.0, 1.0, size=n_queries)
-        return HeldOut(D, same)
-
-    fitted = Calibration.fit([drawn(100, 100) for _ in range(20)], n_people=100)
-    new = drawn(300, 300)
-    ratio = new.distances**-6.0  # Gamma(3) / Gamma(9) densities
-    true = ratio / ratio.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(fitted.match_probabilities(new.distances), true, atol=0.07)
-    assert np.abs(fitted.match_probabilities(new.distances) - true).max(axis=1).mean() < 0.02
-
-
-@pytest.mark.parametrize("n_gallery", [40, 180])
-def test_probabilities_hold_where_half_the_people_are_missing(calibration, n_gallery):
-    there, missing = world(2000, n_gallery, 5), world(2000, n_gallery, 6, absent=True)
-    D = np.vstack([there.distances, missing.distances])
-    same = np.vstack([there.same, missing.same])
-    stated = calibration.match_probabilities(D, present=0.5)
-    assert (stated.sum(axis=1) < 1).all()
-    first = np.arange(len(D)), D.argmin(axis=1)
-    assert Reliability.of(stated[first], same[first]).error < 0.05
-
-
-def test_probabilities_of_some_gallery_are_those_of_the_sum_rule(calibration):
-    D = world(3, 20, 8).distances
-    z = D / np.median(D, axis=1, keepdims=True)
-    ratio = np.exp(calibration.log_ratios(z))
-    expected = 0.3 * ratio / 20 / (0.7 + 0.3 * ratio.mean(axis=1, keepdims=True))
-    np.testing.assert_allclose(calibration.match_probabilities(D, present=0.3), expected)
-    with pytest.raises(InputError, match="above 0, up to 1"):
-        calibration.match_probabilities(D, present=0.0)
-
-
-def test_larger_galleries_and_lower_rates_ask_for_closer_matches(calibration):
-    by_size = [calibration.threshold(n) for n in (10, 100, 1000, 10**6)]
-    assert (np.diff(by_size) < 0).all()
-    assert calibration.threshold(100, 0.01) < calibration.threshold(100, 0.1)
-
-
-def test_queries_with_many_close_strangers_do_not_break_the_rate():
-    def varied(n_queries, n_gallery, seed):
-        rng = np.random.default_rng(seed)
-        shape = 8.0 * np.exp(0.4 * rng.normal(size=(n_queries, 1)))
-        D = rng.gamma(np.broadcast_to(shape, (n_queries, n_gallery)))
-        return HeldOut(D, np.zeros(D.shape, bool))
-
-    people = [varied(60, 60, seed) for seed in range(20)]
-    for one in people:
-        np.fill_diagonal(one.same, True)
-        one.distances[one.same] /= 3.0
-    fitted = Calibration.fit(people, n_people=60)
-    assert fitted.spread > 0.1
-    realised = fitted.accepts(varied(3000, 600, 99).distances, 0.1).mean()
-    assert 0.05 < realised < 0.15
+        fit_calibration([world(12, 12, seed=0)], n_people=12)
 
 
 def test_people_that_are_all_told_apart_give_finite_probabilities():
     rng = np.random.default_rng(0)
     D = rng.uniform(1.0, 2.0, size=(30, 30))
     np.fill_diagonal(D, 0.01)
-    fitted = Calibration.fit([HeldOut(D, np.eye(30, dtype=bool))], n_people=30)
-    stated = fitted.match_probabilities(D)
-    assert np.isfinite(stated).all()
-    assert stated.diagonal().min() > 0.9
-    assert np.isfinite(fitted.pair).all()
+    fitted = fit_calibration([HeldOut(D, np.eye(30, dtype=bool))], n_people=30)
+    assert np.isfinite(fitted.checks).all()
+    assert fitted.shares(D).diagonal().min() > 0.9
+    assert fitted.measured(Rates())["found"] == 1.0
 
 
-def test_a_trend_that_is_linear_in_one_over_the_people_is_continued_to_all_of_them(calibration):
+def test_a_trend_that_is_linear_in_one_over_the_people_is_continued_to_all_of_them():
     def of(people):
-        a, b, c = 5.0 - 40.0 / people, 2.0 + 30.0 / people, 100.0 / people
-        return dataclasses.replace(calibration, choice=(a, b, c))
+        choice = 5.0 - 40.0 / people, 2.0 + 30.0 / people, 100.0 / people
+        return Calibration((0.0, 1.0), choice, 50)
 
-    folds = 10
-    found = of(90).continued(of(80), step=(folds - 2) / folds)
+    found = continued(of(90), of(80).choice, step=8 / 10)
     np.testing.assert_allclose(found.choice, of(100).choice)
-    assert found.tail == calibration.tail
 
 
-def test_rates_outside_zero_and_one_are_refused(calibration):
+def test_measured_rates_are_those_of_the_held_out_people(calibration):
+    rates = Rates()
+    for who in (None, "a"):
+        found = calibration.measured(rates, who)
+        assert found["found"] >= 0.8 - 1e-9
+        assert 0.5 < found["absent"] <= 1
+    assert calibration.measured(rates, "nobody's camera") == {}
+    stricter = calibration.measured(rates._replace(false_accepts=0.01))
+    assert stricter["found"] >= found["found"]
+
+
+@pytest.mark.parametrize("rate", [0.0, 1.0, 1.5, True])
+def test_rates_outside_zero_and_one_are_refused(rate):
     with pytest.raises(InputError, match="between 0 and 1"):
-        calibration.threshold(100, 1.5)
+        Rates(false_accepts=rate).check()
+
+
+def test_what_an_older_version_learned_states_probabilities_and_decides_nothing():
+    old = {"pair": (0.0, 1.0), "choice": (2.0, 1.0, 0.0), "tail": (0.1,), "spread": 0.0}
+    read = Calibration.from_state(Calibration.migrate({**old, "n_people": 20}, 1))
+    assert not read.decides
+    assert read.probability([1.0])[0] == pytest.approx(0.5)
+
+
+def test_sightings_far_from_all_that_was_learned_are_outside():
+    rng = np.random.default_rng(0)
+    known = Calibration((0.0, 1.0), (2.0, 1.0, 0.0), 20)
+    assert not known.outside(rng.normal(size=(3, 4))).any()  # nothing is known of the range
+    known.centre, known.width, known.limit = np.zeros(4), np.ones(4), 2.0
+    np.testing.assert_array_equal(known.outside(np.array([[0, 1, 1, 0], [9, 0, 0, 0.0]])), [0, 1])
+
+
+def test_what_was_learned_from_is_known_again_after_rounding():
+    rng = np.random.default_rng(0)
+    E = rng.normal(size=(50, 20)).astype(np.float32)
+    known = Calibration((0.0, 1.0), (2.0, 1.0, 0.0), 20, trained=E[:30, :8])
+    rounded = E.astype(np.float16).astype(np.float32)
+    np.testing.assert_array_equal(known.knows(rounded), np.arange(50) < 30)

@@ -7,8 +7,13 @@ import pytest
 
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
-from resight.evaluation.calibration import Calibration
-from resight.experiments.confidence import _first, _half, confidence
+from resight.experiments.confidence import (
+    _first_is_right,
+    _half,
+    by_person,
+    confidence,
+    upper_bound,
+)
 from resight.experiments.in_gram_space import measure
 from resight.plans import Plan
 from resight.protocols import half_half
@@ -49,15 +54,20 @@ def test_half_of_the_queries_are_chosen_always_the_same_way():
     np.testing.assert_array_equal(_half(asked), _half(asked))
 
 
-def test_sightings_of_a_known_person_are_added_and_ties_are_wrong():
-    calibration = Calibration((0.0, 1.0), (2.0, 1.0, 0.0), (0.1, 0.5, 3.0, 1.0), 0.0, 20)
-    d = np.array([1.0, 1.2, 2.0, 3.0])
-    single = calibration.match_probabilities(d)[0]
-    p, right = _first(calibration, d, np.array(["a", "a", "b", ""]), "a", 1.0)
-    assert right
-    assert p == pytest.approx(single[0] + single[1])
-    p, right = _first(calibration, d[[0, 0, 2, 3]], np.array(["a", "b", "c", ""]), "a", 1.0)
-    assert not right
+def test_sightings_of_a_known_person_are_one_unit_and_ties_are_wrong():
+    D = np.array([[1.0, 3.0, 2.0, 5.0], [2.0, 2.0, np.inf, 2.0]])
+    units, own = by_person(D, np.array(["a", "a", "b", ""]), np.array(["a", "b"]))
+    np.testing.assert_array_equal(units, [[5.0, 2.0, 2.0], [2.0, 2.0, np.inf]])
+    np.testing.assert_array_equal(own, [[False, True, False], [False, False, True]])
+    np.testing.assert_array_equal(_first_is_right(units, own), [False, False])
+
+
+def test_bounds_count_people_and_not_queries():
+    wrong = np.zeros(100, bool)
+    wrong[:10] = True
+    alone, together = np.arange(100), np.arange(100) // 10  # one person has all ten errors
+    assert 0.1 < upper_bound(wrong, alone) < 0.2
+    assert upper_bound(wrong, together) > upper_bound(wrong, alone)
 
 
 def test_pooled_distances_are_refused(world):

@@ -19,7 +19,7 @@ VERBS = {
     "fit": "train a model on labelled sightings and save it",
     "evaluate": "evaluate learners on a dataset or on your own folders",
     "reproduce": "reproduce the paper's tables from raw images",
-    "report": "write the HTML report of a result",
+    "report": "write the HTML report of a result; show the card of a model",
     "gallery": "create, fill, check and clean a gallery of sightings",
     "search": "find a person's other sightings in a gallery",
     "explain": "explain why two sightings look alike or different",

@@ -1,4 +1,4 @@
-"""``resight report``: write the HTML report of a result."""
+"""``resight report``: write the HTML report of a result, or show the card of a model."""
 
 from __future__ import annotations
 
@@ -9,24 +9,31 @@ import typer
 
 from resight.cli._common import Root, option, say, verb
 
-app = verb("Write the HTML report of a result.")
+app = verb("Write the HTML report of a result, or show the card of a model.")
 
 
 @app.command()
 def report(
-    result: Annotated[Path, typer.Argument(help="Folder with result.json and rankings.csv")],
+    result: Annotated[Path, typer.Argument(help="Folder of a result, or of a model")],
     data: Annotated[str | None, option("DATA", "Evaluated data, for images", "none")] = None,
     root: Root = None,
     out: Annotated[Path | None, option("FILE", "HTML file", "report.html in RESULT")] = None,
 ) -> None:
-    """Write one self-contained page: figures, curves, ranked lists (worst first)."""
+    """Write one self-contained page: figures, curves, ranked lists (worst first).
+
+    Of a model: print its card, which says what it was learned from, and its limits.
+    """
     from jinja2 import TemplateError
 
     from resight import datasets
     from resight.errors import StoreError
     from resight.report import write
     from resight.report.result_files import read_result
+    from resight.saving import MANIFEST
 
+    if (result / MANIFEST).is_file():
+        _show_card(result)
+        return
     document = read_result(result)
     sightings = None if data is None else datasets.load(data, root=root)
     rankings = result / "rankings.csv" if sightings is not None else None
@@ -40,3 +47,13 @@ def report(
     if sightings is None:
         say("the report has no images; give --data to include them")
     print(page)
+
+
+def _show_card(model: Path) -> None:
+    from resight.errors import StoreError
+    from resight.models.model import Model
+
+    card = Model.load(model).card
+    if not card:
+        raise StoreError(f"the model {model} has no card: it was fitted by an earlier version")
+    print(card.rstrip())

@@ -63,8 +63,6 @@ class Figure:
         self._arm(arms[1][1])
         self._bag_at_side()
 
-    # --- geometry -----------------------------------------------------------------------------
-
     def _depth(self, lateral: float, forward: float = 0.0) -> float:
         return forward * self.cos - lateral * self.sin
 
@@ -79,8 +77,6 @@ class Figure:
     def _width(self, broad: float, deep: float) -> float:
         """Half width on screen of an upright elliptic body part."""
         return self.looks.girth * float(np.hypot(broad * self.cos, deep * self.sin))
-
-    # --- parts --------------------------------------------------------------------------------
 
     def _leg(self, side: float) -> None:
         looks, pose = self.looks, self.pose
@@ -196,8 +192,6 @@ class Figure:
             if self._depth(hip[0]) > -0.06:
                 low = (hip[0], hip[1] - 0.09, hip[2])
                 self._limb(hip, low, 0.05, 0.055, looks.bag_cloth)
-
-    # --- painting -----------------------------------------------------------------------------
 
     def _limb(self, start: Point, end: Point, wide: float, narrow: float, cloth: Cloth) -> None:
         """Paint a tapered capsule between two points of the body frame."""

@@ -110,16 +110,9 @@ def fingerprint(sightings: Sightings) -> str:
         32 hexadecimal digits.
     """
     boxes = [""] * len(sightings) if sightings.boxes is None else sightings.boxes.tolist()
-    labels = zip(
-        sightings.cameras.tolist(),
-        sightings.persons.tolist(),
-        sightings.roles.tolist(),
-        sightings.sequences.tolist(),
-        sightings.sites.tolist(),
-        map(repr, sightings.times.tolist()),
-        map(str, boxes),
-        strict=True,
-    )
+    names = ("cameras", "persons", "roles", "sequences", "sites")
+    columns = [getattr(sightings, name).tolist() for name in names]
+    labels = zip(*columns, map(repr, sightings.times.tolist()), map(str, boxes), strict=True)
     files = sightings.pictures()
     contents = {file: _contents(file) for file in set(files)}
     rows = sorted(

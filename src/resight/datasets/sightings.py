@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from resight.errors import InputError
 from resight.validation import MAX_NAME, MAX_PATH, check_boxes, check_names, check_times
 
+COLUMNS = ("paths", "persons", "cameras", "times", "sequences", "roles", "sites")
 ROLES = ("", "train", "query", "gallery", "distractor", "junk")
 UNKNOWN_PERSON = ""
 
@@ -47,8 +48,7 @@ class Sightings:
 
     def __post_init__(self) -> None:
         n = len(self.paths)
-        texts = ("paths", "persons", "cameras", "sequences", "roles", "sites")
-        for column in texts:
+        for column in (name for name in COLUMNS if name != "times"):
             values, longest = getattr(self, column), MAX_PATH if column == "paths" else MAX_NAME
             given = np.full(n, "") if values is None else check_names(values, column, longest)
             self._freeze(column, given)
@@ -56,7 +56,7 @@ class Sightings:
         self._freeze("times", times)
         if self.boxes is not None:
             self._freeze("boxes", check_boxes(self.boxes))
-        for column in (*texts, "times", "boxes"):
+        for column in (*COLUMNS, "boxes"):
             values = getattr(self, column)
             if values is not None and len(values) != n:
                 raise InputError(
@@ -95,8 +95,7 @@ class Sightings:
     def select(self, rows: Sequence[int] | NDArray[Any]) -> Sightings:
         """Return some rows (indices or a mask), in the order asked for."""
         chosen = np.asarray(rows) if len(rows) else np.empty(0, np.intp)
-        columns = ("paths", "persons", "cameras", "times", "sequences", "roles", "sites")
-        parts: dict[str, Any] = {column: getattr(self, column)[chosen] for column in columns}
+        parts: dict[str, Any] = {column: getattr(self, column)[chosen] for column in COLUMNS}
         parts["boxes"] = None if self.boxes is None else self.boxes[chosen]
         return replace(self, **parts)
 

@@ -19,7 +19,8 @@ from resight.validation import MAX_NAME, MAX_PATH, check_boxes, check_name, read
 
 REQUIRED = ("path", "person", "camera")
 BOX = ("x", "y", "w", "h")
-OPTIONAL = ("time", "sequence", "role", "site", *BOX)
+LABELS = (*REQUIRED, "time", "sequence", "role", "site")
+OPTIONAL = (*LABELS[len(REQUIRED) :], *BOX)
 
 
 def read_table(file: str | Path, root: str | Path | None = None) -> Sightings:
@@ -50,13 +51,7 @@ def read_table(file: str | Path, root: str | Path | None = None) -> Sightings:
         return np.array([line.get(name, "") for line in lines])
 
     return Sightings(
-        column("path"),
-        column("person"),
-        column("camera"),
-        times=column("time"),
-        sequences=column("sequence"),
-        roles=column("role"),
-        sites=column("site"),
+        **{f"{name}s": column(name) for name in LABELS},
         boxes=column("box") if "box" in lines[0] else None,
         root=file.parent if root is None else Path(root),
         name=file.resolve().parent.name if file.stem == "sightings" else file.stem,
@@ -65,18 +60,9 @@ def read_table(file: str | Path, root: str | Path | None = None) -> Sightings:
 
 def write_table(sightings: Sightings, file: str | Path) -> None:
     """Write `sightings` so that `read_table` gives them back; empty columns are left out."""
-    optional = {
-        "time": ["" if math.isnan(time) else repr(time) for time in sightings.times.tolist()],
-        "sequence": sightings.sequences.tolist(),
-        "role": sightings.roles.tolist(),
-        "site": sightings.sites.tolist(),
-    }
-    columns: dict[str, list[str]] = {
-        "path": sightings.paths.tolist(),
-        "person": sightings.persons.tolist(),
-        "camera": sightings.cameras.tolist(),
-        **{name: values for name, values in optional.items() if any(values)},
-    }
+    every: dict[str, list[str]] = {name: getattr(sightings, f"{name}s").tolist() for name in LABELS}
+    every["time"] = ["" if math.isnan(time) else repr(time) for time in sightings.times.tolist()]
+    columns = {name: values for name, values in every.items() if name in REQUIRED or any(values)}
     if sightings.boxes is not None:
         columns |= {side: sightings.boxes[:, i].astype(str).tolist() for i, side in enumerate(BOX)}
     with atomic_write(Path(file), "w") as stream:

@@ -159,7 +159,10 @@ def describe_images(
             if isinstance(error, ResightError) and isinstance(source, np.ndarray):
                 raise InputError(f"{name}: {error}") from error
             raise error  # errors of files name the file already
-        failures.append(Failure(first + place, name, _reason(error)))
+        reason = (
+            str(error) if isinstance(error, ResightError) else f"{type(error).__name__}: {error}"
+        )
+        failures.append(Failure(first + place, name, reason))
 
     def describe(places: list[int], pictures: list[Image]) -> None:
         try:
@@ -239,7 +242,3 @@ def _name(source: Any, row: int) -> str:
     if isinstance(source, (np.ndarray, bytes)):
         return f"image {row}"
     return str(getattr(source, "path", source))
-
-
-def _reason(error: Exception) -> str:
-    return str(error) if isinstance(error, ResightError) else f"{type(error).__name__}: {error}"

@@ -101,7 +101,8 @@ class Explainer:
             contributions = occlude(self.model, pair, images())
             return Explanation(distance, OCCLUSION, self.partition, contributions)
         contributions = self._divide(pair)
-        if self._metric.method != LEFT_OUT and not _adds_up(contributions, distance):
+        adds_up = abs(float(contributions.sum()) - distance) <= _ADDS_UP * abs(distance)
+        if self._metric.method != LEFT_OUT and not adds_up:
             self._metric = opaque(self.model)  # a learner that works otherwise than thought
             contributions = self._divide(pair)
         method, usual = self._metric.method, self.usual or ()
@@ -157,10 +158,6 @@ def explain(model: Any, image_a: Image, image_b: Image) -> Explanation:
     0.31
     """
     return Explainer(model).explain(image_a, image_b)
-
-
-def _adds_up(contributions: Floats, distance: float) -> bool:
-    return abs(float(contributions.sum()) - distance) <= _ADDS_UP * abs(distance)
 
 
 def _known(rows: Floats, training: NDArray[Any] | None) -> NDArray[np.bool_]:

@@ -37,16 +37,21 @@ class GrowingTable:
 
     def put(self, keys: Sequence[str], rows: Rows) -> None:
         """Write rows to all their places; those not wanted, or here already, are passed over."""
-        wanted = {
-            key: row for row, key in enumerate(keys) if key != FAILED and key in self._missing
-        }
+        pairs = [
+            (place, row)
+            for row, key in enumerate(keys)
+            if key != FAILED
+            for place in self._missing.pop(key, ())
+        ]
+        if not pairs:
+            return
+        # Pairs of which both go up by one are written together.
+        ends = np.flatnonzero((np.diff(pairs, axis=0) != 1).any(axis=1)) + 1
         with refusing_full_disk(self._folder / "a table"):  # named once it is known what failed
-            for key, row in wanted.items():
-                for place in self._missing.pop(key):
-                    self._write(place, rows[row])
-            if wanted:
-                self._file().flush()
-                os.fsync(self._file().fileno())  # now, beside the workers, and not at the end
+            for run in np.split(np.array(pairs), ends):
+                self._write(run[0, 0], rows[run[0, 1] : run[-1, 1] + 1])
+            self._file().flush()
+            os.fsync(self._file().fileno())  # now, beside the workers, and not at the end
 
     def finish(self, keys: Sequence[str], path: Path) -> bool:
         """Keep the file as `path`, rows whose key is now FAILED as NaN; False while rows lack."""

@@ -34,16 +34,8 @@ from resight.validation import MAX_TEXT, check_file
 
 SUFFIXES = (".csv", ".mat", ".npy", ".npz")
 # Columns of a table of sightings: name in a CSV -> name in an array file.
-LABELS = {
-    "person": "persons",
-    "camera": "cameras",
-    "path": "paths",
-    "time": "times",
-    "sequence": "sequences",
-    "role": "roles",
-    "site": "sites",
-    "id": "names",
-}
+_NAMES = ("person", "camera", "path", "time", "sequence", "role", "site")
+LABELS = {name: f"{name}s" for name in _NAMES} | {"id": "names"}
 NEEDED = ("person", "camera")
 _SYNONYMS = {"descriptors": "features", "X": "features", "ids": "persons", "cams": "cameras"}
 _LINE = 2**24  # characters of a header

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError, StoreError
-from resight.gallery.engines.base import Engine, Table
+from resight.gallery.engines.base import Engine
 from resight.gallery.filters import Filter
 from resight.gallery.gallery import Gallery
 from resight.gallery.log import verify
@@ -46,17 +45,9 @@ def check(uri: str) -> Report:
     engine = connect(uri)
     report.problems += engine.verify()
     try:
-        manifest = Manifest.read(engine)
-        model = load_model(engine, manifest.current.number)
-        table = engine.table()
-        report.sightings = len(table)
-        report.problems += _model_problems(manifest, model)
-        report.problems += list(_row_problems(engine, manifest, table))
-        _check_embeddings(engine, manifest, model, table, report)
-        _check_labels(engine, table, report)
-        report.problems += list(_unfinished_erasing(engine))
-        report.problems += [f"log: {text}" for text in verify(engine.log_rows()).problems]
-        if manifest.current.indexed and not report.problems:
+        looked_at = _Check(engine, report)
+        looked_at.everything()
+        if looked_at.manifest.current.indexed and not report.problems:
             report.recall = measure_recall(Gallery.open(uri))
     except StoreError as error:
         if not report.problems:
@@ -66,101 +57,101 @@ def check(uri: str) -> Report:
     return report
 
 
-def _model_problems(manifest: Manifest, model: Any) -> Iterator[str]:
-    if model.descriptor_fingerprint != manifest.descriptor:
-        yield (
-            f"descriptors were made by {manifest.descriptor}, this version of resight makes "
-            f"{model.descriptor_fingerprint}"
-        )
-    if model.fingerprint != manifest.current.fingerprint:
-        yield f"the model is {model.fingerprint}, the manifest names {manifest.current.fingerprint}"
+class _Check:
+    def __init__(self, engine: Engine, report: Report) -> None:
+        self.engine, self.report = engine, report
+        self.manifest = Manifest.read(engine)
+        self.model = load_model(engine, self.manifest.current.number)
+        self.table = engine.table()
+        self.ids: list[str] = self.table.ids.tolist()
+        report.sightings = len(self.table)
 
+    def everything(self) -> None:
+        problems = self.report.problems
+        problems += list(self._of_model())
+        problems += list(self._of_rows())
+        self._embeddings()
+        self._labels()
+        if self.engine.names(ERASING):
+            problems.append(
+                "erasing was begun and not finished, so what is to go is still there; finish it: "
+                f"resight gallery forget {self.engine.uri} --resume"
+            )
+        problems += [f"log: {text}" for text in verify(self.engine.log_rows()).problems]
 
-def _row_problems(engine: Engine, manifest: Manifest, table: Table) -> Iterator[str]:
-    for start in range(0, len(table), _BATCH):
-        ids = table.ids[start : start + _BATCH].tolist()
-        images = engine.fetch(ids, "image")
-        stored = manifest.stored != "none"
-        features = features_of(engine, manifest, None, ids) if stored else {}
-        for sighting in ids:
-            try:
-                read(images[sighting], f"sighting {sighting}: its image")
-            except InputError as error:
-                yield str(error)
-            except KeyError:
-                yield f"sighting {sighting}: its image is gone"
-            values = features.get(sighting)
-            if stored and (
-                values is None or len(values) != manifest.width or not np.isfinite(values).all()
-            ):
-                yield f"sighting {sighting}: its descriptor is damaged"
+    def _of_model(self) -> Iterator[str]:
+        model, manifest = self.model, self.manifest
+        if model.descriptor_fingerprint != manifest.descriptor:
+            yield (
+                f"descriptors were made by {manifest.descriptor}, this version of resight makes "
+                f"{model.descriptor_fingerprint}"
+            )
+        if model.fingerprint != manifest.current.fingerprint:
+            named = manifest.current.fingerprint
+            yield f"the model is {model.fingerprint}, the manifest names {named}"
 
+    def _of_rows(self) -> Iterator[str]:
+        stored, width = self.manifest.stored != "none", self.manifest.width
+        for start in range(0, len(self.ids), _BATCH):
+            ids = self.ids[start : start + _BATCH]
+            images = self.engine.fetch(ids, "image")
+            features = features_of(self.engine, self.manifest, None, ids) if stored else {}
+            for sighting in ids:
+                try:
+                    read(images[sighting], f"sighting {sighting}: its image")
+                except InputError as error:
+                    yield str(error)
+                except KeyError:
+                    yield f"sighting {sighting}: its image is gone"
+                values = features.get(sighting, np.empty(0))
+                if stored and (len(values) != width or not np.isfinite(values).all()):
+                    yield f"sighting {sighting}: its descriptor is damaged"
 
-def _unfinished_erasing(engine: Engine) -> Iterator[str]:
-    if engine.names(ERASING):
-        yield (
-            "erasing was begun and not finished, so what is to go is still there; finish it: "
-            f"resight gallery forget {engine.uri} --resume"
-        )
+    def _embeddings(self) -> None:
+        generation = self.manifest.current
+        stored: dict[str, NDArray[np.float32]] = {}
+        for ids, vectors in self.engine.embeddings(generation.number, generation.width):
+            stored.update(zip(ids.tolist(), vectors, strict=True))
+        embedded = [sighting for sighting in self.ids if sighting in stored]
+        if len(embedded) < len(self.ids):
+            self.report.notes.append(
+                f"{len(self.ids) - len(embedded)} sightings wait for an embedding; the next search "
+                "makes it"
+            )
+        unused = set(self.engine.generations()) - self.manifest.numbers
+        if unused:
+            self.report.notes.append(
+                f"embeddings of {len(unused)} unfinished models; the next rebuild resumes with "
+                "them or removes them"
+            )
+        sample = embedded[:: max(1, len(self.ids) // _BATCH)]
+        if sample:
+            self._compare(sample, np.array([stored[key] for key in sample], np.float64))
 
+    def _compare(self, sample: list[str], kept: NDArray[np.float64]) -> None:
+        """Embed some stored descriptors again: they must give the stored embeddings."""
+        found = features_of(self.engine, self.manifest, self.model, sample)
+        if any(len(found.get(sighting, ())) != self.manifest.width for sighting in sample):
+            return  # said already
+        again = np.asarray(self.model.embed(np.array([found[key] for key in sample])), np.float64)
+        scale = max(float(np.abs(again).max()), 1e-12)
+        wrong = int((np.abs(again - kept).max(axis=1) > 1e-4 * scale).sum())
+        if wrong:
+            self.report.problems.append(
+                f"{wrong} of {len(sample)} embeddings looked at do not belong to their model; "
+                "`resight gallery rebuild` makes them again"
+            )
 
-def _check_embeddings(
-    engine: Engine, manifest: Manifest, model: Any, table: Table, report: Report
-) -> None:
-    generation = manifest.current
-    stored: dict[str, NDArray[np.float32]] = {}
-    for ids, vectors in engine.embeddings(generation.number, generation.width):
-        stored.update(zip(ids.tolist(), vectors, strict=True))
-    known = table.ids.tolist()
-    lacking = [sighting for sighting in known if sighting not in stored]
-    if lacking:
-        report.notes.append(
-            f"{len(lacking)} sightings wait for an embedding; the next search makes it"
-        )
-    used = {g.number for g in manifest.history}
-    unused = [number for number in engine.generations() if number not in used]
-    if unused:
-        report.notes.append(
-            f"embeddings of {len(unused)} unfinished models; the next rebuild resumes with them "
-            "or removes them"
-        )
-    sample = [sighting for sighting in known if sighting in stored][:: max(1, len(known) // _BATCH)]
-    if sample:
-        _compare(engine, manifest, model, sample, stored, report)
-
-
-def _compare(
-    engine: Engine,
-    manifest: Manifest,
-    model: Any,
-    sample: list[str],
-    stored: dict[str, NDArray[np.float32]],
-    report: Report,
-) -> None:
-    """Embed some stored descriptors again: they must give the stored embeddings."""
-    found = features_of(engine, manifest, model, sample)
-    if any(len(found.get(sighting, ())) != manifest.width for sighting in sample):
-        return  # said already
-    again = np.asarray(model.embed(np.array([found[key] for key in sample])), np.float64)
-    kept = np.array([stored[sighting] for sighting in sample], np.float64)
-    scale = max(float(np.abs(again).max()), 1e-12)
-    wrong = int((np.abs(again - kept).max(axis=1) > 1e-4 * scale).sum())
-    if wrong:
-        report.problems.append(
-            f"{wrong} of {len(sample)} embeddings looked at do not belong to their model; "
-            "`resight gallery rebuild` makes them again"
-        )
-
-
-def _check_labels(engine: Engine, table: Table, report: Report) -> None:
-    known = set(table.ids.tolist())
-    gone = sum(bool({*entry.sightings} - known) for entry in read_journal(engine))
-    if gone:
-        report.notes.append(
-            f"{gone} labels are about sightings that were removed; they have no effect"
-        )
-    if len(known) != len(table):
-        report.problems.append(f"{len(table) - len(known)} sightings are stored twice")
+    def _labels(self) -> None:
+        known = set(self.ids)
+        gone = sum(bool({*entry.sightings} - known) for entry in read_journal(self.engine))
+        if gone:
+            self.report.notes.append(
+                f"{gone} labels are about sightings that were removed; they have no effect"
+            )
+        if len(known) != len(self.ids):
+            twice = len(self.ids) - len(known)
+            self.report.problems.append(f"{twice} sightings are stored twice")
 
 
 def measure_recall(gallery: Gallery, where: Filter | None = None) -> float:

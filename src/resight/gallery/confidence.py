@@ -231,10 +231,13 @@ def _fit(view: View, calibration: Calibration, camera: str) -> tuple[float, floa
 
 
 def _others(view: View, camera: str) -> Rows:
-    """Return sightings to search a camera for: those of other cameras, or its own."""
-    unknown, here = ~trained(view), view.table.cameras == camera
-    elsewhere = np.flatnonzero(unknown & ~here)
-    return elsewhere if len(elsewhere) >= _FEW else np.flatnonzero(unknown & here)
+    """Return sightings to search a camera for, one of each unit: of other cameras, or its own."""
+    first = np.zeros(len(view.table), bool)
+    first[np.unique(view.units, return_index=True)[1]] = True
+    first &= ~trained(view)
+    here = view.table.cameras == camera
+    elsewhere = np.flatnonzero(first & ~here)
+    return elsewhere if len(elsewhere) >= _FEW else np.flatnonzero(first & here)
 
 
 def _lengthened(view: View, camera: str) -> Floats:
@@ -249,7 +252,8 @@ def _lengthened(view: View, camera: str) -> Floats:
         asked = spread_out(_others(view, camera), max(_OTHERS, min(1000, _PRODUCTS // len(rows))))
         X = view.index.embeddings[asked].astype(np.float64)
         factors = np.ones(len(view.table))
-        if len(asked) >= _FEW:
+        # Before the camera itself, everybody would be near to their own other sightings.
+        if len(asked) >= _FEW and view.table.cameras[asked[0]] != camera:
             near = [
                 nearness(np.log(positive(_squares(X, view.index.embeddings[rows[a : a + _BLOCK]]))))
                 for a in range(0, len(rows), _BLOCK)

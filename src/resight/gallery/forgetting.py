@@ -23,9 +23,17 @@ from resight.gallery.gallery import Gallery
 from resight.gallery.labels import Entry
 from resight.gallery.log import BEFORE_THE_CHAIN, Actor, operator
 from resight.gallery.log_erasing import concerned, empty, expire_log, names
-from resight.gallery.manifest import ERASING, GROUPS, JOBS, Manifest, drop_model, trained_on
+from resight.gallery.manifest import (
+    CANDIDATE,
+    ERASING,
+    GROUPS,
+    JOBS,
+    Manifest,
+    drop_candidate,
+    drop_model,
+    trained_on,
+)
 from resight.gallery.rebuilding import unfinished
-from resight.gallery.teaching import CANDIDATE, drop_candidate
 from resight.times import EPOCH
 
 _LAST = "/last"  # ends the name of the note that only the job's own traces are left to clean
@@ -73,10 +81,7 @@ class _Job:
 def forget(gallery: Gallery, person: str, by: Actor | None = None) -> Forgotten:
     """Erase a person: sightings with images and numbers, labels, taught models, and in the log.
 
-    Raises
-    ------
-    StoreError
-        If after erasing anything of the person is still found; the job stays and can be resumed.
+    If anything of the person is still found then, it says so; the job stays and can be resumed.
     """
     earlier = resume(gallery)
     view = gallery.view

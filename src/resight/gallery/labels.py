@@ -281,8 +281,8 @@ class Labels:
         for later in self.since(entry.a) if moved else ():
             if later in self.active and later.kind in _JOINING and moved & {*later.sightings}:
                 raise InputError(f"{later.told()} about these sightings since; undo that first")
-        columns = (np.array(column, str) for column in zip(*self._given.items(), strict=True))
-        without = Labels(*columns, [*self.journal, entry])
+        ids, persons = np.array([*self._given]), np.array([*self._given.values()])
+        without = Labels(ids, persons, [*self.journal, entry])
         for name, count in Counter(without._names.values()).items():
             if count > 1:
                 raise InputError(

@@ -138,7 +138,9 @@ def search_view(
                 nearest(query[None], max(k, len(before.rows)), mask)[0] if again else before
             )
     if method is not None:
-        found = rerank(method, queries, found, lambda rows: _embeddings(engine, view, rows))
+        found = rerank(
+            method, queries, found, lambda rows: _embeddings(engine, view, rows), view.persons
+        )
     results = []
     for query, one, order, mask, rows in zip(queries, known, found, masks, copies, strict=True):
         searched = np.ones(len(view.table), bool) if mask is None else mask

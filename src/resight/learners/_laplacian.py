@@ -22,6 +22,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.linalg import block_diag
 
 from resight.errors import InputError
 from resight.learners._base import Codes, Floats
@@ -194,7 +195,7 @@ class CrossCameraPairs:
             views.append(seen)
         one, camera = np.concatenate(ones), np.concatenate(views)
         joined = np.outer(one, one) * (camera[:, None] != camera[None, :]) / self.n_dissimilar
-        shared = sparse.block_diag(blocks).toarray() - joined
+        shared = block_diag(*blocks) - joined
         found += [(1, value) for value in np.linalg.eigvalsh(shared)]
         noise = 1e-9 * max(abs(value) for _, value in found)
         return [(times, value if abs(value) > noise else 0.0) for times, value in found]

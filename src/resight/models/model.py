@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from resight._files import digest_of
+from resight._files import atomic_write, digest_of
 from resight.descriptors import descriptor
 from resight.descriptors._base import Descriptor
 from resight.descriptors.describing import Joined
@@ -22,8 +22,9 @@ from resight.saving import SavableMixin
 
 if TYPE_CHECKING:
     from resight.evaluation.calibration import Calibration
-    from resight.learners.kxqda import KXQDA
+    from resight.learners._growing import GrowingLearner
 
+CARD = "card.md"
 Floats = NDArray[np.float64]
 
 
@@ -43,9 +44,17 @@ class Model(SavableMixin):
         Centre and L2-normalise each block of the descriptors before learning; or how to.
     calibration : optional
         Turns distances into probabilities; see `resight.evaluation.calibration`.
+
+    Attributes
+    ----------
+    card : str
+        What it was learned from and its limits, in Markdown; `fit` writes it, `save` puts it beside
+        the model as ``card.md``.
     """
 
     state_version = 1
+    learned = "card"
+    card = ""
 
     def __init__(
         self,
@@ -88,6 +97,16 @@ class Model(SavableMixin):
             )
         return loaded
 
+    def save(self, path: str | Path) -> Model:
+        """Write the model folder, and the card in it for whoever looks there."""
+        super().save(path)
+        if self.card:
+            with atomic_write(Path(path) / CARD, "w") as stream:
+                stream.write(self.card)
+        else:  # that of the model which was here before
+            (Path(path) / CARD).unlink(missing_ok=True)
+        return self
+
     def fit(self, features: ArrayLike, persons: ArrayLike, cameras: ArrayLike | None) -> Model:
         """Fit normalisation and learner on labelled training features."""
         rows = np.asarray(features)
@@ -99,18 +118,21 @@ class Model(SavableMixin):
     def add_people(
         self, features: ArrayLike, persons: ArrayLike, cameras: ArrayLike | None
     ) -> Model:
-        """Add people to those that a landmark model was learned from, without their features.
+        """Add people to those that the model was learned from, without fitting again.
 
-        Normalisation, landmarks and kernel stay those of `fit`. The calibration is dropped: it
-        tells what distances of the old metric mean.
+        It must be a model of landmarks or of `IRS`. Normalisation, landmarks and kernel stay those
+        of `fit`. The calibration is dropped: it tells what distances of the old metric mean.
 
         Parameters
         ----------
         features, persons, cameras : as in `fit`
-            All sightings of each new person; see `KXQDA.add_people`.
+            All sightings of each new person; see `KXQDA.add_people`, `IRS.add_people`.
         """
-        self.extensible().add_people(self.normalized(features), persons, cameras)
+        self.extensible()._grow(self.normalized(features), persons, cameras)
         self.calibration = None
+        if self.card:
+            added = f"{len(np.asarray(persons)):,} sightings were added after the fit"
+            self.card += f"\n{added}; figures and calibration above are of before.\n"
         return self
 
     def describe(self, images: Sequence[Path | str | NDArray[np.uint8]]) -> NDArray[np.float32]:
@@ -173,16 +195,16 @@ class Model(SavableMixin):
             self.learner.training_fingerprint_,
         )
 
-    def extensible(self) -> KXQDA:
+    def extensible(self) -> GrowingLearner:
         """Return the learner if people can be added to it; refuse otherwise."""
         learner = self.learner
-        if not (hasattr(learner, "add_people") and hasattr(learner, "statistics_")):
+        if not (hasattr(learner, "add_people") and hasattr(learner, "persons_")):
             raise InputError(
-                "people can be added to a fitted kxqda with landmarks, which keeps sums; this "
-                f"model has {learner!r}. Fit again on all people, with landmarks if more "
-                "are to be added later"
+                "people can be added to a fitted kxqda with landmarks, which keeps sums, and to "
+                f"irs; this model has {learner!r}. Fit again on all people, with one of these if "
+                "more are to be added later"
             )
-        return cast("KXQDA", learner)
+        return cast("GrowingLearner", learner)
 
     def normalized(self, features: ArrayLike) -> NDArray[Any]:
         """Return features as the learner sees them."""

@@ -96,13 +96,11 @@ class Preprocessing(BaseModel):
         return self.model_dump_json(exclude=set(_NOTES))
 
     def __str__(self) -> str:
-        height, width = self.size
-        numbers = "mean ({:g}, {:g}, {:g}), deviation ({:g}, {:g}, {:g})".format(
-            *self.mean, *self.std
-        )
+        (height, width), numbers = self.size, "({:g}, {:g}, {:g})".format
         return (
-            f"{width} x {height} pixels, {self.channels} / {self.scale:g}, {numbers}, "
-            f"{self.resize}, {self.interpolation}"
+            f"{width} x {height} pixels, {self.channels} / {self.scale:g}, mean "
+            f"{numbers(*self.mean)}, deviation {numbers(*self.std)}, {self.resize}, "
+            f"{self.interpolation}"
         )
 
     def ratio(self, image: NDArray[np.uint8]) -> tuple[float, float]:

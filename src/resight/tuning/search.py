@@ -215,7 +215,7 @@ class Search:
     def _learned_together(self, alone: Sequence[tuple[float, ...]], pool: list[Tried]) -> None:
         """Add k-XQDA on the sum of each descriptor's best kernel, weighted by what it is worth."""
         singles = [one for one in pool if one.part.weights in alone and not one.failed]
-        shares = self._shares(singles, self._default(singles))
+        shares = self._shares(singles)
         worth, best = [], []
         for weights in alone:
             own = [i for i, one in enumerate(singles) if one.part.weights == weights]
@@ -276,9 +276,9 @@ class Search:
         """
         plain = pool[0]
         for _ in range(2):
-            shares = self._shares(pool, self._default(pool))
+            shares = self._shares(pool)
             pool = [one for one, share in zip(pool, shares, strict=True) if share > _NEGLIGIBLE]
-        shares = self._shares(pool, self._default(pool))
+        shares = self._shares(pool)
         weights = shares / self._spreads(pool)
         if plain.part.learner in PLAIN and self._score(pool, weights) <= plain.mean:
             pool, shares, weights = [plain], np.ones(1), np.ones(1)
@@ -303,17 +303,13 @@ class Search:
         ]
         return np.maximum(spreads, 1e-9)
 
-    def _default(self, pool: list[Tried]) -> Floats:
-        return default_shares([one.part for one in pool], self.people)
-
-    def _shares(self, pool: list[Tried], default: Floats) -> Floats:
+    def _shares(self, pool: list[Tried]) -> Floats:
         """Shares of the likeliest mixture, near the default."""
-        n = len(pool[0].distances)
+        n, strength = len(pool[0].distances), allowed.AUTO_STRENGTH / self.people
+        default = default_shares([one.part for one in pool], self.people)
         spreads = self._spreads(pool)[:, None, None].astype(np.float32)
         stacks = [np.stack([one.distances[i] for one in pool]) / spreads for i in range(n)]
-        weights = Likelihood(self.held[:n], stacks).fit(
-            default, allowed.AUTO_STRENGTH / self.people
-        )
+        weights = Likelihood(self.held[:n], stacks).fit(default, strength)
         return weights / weights.sum()
 
 

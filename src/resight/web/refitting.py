@@ -9,7 +9,8 @@ from pydantic import BaseModel, Field
 
 from resight.gallery.history import models
 from resight.gallery.jobs import Job, Jobs
-from resight.gallery.teaching import CANDIDATE, SURE, why_not
+from resight.gallery.manifest import CANDIDATE
+from resight.gallery.teaching import SURE, why_not
 
 Status = Literal["idle", "running", "ready", "worse", "done", "failed", "undone"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image
 
 from resight._files import atomic_write
-from resight.datasets.sightings import Sightings
+from resight.datasets.sightings import COLUMNS, Sightings
 from resight.datasets.table import read_table, write_table
 from resight.datasets.video.boxes import Box, read_boxes
 from resight.datasets.video.choosing import Choice, Crop, quality
@@ -91,7 +91,8 @@ def cut(
     if per_track is not None:
         check_count(per_track, "per_track")
     stem = re.sub(r"[^\w.-]", "_", source.stem) or "frames"
-    earlier = _earlier(out / camera, stem)
+    crop_name = re.compile(re.escape(stem) + r"-\d{6,}-\d{2,}\.png")
+    earlier = [file for file in (out / camera).glob("*.png") if crop_name.fullmatch(file.name)]
     if earlier and not overwrite:
         raise InputError(
             f"{out / camera} has {len(earlier)} crops of {stem} already; replace them with "
@@ -116,11 +117,6 @@ def cut(
     for name in stale:
         (out / name).unlink()
     return Cut(len(writer.written), len(writer.tracks), n_frames, writer.left_out, out / TABLE)
-
-
-def _earlier(folder: Path, stem: str) -> list[Path]:
-    name = re.compile(re.escape(stem) + r"-\d{6,}-\d{2,}\.png")
-    return [file for file in folder.glob("*.png") if name.fullmatch(file.name)]
 
 
 def _given(file: Path) -> Finder:
@@ -221,8 +217,7 @@ def _enter(file: Path, camera: str, crops: list[Crop], replaced: set[str]) -> No
         stays = [path not in replaced for path in before.paths.tolist()]
         kept = before.select(np.array(stays, bool))
         both: dict[str, Any] = {
-            name: np.concatenate([getattr(kept, name), getattr(table, name)])
-            for name in ("paths", "persons", "cameras", "times", "sequences", "roles", "sites")
+            name: np.concatenate([getattr(kept, name), getattr(table, name)]) for name in COLUMNS
         }
         table = replace(table, **both)
     if len(table):

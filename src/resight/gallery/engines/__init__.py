@@ -13,11 +13,8 @@ from resight.validation import MAX_PATH, check_name
 def connect(uri: str | Path) -> Engine:
     """Choose the engine by the form of `uri`; nothing is created yet.
 
-    Parameters
-    ----------
-    uri : str or Path
-        A folder (also as ``file://``), or ``postgresql://user@host/database``, where ``#name`` at
-        the end tells galleries of one database apart.
+    That is a folder (also as ``file://``), or ``postgresql://user@host/database``, where ``#name``
+    at the end tells galleries of one database apart.
     """
     text = check_name(str(uri), "gallery", MAX_PATH)
     if text.startswith("file://"):

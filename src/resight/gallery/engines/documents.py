@@ -58,6 +58,13 @@ class Documents(ABC):
     def create(self) -> None:
         """Make the empty tables, unless they are here."""
 
+    def _refuse_newer(self, layout: int, known: int) -> None:
+        if layout > known:
+            raise StoreError(
+                f"gallery {self.place} has layout {layout}; this resight reads up to {known}. "
+                "Update resight: pip install --upgrade resight"
+            )
+
     def close(self) -> None:
         """Close the connection; the next use opens another."""
         with self._lock:

@@ -114,11 +114,7 @@ class PostgresEngine(Engine):
                     if not self._has(connection, table):  # nobody else did it meanwhile
                         self._run_script(connection, script)
         [number] = connection.execute("SELECT number FROM layout").fetchone() or (0,)
-        if number > LAYOUT:
-            raise StoreError(
-                f"gallery {self.place} has layout {number}; this resight reads up "
-                f"to {LAYOUT}. Update resight: pip install --upgrade resight"
-            )
+        self._refuse_newer(number, LAYOUT)
         if number < LAYOUT:  # 5 has other answers, not other tables
             connection.execute(f"UPDATE layout SET number = {LAYOUT}")
 

@@ -88,11 +88,7 @@ class SqliteEngine(Engine):
                 f"{self._file} is an SQLite database, but not a gallery; nothing was changed. "
                 "Give the folder of a gallery, or make one with `resight gallery create`"
             )
-        if layout > LAYOUT:
-            raise StoreError(
-                f"gallery {self.uri} has layout {layout}; this resight reads up to {LAYOUT}. "
-                "Update resight: pip install --upgrade resight"
-            )
+        self._refuse_newer(layout, LAYOUT)
         for number in range(layout, LAYOUT):
             self._run_script(connection, _MIGRATIONS[number], number + 1)
 
@@ -216,8 +212,6 @@ class SqliteEngine(Engine):
     ) -> dict[str, set[bytes]]:
         """Empty the write-ahead log and scan; write the file anew where something is left.
 
-        Notes
-        -----
         ``secure_delete`` overwrites what is deleted, but not the copies that moving rows within a
         page leaves behind: VACUUM writes a file without them.
         """
