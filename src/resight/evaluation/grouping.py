@@ -52,10 +52,10 @@ def group(
         before = codes[:row]
         links = np.bincount(before[close[row, :row]], minlength=found)[:found]
         links[np.unique(before[barred[row, :row]])] = 0
-        enough = (links > 0) & (links >= _LINKED * np.maximum(sizes, 1))
-        good = np.flatnonzero(enough).tolist()
+        enough = (links > 0) & (links >= _LINKED * np.array(sizes))
+        good: list[int] = np.flatnonzero(enough).tolist()
         if good:
-            best = max(good, key=lambda number: links[number])
+            best = max(good, key=links.__getitem__)
             codes[row] = best
             sizes[best] += 1
         else:
