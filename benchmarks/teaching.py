@@ -140,6 +140,7 @@ def joint_choice(gallery: Gallery) -> list[str]:
     ids = view.table.ids.tolist()
     kept = features_of(gallery.engine, view.manifest, view.model, ids)
     X = view.model.normalized(np.array([kept[one] for one in ids])).astype(float)
+    assert view.index is not None  # small enough to be in memory
     E = view.index.embeddings.astype(float)
     unknown = np.flatnonzero(view.persons == "")
     plain, learned = squared_euclidean(X[unknown], X), squared_euclidean(E[unknown], E)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +60,7 @@ def with_person(one: HeldOut) -> HeldOut:
     return HeldOut(distances[has], one.same[has], one.camera)
 
 
-def _fit_strangers(held_out: Sequence[HeldOut]) -> dict[str, object]:
+def _fit_strangers(held_out: Sequence[HeldOut]) -> dict[str, Any]:
     """Pool log-distances, relative to their query's mean and spread.
 
     The mean over few strangers is noisy: what is left of a stranger who is among them has the

@@ -52,10 +52,10 @@ def group(
         before = codes[:row]
         links = np.bincount(before[close[row, :row]], minlength=found)[:found]
         links[np.unique(before[barred[row, :row]])] = 0
-        good = np.flatnonzero(links >= _LINKED * np.maximum(sizes, 1)) if found else []
-        good = [number for number in good if links[number]]
+        enough = (links > 0) & (links >= _LINKED * np.array(sizes))
+        good: list[int] = np.flatnonzero(enough).tolist()
         if good:
-            best = max(good, key=lambda number: links[number])
+            best = max(good, key=links.__getitem__)
             codes[row] = best
             sizes[best] += 1
         else:

@@ -140,11 +140,12 @@ class Expected:
     def chance(self, gaps: Floats) -> Floats:
         """Return how often an absent person's gap is at least so large."""
         below = np.searchsorted(self.absent, gaps, "left")
-        return (len(self.absent) - below + 1.0) / (len(self.absent) + 1.0)
+        return np.asarray((len(self.absent) - below + 1.0) / (len(self.absent) + 1.0))
 
     def miss(self, gaps: Floats) -> Floats:
         """Return how often a present person's gap is at most so large."""
-        return (np.searchsorted(self.present, gaps, "right") + 1.0) / (len(self.present) + 1.0)
+        below = np.searchsorted(self.present, gaps, "right")
+        return np.asarray((below + 1.0) / (len(self.present) + 1.0))
 
     def log_odds(self, gaps: Floats) -> Floats:
         """Return the log-odds of presence at even prior odds."""

@@ -9,7 +9,7 @@ Sightings that the model learned from are left out: their distances say nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,7 +186,7 @@ def _presence(
             first.log_odds,
             first.share,
         )
-        told = calibration.answers(joint, rates).item()
+        told = cast(Answer, calibration.answers(joint, rates).item())
         if told == "unsure":
             why = "the best match does not stand out enough from other people"
     measured = calibration.measured(rates) if calibration.decides else {}

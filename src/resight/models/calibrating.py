@@ -134,9 +134,10 @@ def add_calibration(
     model: Model, features: NDArray[Any] | FeatureRows, persons: NDArray[Any], cameras: NDArray[Any]
 ) -> str | None:
     """Calibrate a fitted model where its training rows allow it; else return why not."""
-    rows = features
-    if not isinstance(rows, FeatureRows):
-        rows = FeatureRows([np.asarray(features)], (np.shape(features)[1],))
+    if isinstance(features, FeatureRows):
+        rows = features
+    else:
+        rows = FeatureRows([np.asarray(features)], (features.shape[1],))
     part = _learned_from(model.learner, rows, persons)
     some = rows.read(part)
     try:

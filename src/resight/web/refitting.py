@@ -43,7 +43,7 @@ def state(jobs: Jobs) -> RefitState:
     gallery, job = jobs.gallery, jobs.latest("improve", "rebuild")
     view = gallery.view
     current = view.manifest.current
-    since = Counter(entry.kind for entry in view.labels.active if entry.when > current.when)
+    since = Counter(str(entry.kind) for entry in view.labels.active if entry.when > current.when)
     told = {} if job is None else _told(job, gallery.engine.get(CANDIDATE) is not None)
     if told.get("status") == "done" and current.origin != "refit":
         told = {}  # the model was erased since, or replaced
