@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from html import unescape
+
 import pytest
 
 from resight import KXQDA
@@ -39,7 +41,7 @@ def test_the_page_and_its_twin_tell_how_sure_they_are(calibrated, serve):
         assert answer["presence"]["compared"] == 51
         assert answer["presence"]["answer"] == "unsure"
         page = client.get("/search", params={"like": key}).text
-        assert answer["presence"]["words"] in page
+        assert answer["presence"]["words"] in unescape(page)
         assert "PresenceAnswer" in client.get("/openapi.json").text
 
 
