@@ -21,6 +21,7 @@ SECTIONS = (
     "gram_space",
     "auto",
     "learners",
+    "adding_people",
     "iterative",
     "descriptors",
     "describing",

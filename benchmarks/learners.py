@@ -25,6 +25,8 @@ LEARNERS = (
     "KernelMFA",
     "NFST",
     "KernelNFST",
+    "NK3ML",
+    "IRS",
     "LMNN",
     "ITML",
     "MLAPG",
@@ -69,7 +71,7 @@ def _measure(name: str, rounds: int = 3) -> Measured:
 
     import resight
 
-    X, persons, cameras = _sightings()
+    X, persons, cameras = sightings()
     learner, kxqda = getattr(resight, name)(), resight.KXQDA()
     warm = np.flatnonzero(persons < 12)  # loads libraries, so that they are nobody's memory
     with threadpool_limits(1), warnings.catch_warnings():
@@ -88,12 +90,14 @@ def _measure(name: str, rounds: int = 3) -> Measured:
     return Measured(min(fits), min(embeds), memory, min(fits_of_kxqda))
 
 
-def _sightings() -> tuple[NDArray[np.float32], NDArray[np.intp], NDArray[np.intp]]:
+def sightings(
+    n_persons: int = N_PERSONS,
+) -> tuple[NDArray[np.float32], NDArray[np.intp], NDArray[np.intp]]:
     """Unit-norm descriptors: persons with traits, changed by camera and chance."""
     rng = np.random.default_rng(0)
-    persons = np.tile(np.arange(N_PERSONS), 2)
-    cameras = np.repeat([0, 1], N_PERSONS)
-    traits = rng.normal(size=(N_PERSONS, N_LATENT))[persons]
+    persons = np.tile(np.arange(n_persons), 2)
+    cameras = np.repeat([0, 1], n_persons)
+    traits = rng.normal(size=(n_persons, N_LATENT))[persons]
     traits += 0.5 * rng.normal(size=traits.shape) + 0.5 * rng.normal(size=(2, N_LATENT))[cameras]
     looks = rng.standard_normal((N_LATENT, N_FEATURES), dtype=np.float32)
     X = traits.astype(np.float32) @ looks

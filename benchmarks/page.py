@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -52,7 +53,7 @@ def run() -> str:
                 "bare index search": lambda: index.search(query, K, None),
                 "empty page": lambda: ask("/nowhere"),
             }
-            works |= {name: lambda p=path: ask(p.format(like)) for name, path in PAGES.items()}
+            works |= {name: partial(ask, path.format(like)) for name, path in PAGES.items()}
             seconds = _in_turn(works)
         gallery.close()
     bare, empty = seconds["bare index search"], seconds["empty page"]

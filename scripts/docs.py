@@ -87,7 +87,8 @@ TASKS: dict[str, tuple[str, str]] = {
     "The flow": (
         "From sightings to answers. `sightings` reads them, `evaluate` measures, `fit` learns, "
         "`Gallery` searches, `load` opens what was saved, `connect` talks to a served gallery.",
-        "resight: sightings Sightings evaluate Result fit Model load Gallery FeatureStore cluster connect",
+        "resight: sightings Sightings evaluate Result fit Model load Gallery connect FeatureStore "
+        "cluster",
     ),
     "Data": (
         "Published datasets, own folders and tables, synthetic cameras, video.",

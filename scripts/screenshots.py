@@ -32,13 +32,14 @@ from resight.models.model import Model
 OUT = Path(__file__).resolve().parents[1] / "docs" / "images"
 WIDTHS = {"wide": (1280, 860), "phone": (390, 844)}
 FLAGS = ["--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-color-profile=srgb"]
-NAMES = ("Amara Osei", "Bo Lindqvist", "Chen Wei", "Dalia Haddad", "Emil Novak", "Farida Rahman")
+NAMES = ("Backpack", "Striped shirt", "Dark coat", "Red shirt", "Blue jacket", "White shirt")
 CAMERAS = {"camera-1": "entrance", "camera-2": "platform", "camera-3": "car park"}
 PLACES = (
     "search", "results", "compare", "people", "person",
     "unknowns", "add", "answers", "improve", "log",
 )  # fmt: skip
 START = 1.7e9
+LARGEST = 150_000  # bytes of a picture
 
 
 def make_gallery(folder: Path) -> Gallery:
@@ -99,7 +100,7 @@ def addresses(gallery: Gallery) -> dict[str, str]:
     like = str(view.table.ids[view.persons == NAMES[0]][0])
     other = gallery.search_like(str(unknown[0]), 1, by_track=True)[0].id
     paths = {
-        "search": "", "people": "people?order=sightings", "person": "person?name=Amara+Osei",
+        "search": "", "people": "people?order=sightings", "person": "person?name=Backpack",
         "unknowns": "unknowns", "add": "add", "answers": "taught", "improve": "refit", "log": "log",
         "results": f"search?like={like}&others=1", "compare": f"why?like={unknown[0]}&hit={other}",
     }  # fmt: skip
@@ -138,11 +139,13 @@ def photograph(gallery: Gallery, out: Path, scheme: Any, only: tuple[str, ...]) 
 
 
 def _shrink(file: Path) -> None:
-    """Reduce to 256 colours: the pictures stay below 150 kB."""
+    """Reduce the colours until the picture has less than 150 kB."""
     picture = Image.open(file).convert("RGB")
-    picture.quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(
-        file, optimize=True
-    )
+    for colours in (256, 128, 64, 32):
+        small = picture.quantize(colours, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+        small.save(file, optimize=True)
+        if file.stat().st_size < LARGEST:
+            return
 
 
 def main() -> None:

@@ -6,7 +6,9 @@ from resight.experiments.evaluate import evaluate as evaluate
 from resight.experiments.results import Result as Result
 from resight.features.store import FeatureStore as FeatureStore
 from resight.gallery.gallery import Gallery as Gallery
+from resight.learners.camel import CAMEL as CAMEL
 from resight.learners.euclidean import Euclidean as Euclidean
+from resight.learners.irs import IRS as IRS
 from resight.learners.itml import ITML as ITML
 from resight.learners.kernel_kissme import KernelKISSME as KernelKISSME
 from resight.learners.kernel_lfda import KernelLFDA as KernelLFDA
@@ -14,11 +16,13 @@ from resight.learners.kernel_mfa import KernelMFA as KernelMFA
 from resight.learners.kernel_nfst import KernelNFST as KernelNFST
 from resight.learners.kissme import KISSME as KISSME
 from resight.learners.kxqda import KXQDA as KXQDA
+from resight.learners.ldml import LDML as LDML
 from resight.learners.lfda import LFDA as LFDA
 from resight.learners.lmnn import LMNN as LMNN
 from resight.learners.mfa import MFA as MFA
 from resight.learners.mlapg import MLAPG as MLAPG
 from resight.learners.nfst import NFST as NFST
+from resight.learners.nk3ml import NK3ML as NK3ML
 from resight.learners.normalizer import BlockNormalizer as BlockNormalizer
 from resight.learners.xqda import XQDA as XQDA
 from resight.models.files import load as load
@@ -32,10 +36,12 @@ __version__: str
 __all__ = [
     "AutoKXQDA",
     "BlockNormalizer",
+    "CAMEL",
     "CMCDisplay",
     "Euclidean",
     "FeatureStore",
     "Gallery",
+    "IRS",
     "ITML",
     "KISSME",
     "KXQDA",
@@ -43,12 +49,14 @@ __all__ = [
     "KernelLFDA",
     "KernelMFA",
     "KernelNFST",
+    "LDML",
     "LFDA",
     "LMNN",
     "MFA",
     "MLAPG",
     "Model",
     "NFST",
+    "NK3ML",
     "Result",
     "Sightings",
     "XQDA",

@@ -19,6 +19,7 @@ KERNELS = ("linear", "rbf", "poly", "chi2", "chi2-rbf", "exp", "precomputed")
 OF_PRODUCTS = ("linear", "rbf", "poly", "exp")  # functions of inner products alone
 NON_NEGATIVE = ("chi2", "chi2-rbf")
 _FEATURES_AT_ONCE = 2048  # columns converted together: bounds the copy that a product needs
+_FEW_ROWS, _ROWS_AT_ONCE = 4, 8  # against so few rows, the others are converted some at a time
 _TERMS_AT_ONCE = 2**16  # terms of chi-square held at a time: two such arrays stay in the cache
 _CHI2_FLOOR = 1e-10  # of the published chi-square code: keeps 0/0 at 0
 
@@ -104,15 +105,19 @@ class Kernel(SavableMixin):
             np.fill_diagonal(matrix, 1.0)
         return matrix
 
-    def rows(self, X: Rows, X_fit: Rows | None) -> Floats:
-        """Return kernel values of new sightings against the training ones, (n, N)."""
+    def rows(self, X: Rows, X_fit: Rows | None, squares: Floats | None = None) -> Floats:
+        """Return kernel values of new sightings against the training ones, (n, N).
+
+        `squares` are the squared norms of the training ones, if they are known.
+        """
         if self.kernel == "precomputed" or X_fit is None:
             return np.asarray(X, dtype=np.float64)
         if callable(self.kernel):
             return _checked_callable(self.kernel(X, X_fit), len(X), len(X_fit))
         if self.kernel in OF_PRODUCTS:
             products = inner_products(X, X_fit, self.precision)
-            return self.of_products(products, row_squares(X), row_squares(X_fit))
+            squares = row_squares(X_fit) if squares is None else squares
+            return self.of_products(products, row_squares(X), squares)
         matrix = self._chi2_matrix(X, X_fit)
         return matrix if self.kernel == "chi2" else _exp_of(matrix, self._fitted_gamma())
 
@@ -163,6 +168,12 @@ def inner_products(A: Rows, B: Rows, precision: str = "float64") -> Floats:
     ``precision="float32"`` the products of each group of columns are float32.
     """
     total = np.zeros((len(A), len(B)))
+    if len(A) <= _FEW_ROWS and precision == "float64":  # what is converted stays in the cache
+        few = A.astype(precision, copy=False)
+        for start in range(0, len(B), _ROWS_AT_ONCE):
+            some = B[start : start + _ROWS_AT_ONCE].astype(precision, copy=False)
+            total[:, start : start + _ROWS_AT_ONCE] = few @ some.T
+        return total
     same = A is B
     for start in range(0, A.shape[1], _FEATURES_AT_ONCE):
         columns = slice(start, start + _FEATURES_AT_ONCE)

@@ -11,7 +11,8 @@ from resight.recipe import budget_for
 from resight.registry import AUTO, LearnerSpec, learner_spec, parse_params
 from resight.tuning.candidates import CV, CV_FOLDS, Candidate
 
-RERANKERS = ("k-reciprocal", "cross-view")
+RERANKERS = ("k-reciprocal", "cross-view", "ssm", "ol-mans")
+FROM_TRAINING = ("ssm", "ol-mans")  # which look at training sightings besides
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ class LearnerSpec:
     normalize: bool = True  # whether descriptors are block-normalised first
     params: dict[str, Any] = field(default_factory=dict)  # that differ from the class's defaults
     effort: int = 0  # seconds; those that iterate take minutes, the slowest has most
+    labels: bool = True  # otherwise sightings of unknown people count as well
 
     def normalizes(self, params: Mapping[str, Any]) -> bool:
         """Whether descriptors are block-normalised first; chi-square kernels need them raw."""
@@ -55,6 +56,7 @@ class LearnerSpec:
 
 
 AUTO = "auto"
+LINEAR_IRS = {"kernel": "linear", "reg": 0.5}  # a flatter spectrum needs more of a ridge
 
 LEARNERS: dict[str, LearnerSpec] = {
     spec.name: spec
@@ -72,7 +74,12 @@ LEARNERS: dict[str, LearnerSpec] = {
         LearnerSpec("kmfa", "kMFA", "resight.learners.kernel_mfa", "KernelMFA"),
         LearnerSpec("nfst", "NFST", "resight.learners.nfst", "NFST"),
         LearnerSpec("knfst", "KNFST", "resight.learners.kernel_nfst", "KernelNFST"),
+        LearnerSpec("nk3ml", "NK3ML", "resight.learners.nk3ml", "NK3ML"),
+        LearnerSpec("irs", "IRS", "resight.learners.irs", "IRS", params=LINEAR_IRS),
+        LearnerSpec("kirs", "kernel IRS", "resight.learners.irs", "IRS"),
         LearnerSpec("mlapg", "MLAPG", "resight.learners.mlapg", "MLAPG", False, {"scale": None}, 3),
+        LearnerSpec("ldml", "LDML", "resight.learners.ldml", "LDML", effort=3),
+        LearnerSpec("camel", "CAMEL", "resight.learners.camel", "CAMEL", effort=1, labels=False),
         LearnerSpec("lmnn", "LMNN", "resight.learners.lmnn", "LMNN", effort=2),
         LearnerSpec("itml", "ITML", "resight.learners.itml", "ITML", effort=1),
     )

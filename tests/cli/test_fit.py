@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from functools import partial
 from pathlib import Path
 
@@ -160,3 +161,22 @@ def test_a_cluster_that_is_none(
     assert main([*given, *options]) == code
     assert text in capsys.readouterr().err
     assert not (place / "never").exists()
+
+
+def test_camel_learns_from_folders_of_unknown_people(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drawn = draw_cameras(tmp_path / "drawn", 12, 2, seed=3)
+    for row, file in enumerate(drawn.files()):
+        home = tmp_path / "unlabelled" / str(drawn.cameras[row])
+        home.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, home / f"{row:03d}{Path(file).suffix}")
+    given = ["fit", str(tmp_path / "unlabelled"), "--descriptor", "whos-star", "--jobs", "1"]
+    given += ["--store", str(tmp_path / "store"), "--out", str(tmp_path / "model")]
+    assert main([*given, "--learner", "kxqda"]) == 1
+    assert "has a person" in capsys.readouterr().err
+    assert main([*given, "--learner", "camel", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["people"], facts["sightings"], facts["calibrated"]) == (0, 24, False)
+    model = resight.load(tmp_path / "model")
+    assert model.embed(model.describe(drawn.files()[:2])).shape == (2, model.learner.n_components_)

@@ -101,7 +101,7 @@ def test_a_trend_that_is_linear_in_one_over_the_people_is_continued_to_all_of_th
         choice = 5.0 - 40.0 / people, 2.0 + 30.0 / people, 100.0 / people
         return Calibration((0.0, 1.0), choice, 50)
 
-    found = continued(of(90), of(80), step=8 / 10)
+    found = continued(of(90), of(80).choice, step=8 / 10)
     np.testing.assert_allclose(found.choice, of(100).choice)
 
 

@@ -6,12 +6,17 @@ import numpy as np
 import pytest
 
 from resight.datasets.sightings import Sightings
-from resight.evaluation import cmc
+from resight.evaluation import RankingResult, cmc
+from resight.evaluation._pairwise import EmbeddedPoints
+from resight.evaluation.local_metrics import adapt_locally
+from resight.evaluation.smoothed_manifold import smoothed_manifold
 from resight.experiments.in_gram_space import measure, measure_split
 from resight.experiments.results import Result, Run, document, ranking_rows
 from resight.experiments.tables import results_table
 from resight.experiments.trials import Trial
-from resight.plans import Plan
+from resight.learners._base import squared_euclidean
+from resight.models.model import Model
+from resight.plans import FROM_TRAINING, RERANKERS, Plan
 from resight.protocols import Protocol, Split, half_half
 from resight.tuning.candidates import CV
 from resight.tuning.gram import GramSpace
@@ -80,13 +85,45 @@ def test_processes_do_not_change_results(data):
 
 def test_reranked_rows_keep_the_plain_ones(data):
     sightings, X, protocol = data
-    plans = [Plan("kxqda"), *(Plan("kxqda", rerank=r) for r in ("k-reciprocal", "cross-view"))]
+    plans = [Plan("kxqda"), *(Plan("kxqda", rerank=method) for method in RERANKERS)]
     plain, *others = measure(sightings, protocol, GramSpace([X]), plans)
+    assert len(others) == 4
     for trials in others:
         assert len(trials) == len(plain)
         assert all(0.0 <= trial.rank(1) <= 1.0 for trial in trials)
-    assert others[0][0].rankings[0].result.top_distances[0, 0] != pytest.approx(
-        plain[0].rankings[0].result.top_distances[0, 0]
+        assert trials[0].rankings[0].result.top_distances[0, 0] != pytest.approx(
+            plain[0].rankings[0].result.top_distances[0, 0]
+        )
+
+
+@pytest.mark.parametrize("learner", ["kxqda", "euclidean"])
+def test_reranking_with_training_sightings_is_that_of_the_fitted_learner(data, learner):
+    sightings, X, protocol = data
+    split = protocol.splits[0]
+    plans = [Plan(learner, rerank=method) for method in FROM_TRAINING]
+    smooth, local = (
+        trials[0].rankings[0].result
+        for trials in measure(sightings, protocol, GramSpace([X], precision="float64"), plans)
+    )
+    model = Model((), Plan(learner).spec.make(), normalize=True)
+    model.fit(X[split.train], sightings.persons[split.train], sightings.cameras[split.train])
+    query, gallery = split.directions[0]
+    Q, G, T = (model.embed(X[rows]) for rows in (query, gallery, split.train))
+    D = squared_euclidean
+    expected = adapt_locally(D(Q, G), D(Q, T), D(G, T), D(T, T))
+    found = RankingResult.from_distances(
+        expected, sightings.persons[query], sightings.persons[gallery]
+    )
+    np.testing.assert_allclose(local.top_distances[:, 0], found.top_distances[:, 0], rtol=1e-3)
+    known = EmbeddedPoints(G, T)
+    expected = smoothed_manifold(
+        D(Q, np.concatenate([G, T])), known, sightings.persons[split.train]
+    )
+    assert smooth.rank(1) == pytest.approx(
+        RankingResult.from_distances(
+            expected, sightings.persons[query], sightings.persons[gallery]
+        ).rank(1),
+        abs=0.03,
     )
 
 

@@ -31,11 +31,12 @@ pytestmark = [
 
 N_FEATURES = 60
 GROUPS = np.arange(N_FEATURES) % 7
-LEARNERS = dict.fromkeys(
+EVERY = dict.fromkeys(
     spec.class_name
     for spec in registry.LEARNERS.values()
     if spec.name not in ("euclidean", "auto")  # tested apart
 )
+LEARNERS = [name for name in EVERY if getattr(resight, name).affine]
 
 
 def made(name: str, **params: Any) -> Any:
@@ -95,6 +96,14 @@ def test_kernels_of_inner_products_add_up_along_the_path(name: str, kernel: Any)
     parts, own, method = divided(*fitted(made(name, **kernel)))
     assert method == INTEGRATED
     np.testing.assert_allclose(parts.sum(axis=1), own, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name in EVERY if name not in LEARNERS])
+def test_embeddings_that_bend_are_looked_at_from_outside(name: str) -> None:
+    model, new = fitted(made(name))
+    assert metric_of(model).method == LEFT_OUT
+    one = metric_of(model).divide(*map(metric_of(model).normalize, (new[:5], new[5:])), GROUPS * 0)
+    np.testing.assert_allclose(one[:, 0], np.diagonal(model.distances(new[:5], new[5:])))
 
 
 def test_the_definition_of_the_exact_parts() -> None:

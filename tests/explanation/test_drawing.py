@@ -57,3 +57,16 @@ def test_without_a_usual_strips_are_coloured_by_size(drawn: Any) -> None:
     largest = int(np.argmax([band["contribution"] for band in found["bands"]]))
     assert strips(found)[largest].opacity == 0.45
     assert "of typical" not in draw(found, FIRST, SECOND)
+
+
+def test_words_name_what_is_alike_and_more_percent_is_more_alike(explained: Any) -> None:
+    assert re.match(r"\d+% alike \(two people: usually 50%\)", explained["summary"])
+    assert re.search(
+        r"(very|less) alike: (head|upper-body|leg|feet) (colour|texture|edges) \(\d+%\)",
+        explained["summary"],
+    )
+    order = sorted(
+        zip(strips(explained), explained["bands"], strict=True), key=lambda s: s[1]["level"]
+    )
+    shown = [float(strip.text.rstrip("%")) for strip, _ in order]
+    assert shown == sorted(shown, reverse=True)

@@ -40,4 +40,4 @@ def test_descriptors_side_by_side_are_told_apart() -> None:
     np.testing.assert_array_equal(both.of_feature[n_gog:] - first, alone.of_feature)
     titles = [channel.title for channel in both.channels]
     assert len(set(titles)) == 7
-    assert titles[-1] == "whos-star hog (edges)"
+    assert titles[-1] == "edges (whos-star hog)"

@@ -8,7 +8,7 @@ import pytest
 from resight.errors import InputError
 from resight.registry import LEARNERS
 from resight.reproduce.page import page_of
-from resight.reproduce.paper import paper_tables, select_tables
+from resight.reproduce.paper import paper_tables, reasons, select_tables
 from resight.tuning.candidates import AUTO_POOL
 
 
@@ -26,6 +26,19 @@ def test_every_row_can_be_measured():
         for row in table.rows:
             assert row.learner in LEARNERS
             assert row.plans()
+
+
+def test_every_quoted_row_is_measured_or_has_a_reason():
+    unmeasured = [name for names in reasons().values() for name in names]
+    for table in paper_tables().values():
+        measured = {tuple(row.printed.values()) for row in table.rows if row.quoted}
+        for name, values in table.reported.items():
+            assert (tuple(values) in measured) != (name in unmeasured)
+    rows = [row for row in paper_tables()["table7"].rows if row.quoted]
+    assert [(row.title, row.plans()[0].rerank) for row in rows] == [
+        ("XQDA and ssm", "ssm"),
+        ("XQDA and ol-mans", "ol-mans"),
+    ]
 
 
 def test_kxqda_rows_have_fixed_versions_and_a_chosen_one():
@@ -74,9 +87,13 @@ def test_the_page_prints_measured_beside_printed():
     }
     missing = {**row, "title": "DNS", "version": "missing"}
     table = {"name": "table3", "title": "PRID2011", "dataset": "prid2011"}
-    table |= {"protocol": "single-shot", "rows": [row, missing]}
+    partly = {**row, "title": "CAMEL", "paper": {"rank1": 57.3, "rank10": None}}
+    table |= {"protocol": "single-shot", "rows": [row, missing, partly]}
+    table["reported"] = {"WARCA": [58.34, None, None], "CAMEL": [57.3, None, None]}
     page = page_of({"tables": [table]})
     assert "36.0 ± 2.5 (35.3)" in page
     assert "+0.7" in page
+    assert "70.0 (not given)" in page
+    assert "- a learner that is not implemented yet: WARCA 58.34" in page
     assert "- (35.3)" in page
     assert "10 x kernel=rbf" in page

@@ -12,8 +12,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.web.browser_kit import CHROMIUM, FLAGS, start, stop
 
+from browser_kit import CHROMIUM, FLAGS, start, stop
 from resight.gallery import Gallery
 from resight.gallery.checking import check
 

@@ -6,6 +6,7 @@ import pytest
 
 from resight.gallery import Gallery
 from resight.gallery.checking import check
+from resight.gallery.jobs import Worker
 from resight.gallery.log import latest
 from resight.gallery.manifest import trained_on
 
@@ -16,6 +17,12 @@ JSON = {"Accept": "application/json"}
 def two_folds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each fold chooses a setting: two are enough for what is tested here."""
     monkeypatch.setattr("resight.gallery.teaching._FOLDS", 2)
+
+
+def work(client: Any) -> None:
+    """Do what waits, as the worker of a server does."""
+    while Worker(client.app.state.site.jobs).work_once():
+        pass
 
 
 def teach_some(client: Any, gallery: Gallery, demo: Any, csrf: str, n: int = 6) -> None:
@@ -33,14 +40,14 @@ def test_refit_measures_replaces_and_goes_back(
     assert client.get("/refit.json").json()["missing"] is None
 
     assert client.post("/refit", data={"csrf": csrf}, headers=JSON).status_code == 200
-    client.app.state.site.job.wait()
+    work(client)
     state = client.get("/refit.json").json()
     assert state["status"] in ("ready", "worse")  # on 12 questions: noise may decide
     low, high = state["gain"]
     assert low <= state["after"] - state["before"] <= high
     assert client.get(f"/search.json?like={like}").json() == before  # nothing is adopted yet
     client.post("/refit/adopt", data={"csrf": csrf})
-    client.app.state.site.job.wait()
+    work(client)
     figures = state
     state = client.get("/refit.json").json()
     assert state["status"] == "done"
@@ -79,7 +86,7 @@ def test_a_refit_without_enough_labels_changes_nothing(
     client: Any, gallery: Gallery, csrf: str
 ) -> None:
     client.post("/refit", data={"csrf": csrf})
-    client.app.state.site.job.wait()
+    work(client)
     state = client.get("/refit.json").json()
     assert state["status"] == "failed"
     assert "Confirm matches" in state["words"]
@@ -98,7 +105,7 @@ def test_a_broken_refit_says_so_and_changes_nothing(
 
     monkeypatch.setattr(AutoKXQDA, "fit", broken)
     client.post("/refit", data={"csrf": csrf})
-    client.app.state.site.job.wait()
+    work(client)
     state = client.get("/refit.json").json()
     assert (state["status"], state["words"]) == (
         "failed", "retraining failed; the current model is unchanged",

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.web.browser_kit import AXE, CHROMIUM, FLAGS, start, stop
 
+from browser_kit import AXE, CHROMIUM, FLAGS, start, stop
 from resight.gallery import Gallery
 from resight.gallery.groups import Group, Groups
 

@@ -157,10 +157,20 @@ def require(
         bool | None,
         typer.Option(help="A match counts once two people have said so", show_default="unchanged"),
     ] = None,
+    prior: Annotated[
+        float | None, option("RATE", "How often a camera has seen who is searched", "unchanged")
+    ] = None,
+    false_accepts: Annotated[
+        float | None, option("RATE", "People not there who may be called found", "unchanged")
+    ] = None,
+    false_rejects: Annotated[
+        float | None, option("RATE", "People there who may be called absent", "unchanged")
+    ] = None,
 ) -> None:
-    """Set what a gallery asks of those who search and label."""
+    """Set what a gallery asks of those who search and label, and what its answers promise."""
     gallery = open_gallery(place)
-    rules = {"asks_purpose": purpose, "second_person": second_person}
+    rules = {"asks_purpose": purpose, "second_person": second_person, "prior": prior}
+    rules |= {"false_accepts": false_accepts, "false_rejects": false_rejects}
     gallery.require(**{name: value for name, value in rules.items() if value is not None})
     now = gallery.view.manifest
     rules = {"purpose": now.asks_purpose, "second person": now.second_person}

@@ -39,7 +39,8 @@ def evaluate(
     features: common.OwnVectors = None,
     mirror: common.Mirror = MIRROR,
     rerank: Annotated[
-        str | None, option("METHOD[,METHOD]", "Add re-ranking: k-reciprocal, cross-view", "none")
+        str | None,
+        option("METHOD[,METHOD]", "Add re-ranking: k-reciprocal, cross-view, ssm, ol-mans", "none"),
     ] = None,
     calibrate: Annotated[
         bool, flag("--calibrate", "Also measure how well calibrated probabilities are")

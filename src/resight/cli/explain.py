@@ -63,15 +63,19 @@ def _explainer(place: str) -> Explainer:
 
 
 def _table(found: Explanation) -> str:
-    from resight.explanation.explanation import percent
+    from resight.explanation.explanation import PEOPLE, alike, percent
 
     lines = [found.summary, ""]
+    unit = {"": "", PEOPLE: "alike"}.get(found.compared, "of typical")
     for title, shares in (("strip, from the top", found.bands), ("channel", found.channels)):
         width = max(len(title), *(len(share.label) for share in shares))
-        lines.append(f"{title:<{width}}  share  {'of typical' if found.compared else ''}".rstrip())
+        lines.append(f"{title:<{width}}  share  {unit}".rstrip())
         for share in shares:
-            level = "" if share.level is None else f"{percent(share.level):>6} {share.verdict}"
-            lines.append(f"{share.label:<{width}}  {percent(share.share):>5}  {level}".rstrip())
+            told = ""
+            if share.level is not None:
+                figure = alike(share.level) if found.compared == PEOPLE else share.level
+                told = f"{percent(figure):>6} {share.verdict}"
+            lines.append(f"{share.label:<{width}}  {percent(share.share):>5}  {told}".rstrip())
         lines.append("")
     lines.append(f"distance {found.distance:.5g}, method: {found.method}. {found.method_in_words}")
     return "\n".join(lines)

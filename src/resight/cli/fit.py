@@ -43,7 +43,7 @@ def fit(
         option("N", "Train kxqda on N landmark features; chooses reg unless given", "exact", min=1),
     ] = None,
     add: Annotated[
-        Path | None, option("MODEL", "Add these people to a landmark model", "a new model")
+        Path | None, option("MODEL", "Add these people to a landmark or irs model", "a new model")
     ] = None,
     calibrate: Annotated[
         bool, typer.Option(help="Calibrate distances to probabilities on held-out people")
@@ -61,6 +61,7 @@ def fit(
 ) -> None:
     """Train on every labelled sighting (except distractors and junk) and save the model.
 
+    The learner camel needs no labels: it takes sightings of unknown people as well.
     With at least 20 people seen by two cameras the model is also calibrated: searches then show
     probabilities and say who is probably not in the gallery.
     """
@@ -89,8 +90,9 @@ def fit(
         if add is not None:
             fitted = add_people(Model.load(add), sightings, FeatureStore(store), workers)
         else:
-            recipe = learner_for(len(training_rows(sightings)))
-            plan = plan or _plan(recipe, param or [], landmarks)
+            if plan is None:
+                recipe = learner_for(len(training_rows(sightings)))
+                plan = _plan(recipe, param or [], landmarks)
             fitted = fit_model(
                 sightings,
                 FeatureStore(store),

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 app = verb("Find the sightings in a gallery that look most like a person.")
 SCHEMA = "resight.search/2"  # 1 had presence.likely, and learned distances only
 _RERANK = (
-    "Re-rank the first 500 results of each image: k-reciprocal, or cross-view (two or more "
-    "images); post-processing that uses the gallery"
+    "Re-rank the first 500 results of each image: k-reciprocal, cross-view (two or more images), "
+    "ssm or ol-mans (labelled people); post-processing that uses the gallery"
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from resight.evaluation.presence import Expected, evened, evenly, nearest, nearn
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Choice = tuple[float, float, float]
 
 _PRIOR = 10.0  # standard deviation of the prior of `choice`; it matters for few people only
 _SHRUNK = 20  # strangers that the common spread counts as, beside a query's own
@@ -27,8 +29,8 @@ def fit_calibration(held_out: Sequence[HeldOut], n_people: int) -> Calibration:
     """Learn from rankings of held-out people; fewer than 20 are refused."""
     if n_people < MIN_PEOPLE:
         raise InputError(too_few(n_people))
-    held_out = [_with_person(one) for one in held_out]
-    made = Calibration(_fit_pair(held_out), _fit_choice(held_out), n_people)
+    held_out = [with_person(one) for one in held_out]
+    made = Calibration(_fit_pair(held_out), fit_choice(held_out), n_people)
     made = replace(made, **_fit_strangers(held_out))
     checks = np.concatenate([_check(made, one) for one in held_out], axis=1)
     cameras = np.concatenate([np.repeat(one.camera, len(one.same)) for one in held_out])
@@ -36,22 +38,22 @@ def fit_calibration(held_out: Sequence[HeldOut], n_people: int) -> Calibration:
     return replace(made, checks=checks[:, some], cameras=cameras[some])
 
 
-def continued(calibration: Calibration, fewer: Calibration, step: float) -> Calibration:
+def continued(calibration: Calibration, fewer: Choice, step: float) -> Calibration:
     """Continue the trend of `choice` to a metric that learns from more people.
 
     Parameters
     ----------
-    fewer : Calibration
+    fewer : (a, b, c)
         Learned from rankings of the same people by metrics that learned from fewer people.
     step : float
         How far to go on, in units of the step from `fewer` to `calibration`.
     """
-    choice = np.array(calibration.choice) + step * np.subtract(calibration.choice, fewer.choice)
+    choice = np.array(calibration.choice) + step * np.subtract(calibration.choice, fewer)
     a, b = np.maximum(choice[:2], 0.0)
     return replace(calibration, choice=(float(a), float(b), float(choice[2])))
 
 
-def _with_person(one: HeldOut) -> HeldOut:
+def with_person(one: HeldOut) -> HeldOut:
     """Keep the queries whose person is there; take out which sightings are near to everybody."""
     has = one.same.any(axis=1)
     distances = evened(one.distances, nearness(np.log(positive(one.distances))))
@@ -69,7 +71,7 @@ def _rests(one: HeldOut) -> tuple[Floats, Floats]:
     return np.where(one.same, rest, rest * np.sqrt(n / (n - 1.0))), n[:, 0]
 
 
-def _fit_strangers(held_out: Sequence[HeldOut]) -> dict[str, object]:
+def _fit_strangers(held_out: Sequence[HeldOut]) -> dict[str, Any]:
     """Pool log-distances, relative to their query's mean and spread."""
     rests = [_rests(one) for one in held_out]
     same = [one.same for one in held_out]
@@ -128,7 +130,7 @@ def _fit_pair(held_out: Sequence[HeldOut]) -> tuple[float, float]:
     return float(a - b * centre), float(b)
 
 
-def _fit_choice(held_out: Sequence[HeldOut]) -> tuple[float, float, float]:
+def fit_choice(held_out: Sequence[HeldOut]) -> Choice:
     """Maximise the likelihood of the right sightings (a conditional logit), then that of presence.
 
     The second step finds the constant: every query is asked once with its person in the gallery

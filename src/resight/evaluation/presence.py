@@ -137,11 +137,12 @@ class Expected:
     def chance(self, gaps: Floats) -> Floats:
         """Return how often an absent person's gap is at least so large."""
         below = np.searchsorted(self.absent, gaps, "left")
-        return (len(self.absent) - below + 1.0) / (len(self.absent) + 1.0)
+        return np.asarray((len(self.absent) - below + 1.0) / (len(self.absent) + 1.0))
 
     def miss(self, gaps: Floats) -> Floats:
         """Return how often a present person's gap is at most so large."""
-        return (np.searchsorted(self.present, gaps, "right") + 1.0) / (len(self.present) + 1.0)
+        below = np.searchsorted(self.present, gaps, "right")
+        return np.asarray((below + 1.0) / (len(self.present) + 1.0))
 
     def log_odds(self, gaps: Floats) -> Floats:
         """Return the log-odds of presence at even prior odds."""
@@ -154,6 +155,7 @@ def _spacing(near: Floats) -> float:
 
 def _logistic(absent: Floats, present: Floats, steps: int = 25) -> tuple[float, float]:
     """Tell the two apart by one number: logistic regression by Newton's method."""
+    absent, present = absent[::4], present[::4]  # sorted, so these are quantiles
     x = np.concatenate([absent, present])
     centre, scale = float(x.mean()), float(x.std()) or 1.0
     X = np.column_stack([np.ones_like(x), (x - centre) / scale])
@@ -163,5 +165,8 @@ def _logistic(absent: Floats, present: Floats, steps: int = 25) -> tuple[float, 
         p = 1.0 / (1.0 + np.exp(-np.clip(X @ w, -30.0, 30.0)))
         penalty = np.array([0.0, 1.0])  # matters where the two are told apart completely
         hessian = X.T @ (X * (p * (1 - p))[:, None]) + np.diag(penalty) + 1e-9 * np.eye(2)
-        w = w + np.linalg.solve(hessian, X.T @ (y - p) - penalty * w)
+        step = np.linalg.solve(hessian, X.T @ (y - p) - penalty * w)
+        w = w + step
+        if np.abs(step).max() < 1e-9:
+            break
     return float(w[0] - w[1] * centre / scale), float(w[1] / scale)

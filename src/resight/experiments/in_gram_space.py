@@ -16,12 +16,12 @@ from resight.errors import InputError
 from resight.experiments.runner import over_splits
 from resight.experiments.trials import Ranked, Trial, rank_directions
 from resight.learners.euclidean import Euclidean
-from resight.plans import Plan
+from resight.plans import FROM_TRAINING, Plan
 from resight.protocols import Protocol, Split
 from resight.registry import AUTO
 from resight.tuning.cross_validation import choose
 from resight.tuning.fold_metrics import Fold
-from resight.tuning.gram import Between, GramSpace, Products, between_test_rows, within
+from resight.tuning.gram import Between, GramSpace, Products, Rows, between_test_rows, within
 from resight.tuning.search import Search, variants_of
 
 
@@ -74,19 +74,25 @@ class _OnSplit:
     def __post_init__(self) -> None:
         train = self.split.train
         self.labels = self.sightings.persons[train], self.sightings.cameras[train]
-        self._known: dict[tuple[bool, bool], Products] = {}
+        self._known: dict[tuple[bool, bool, bool], Products] = {}
+
+    def _rows_to_rank(self, plan: Plan) -> Rows:
+        """Test rows, and training rows after them where the re-ranking looks at those."""
+        with_training = plan.rerank in FROM_TRAINING
+        test: Rows = self.split.test
+        return np.concatenate([test, self.split.train]) if with_training else test
 
     def trial(self, plan: Plan) -> Trial:
         start, params, table = time.perf_counter(), dict(plan.params), None
-        train, test = self.split.train, self.split.test
+        train, wanted = self.split.train, self._rows_to_rank(plan)
         if plan.candidates:
             choice = choose(self.space, train, *self.labels, plan.candidates, plan.n_folds)
             params |= choice.best.params()
             table = choice.table()
         learner = plan.spec.make(**params)
-        key = (plan.normalize, isinstance(learner, Euclidean))
+        key = (plan.normalize, isinstance(learner, Euclidean), plan.rerank in FROM_TRAINING)
         if key not in self._known:
-            products = self.space.products(train, test, normalize=key[0], between_test=key[1])
+            products = self.space.products(train, wanted, normalize=key[0], between_test=key[1])
             self._known[key] = products
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -110,7 +116,8 @@ class _OnSplit:
         search = Search(space, train, *self.labels, **params)
         setting = search.run()
         variants = variants_of(space, params.get("mirrored", False))
-        fold = Fold(variants[setting.variant], train, test, search.persons, search.cameras)
+        wanted = self._rows_to_rank(plan)
+        fold = Fold(variants[setting.variant], train, wanted, search.persons, search.cameras)
         embedding = fold.embed(setting)
         seconds = time.perf_counter() - start
         table = [tried.as_dict() for tried in search.tried]

@@ -78,9 +78,9 @@ def check(plan: Plan, source: FeatureRows) -> None:
     """Refuse what cannot be measured from the features."""
     if plan.learner == AUTO:
         raise too_many(source)
-    if plan.rerank == "k-reciprocal":
+    if plan.rerank not in (None, "cross-view"):
         raise InputError(
-            "k-reciprocal re-ranking needs all distances within the gallery, for which "
+            f"{plan.rerank} re-ranking needs all distances within the gallery, for which "
             f"{source.size} are too many, or landmarks or a chi-square kernel are used; leave it "
             "out, or use cross-view"
         )

@@ -12,10 +12,13 @@ from numpy.typing import NDArray
 
 from resight.datasets.sightings import Sightings
 from resight.errors import unknown_name
+from resight.evaluation._pairwise import MeasuredPoints
 from resight.evaluation.camera_pairs import CameraPairs, camera_pairs
+from resight.evaluation.local_metrics import adapt_locally
 from resight.evaluation.reranking import cross_view_reciprocal, k_reciprocal_from_distances
 from resight.evaluation.result import RankingResult
-from resight.plans import RERANKERS
+from resight.evaluation.smoothed_manifold import smoothed_manifold
+from resight.plans import FROM_TRAINING, RERANKERS
 from resight.protocols import Protocol, Split, person_scores, scored_persons
 from resight.protocols.scoring import PersonScores
 from resight.tuning.gram import Between, Floats, Rows
@@ -125,13 +128,19 @@ def rank_directions(
 ) -> tuple[Ranked, ...]:
     """Score people and rank the gallery, in each direction of a split.
 
-    ``between(a, b)`` gives the distances between test rows, by their places in ``split.test``.
+    ``between(a, b)`` gives the distances between test rows, by their places in ``split.test``;
+    where the re-ranking looks at training rows, these have the places after them.
     """
     place = np.full(len(sightings), -1)
     place[split.test] = np.arange(len(split.test))
     rankings = []
     for query, gallery in split.directions:
-        part = _reranked(between, place[query], place[gallery], rerank)
+        if rerank in FROM_TRAINING:
+            training = np.arange(len(split.train)) + len(split.test)
+            rows = (place[query], place[gallery], training)
+            part = _reranked_from_training(between, *rows, rerank, sightings.persons[split.train])
+        else:
+            part = _reranked(between, place[query], place[gallery], rerank)
         rankings.append(ranked(sightings, protocol, query, gallery, part))
     return tuple(rankings)
 
@@ -190,3 +199,25 @@ def _reranked(between: Between, query: Rows, gallery: Rows, rerank: str | None) 
         parts = part, between(query, query), between(gallery, gallery)
         return k_reciprocal_from_distances(*(np.maximum(one, 0.0) for one in parts))
     raise unknown_name("re-ranking", rerank, RERANKERS)
+
+
+def _reranked_from_training(
+    between: Between,
+    query: Rows,
+    gallery: Rows,
+    training: Rows,
+    rerank: str | None,
+    persons: NDArray[Any],
+) -> Floats:
+    """Distances of queries to gallery, re-ranked with the help of training rows and persons."""
+
+    def measured(a: Rows, b: Rows) -> Floats:
+        return np.maximum(between(a, b), 0.0)
+
+    across, among = measured(gallery, training), measured(training, training)
+    asked = measured(query, np.concatenate([gallery, training]))
+    if rerank == "ssm":
+        known = MeasuredPoints(across, measured(gallery, gallery), among)
+        return smoothed_manifold(asked, known, persons)
+    n_gallery = len(gallery)
+    return adapt_locally(asked[:, :n_gallery], asked[:, n_gallery:], across, among)

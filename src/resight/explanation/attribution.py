@@ -102,6 +102,8 @@ def metric_of(model: Any) -> Metric:
     if hasattr(learner, "kernels_"):
         return _metric_of_auto(model)
     rows, normalize = getattr(learner, "X_fit_", None), _normalizing(model.normalizer)
+    if not learner.affine:
+        return Metric(normalize, LEFT_OUT, (OpaqueTerm(learner.distances),), rows)
     linear = _linear_term(learner)
     if linear is not None:
         return Metric(normalize, EXACT, (linear,), rows)

@@ -18,6 +18,7 @@ Floats = NDArray[np.float64]
 SCHEMA = "resight.explanation/1"
 PEOPLE, SHARES = "different people", "usual shares"
 _VERDICTS = {PEOPLE: ("alike", "usual", "different"), SHARES: ("less", "usual", "more")}
+_REGIONS = {"head": slice(0, 1), "upper-body": slice(1, 4), "leg": slice(4, 7), "feet": slice(7, 8)}
 _LOW, _HIGH = 0.75, 1.25  # of what is usual: between them lies "usual"
 _LEAST_USUAL = 0.1  # of the mean part: below it a ratio would say nothing
 
@@ -141,14 +142,27 @@ class Explanation:
             most = max(self.bands, key=lambda band: band.contribution)
             where = f"the strip at {most.label} of the height"
             return f"{percent(most.share)} of the distance comes from {where}."
-        bands = sorted(self.bands, key=lambda band: band.level or 0.0)
-        low, high = bands[0], bands[-1]
-        whole = percent(self.whole.level or 0.0)
-        return (
-            f"The distance is {whole} of the typical distance between different people. The most "
-            f"similar strip is at {low.label} of the height ({percent(low.level or 0.0)} of "
-            f"typical), the least similar at {high.label} ({percent(high.level or 0.0)})."
-        )
+        regions = sorted(self.regions, key=lambda region: region.level or 0.0)
+        told = [f"{percent(alike(self.whole.level or 0.0))} alike (two people: usually 50%)"]
+        for words, some in (
+            ("very alike", [one for one in regions if (one.level or 0.0) < _LOW][:2]),
+            ("less alike", [one for one in regions[::-1] if (one.level or 0.0) > _HIGH][:2]),
+        ):
+            parts = [f"{one.label} ({percent(alike(one.level or 0.0))})" for one in some]
+            told += [f"{words}: {', '.join(parts)}"] if parts else []
+        return "; ".join(told).capitalize() + "."
+
+    @property
+    def regions(self) -> tuple[Share, ...]:
+        """Colour, texture and edges of the head, upper body, legs and feet."""
+        kinds = np.array([self.partition.channels[c].kind for c in self.partition.channel])
+        names, columns = [], []
+        for kind in dict.fromkeys(kinds.tolist()):
+            for region, rows in _REGIONS.items():
+                names.append(f"{region} {kind}")
+                columns.append((kinds == kind) * self.partition.bands[:, rows].sum(axis=1))
+        gather = np.array(columns).T  # (n_parts, n_regions)
+        return self._shares(names, lambda parts: np.asarray(parts @ gather))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain types, the JSON form."""
@@ -200,6 +214,11 @@ class Explanation:
             return ""
         low, usual, high = _VERDICTS[self.compared]
         return low if level < _LOW else high if level > _HIGH else usual
+
+
+def alike(level: float) -> float:
+    """Return how alike a part is, from 0 to 1: one half is usual of two different people."""
+    return 1.0 / (1.0 + max(level, 0.0))
 
 
 def percent(fraction: float) -> str:

@@ -30,8 +30,8 @@ class Channel:
 
     @property
     def title(self) -> str:
-        """Name for tables, such as ``lomo hsv (colour)``."""
-        return f"{self.descriptor} {self.name} ({self.kind})"
+        """Name for tables, such as ``colour (lomo hsv)``."""
+        return f"{self.kind} ({self.descriptor} {self.name})"
 
 
 @dataclass(frozen=True, eq=False)

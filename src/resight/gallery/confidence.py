@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from resight.evaluation.calibration import MIN_PEOPLE, Answer, Calibration, Evid
 from resight.evaluation.presence import MIN_PEOPLE as MIN_UNITS
 from resight.evaluation.presence import Expected, evened, evenly, nearest, nearness
 from resight.gallery.engines.base import Floats32
-from resight.gallery.grouping import cluster
+from resight.gallery.grouping import join_close
 from resight.gallery.view import View
 
 T = TypeVar("T")
@@ -174,7 +174,7 @@ def _presence(
             first.log_odds,
             first.share,
         )
-        told = calibration.answers(joint, rates).item()
+        told = cast(Answer, calibration.answers(joint, rates).item())
         if told == "unsure":
             why = "the best match does not stand out enough from other people"
     measured = calibration.measured(rates) if calibration.decides else {}
@@ -215,10 +215,13 @@ def _fit(view: View, calibration: Calibration, camera: str) -> tuple[float, floa
 
 
 def _others(view: View, camera: str, most: int) -> Rows:
-    """Return sightings to search a camera for: those of other cameras, or its own."""
-    unknown, here = ~trained(view), view.table.cameras == camera
-    elsewhere = np.flatnonzero(unknown & ~here)
-    rows = elsewhere if len(elsewhere) >= _FEW else np.flatnonzero(unknown & here)
+    """Return sightings to search a camera for, one of each unit: of other cameras, or its own."""
+    first = np.zeros(len(view.table), bool)
+    first[np.unique(view.units, return_index=True)[1]] = True
+    first &= ~trained(view)
+    here = view.table.cameras == camera
+    elsewhere = np.flatnonzero(first & ~here)
+    rows = elsewhere if len(elsewhere) >= _FEW else np.flatnonzero(first & here)
     return rows[evenly(len(rows), most)]
 
 
@@ -232,7 +235,8 @@ def _lengthened(view: View, camera: str) -> Floats:
     def made() -> Floats:
         rows = np.flatnonzero(view.table.cameras == camera)
         asked = _others(view, camera, max(_OTHERS, min(1000, _PRODUCTS // len(rows))))
-        if len(asked) >= _FEW:
+        # Before the camera itself, everybody would be near to their own other sightings.
+        if len(asked) >= _FEW and view.table.cameras[asked[0]] != camera:
             near = [
                 nearness(np.log(positive(_squares(embeddings[asked], embeddings[part]))))
                 for part in np.split(rows, range(_BLOCK, len(rows), _BLOCK))
@@ -260,8 +264,9 @@ def joined(view: View, rows: Rows, distances: Floats) -> Rows:
     if view.index is None or len(loose) < 2:
         return units
     X, scales = view.index.embeddings[rows[loose]], _scales(view, rows[loose])
-    ratios = view.model.calibration.log_ratios(_squares(X, X) / np.sqrt(np.outer(scales, scales)))
-    codes = cluster(ratios - np.log(len(rows)))  # one of so many is the same person
+    n, calibration = len(rows), view.model.calibration  # one of n is the same person, if any
+    cut = _once(view.kept, ("cut", n), lambda: calibration.relative_at(np.log(n)))
+    codes = join_close(_squares(X, X) <= cut * np.sqrt(np.outer(scales, scales)))
     first = np.unique(codes, return_index=True)[1]
     units[loose] = units[loose][first][codes]
     return units
@@ -299,7 +304,9 @@ def not_judged(view: View) -> str:
     """Say why a search states no probabilities."""
     if getattr(view.model, "calibration", None) is not None:
         return "" if view.index is not None else "this gallery is too large to be judged in memory"
-    people = len(seen_by_two(view.persons, view.table.cameras))
+    if "people" not in view.kept:
+        view.kept["people"] = len(seen_by_two(view.persons, view.table.cameras))
+    people = int(view.kept["people"])
     if people < MIN_PEOPLE:
         return f"not calibrated yet: label {MIN_PEOPLE - people} more people in two cameras"
     return "not calibrated yet: retrain the model"

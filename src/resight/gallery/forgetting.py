@@ -23,9 +23,17 @@ from resight.gallery.gallery import Gallery
 from resight.gallery.labels import Entry
 from resight.gallery.log import BEFORE_THE_CHAIN, Actor, operator
 from resight.gallery.log_erasing import concerned, empty, expire_log, names
-from resight.gallery.manifest import ERASING, GROUPS, JOBS, Manifest, drop_model, trained_on
+from resight.gallery.manifest import (
+    CANDIDATE,
+    ERASING,
+    GROUPS,
+    JOBS,
+    Manifest,
+    drop_candidate,
+    drop_model,
+    trained_on,
+)
 from resight.gallery.rebuilding import unfinished
-from resight.gallery.teaching import CANDIDATE, drop_candidate
 from resight.times import EPOCH
 
 _LAST = "/last"  # ends the name of the note that only the job's own traces are left to clean

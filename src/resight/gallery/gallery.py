@@ -254,8 +254,9 @@ class Gallery:
             How many; all that the conditions leave, if they are fewer.
         cameras, exclude_cameras, after, before, persons
             Conditions (see `Filter`); times in seconds, both ends included.
-        rerank : "k-reciprocal", optional
-            Re-rank the first 500 by their neighbourhoods: post-processing that uses the gallery.
+        rerank : "k-reciprocal" | "ssm" | "ol-mans", optional
+            Re-rank the first 500 by their neighbourhoods, or by labelled people too:
+            post-processing that uses the gallery.
         by_track : bool
             Return each track once, by the mean of the squared distances to its sightings.
         same_pictures : bool

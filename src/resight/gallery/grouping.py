@@ -251,3 +251,19 @@ def cluster(odds: Floats, apart: Sequence[tuple[int, int]] = ()) -> Rows:
     np.fill_diagonal(costs, 0.0)
     tree = linkage(squareform(costs, checks=False), "average")
     return np.asarray(fcluster(tree, _MOST, "distance") - 1, np.intp)
+
+
+def join_close(close: NDArray[np.bool_]) -> Rows:
+    """Join each row to the group of which it is close to half or more; numbers from 0 on.
+
+    Of several groups it is the one with most of these, so that a chain of likenesses does not join
+    strangers at its ends.
+    """
+    codes = np.zeros(len(close), np.intp)
+    sizes = np.zeros(0, np.intp)
+    for row in range(len(close)):
+        links = np.bincount(codes[:row][close[row, :row]], minlength=len(sizes))
+        links = np.where(2 * links >= sizes, links, 0)
+        codes[row] = links.argmax() if links.any() else len(sizes)
+        sizes = np.bincount(codes[: row + 1])
+    return codes

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 SCHEMA = "resight.gallery/2"
 _READ = ("resight.gallery/1", SCHEMA)  # 1 is what resight 0.1 wrote
 ERASING = "erasing/"  # documents of what is to be erased
+CANDIDATE = "candidate"  # documents of a refitted model that is not used yet
 JOBS = "job/"  # documents of jobs
 GROUPS = "groups"  # the document of groups of unknown sightings
 NAME = "manifest"
@@ -182,3 +183,8 @@ def trained_on(engine: Engine, generation: int) -> list[str]:
     """List the sightings of this gallery that a model was fitted on."""
     content = engine.get(f"trained/{generation}")
     return [] if content is None else [str(sighting) for sighting in parse_json(content)]
+
+
+def drop_candidate(engine: Engine) -> None:
+    """Forget the refitted model that nobody uses."""
+    engine.drop([CANDIDATE, *engine.names(f"{CANDIDATE}/")], searched=False)

@@ -13,10 +13,11 @@ from resight.gallery.engines.base import Floats32
 
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
-Rerank = Literal["k-reciprocal", "cross-view"]
+Rerank = Literal["k-reciprocal", "cross-view", "ssm", "ol-mans"]
 
-METHODS: tuple[Rerank, ...] = ("k-reciprocal", "cross-view")
+METHODS: tuple[Rerank, ...] = ("k-reciprocal", "cross-view", "ssm", "ol-mans")
 CANDIDATES = 500  # first results of a query that are re-ranked; those after them keep their order
+_LABELLED = 2000  # labelled sightings that ssm and ol-mans look at, at most
 NOTE = (
     "post-processing that uses the gallery: results are not sorted by distance and "
     "not comparable with a plain search"
@@ -60,28 +61,39 @@ def check(method: Rerank, n_queries: int, by_track: bool = False) -> None:
 
 
 def rerank(
-    method: Rerank, queries: Floats32, found: list[Found], embeddings_of: Callable[[Rows], Floats32]
+    method: Rerank,
+    queries: Floats32,
+    found: list[Found],
+    embeddings_of: Callable[[Rows], Floats32],
+    persons: NDArray[np.str_],
 ) -> list[Found]:
     """Put the first `CANDIDATES` of each query in another order.
 
     Parameters
     ----------
-    method : "k-reciprocal" | "cross-view"
-        k-reciprocal encoding of each query with its own candidates, so that an answer does not
-        depend on what else was asked; or mutual ranks across views, from the distances between
-        all queries and all candidates.
+    method : "k-reciprocal" | "cross-view" | "ssm" | "ol-mans"
+        Mutual ranks across views, from the distances between all queries and all candidates; or a
+        method that takes each query with its own candidates, so that an answer does not depend on
+        what else was asked: k-reciprocal encoding, affinities smoothed over candidates and labelled
+        sightings (ssm), or a local metric that pushes labelled sightings of other people away from
+        the query (ol-mans).
     queries : float32 array (n_queries, r)
     found : list of Found
         Nearest first.
     embeddings_of : callable
         Rows of the table -> embeddings (n, r).
+    persons : array (n_rows,)
+        Who each row of the table shows; empty where nobody knows.
 
     References
     ----------
-    See `resight.evaluation.reranking`.
+    See `reranking`, `smoothed_manifold` and `local_metrics` of `resight.evaluation`.
     """
     heads = [one.rows[:CANDIDATES] for one in found]
-    scores = (_encoded if method == "k-reciprocal" else _mutual)(queries, heads, embeddings_of)
+    if method in ("ssm", "ol-mans"):
+        scores = _supervised(method, queries, heads, embeddings_of, persons)
+    else:
+        scores = (_encoded if method == "k-reciprocal" else _mutual)(queries, heads, embeddings_of)
     return [_reordered(one, score) for one, score in zip(found, scores, strict=True)]
 
 
@@ -109,6 +121,48 @@ def _mutual(
     D = squared_euclidean(queries.astype(np.float64), gallery)  # (n_queries, n_union)
     places = cross_view_reciprocal(D)
     return [row[np.searchsorted(union, rows)] for row, rows in zip(places, heads, strict=True)]
+
+
+def _supervised(
+    method: Rerank,
+    queries: Floats32,
+    heads: list[Rows],
+    embeddings_of: Callable[[Rows], Floats32],
+    persons: NDArray[np.str_],
+) -> list[Floats]:
+    from resight.evaluation._pairwise import EmbeddedPoints
+    from resight.evaluation.local_metrics import adapt_locally
+    from resight.evaluation.smoothed_manifold import smoothed_manifold
+    from resight.learners._base import squared_euclidean
+
+    labelled = np.flatnonzero(persons != "")
+    labelled = labelled[:: len(labelled) // _LABELLED + 1]
+    if len(np.unique(persons[labelled])) < 3:
+        raise InputError(
+            f"{method} re-ranking learns from labelled people, of whom the gallery has fewer than "
+            "three; label some, or use k-reciprocal"
+        )
+    known = embeddings_of(labelled).astype(np.float64)
+    scores = []
+    for query, rows in zip(queries.astype(np.float64), heads, strict=True):
+        if not len(rows):
+            scores.append(np.empty(0))
+            continue
+        found = embeddings_of(rows).astype(np.float64)
+        others = ~np.isin(labelled, rows)
+        if method == "ol-mans" or not others.any():
+            # The nearest labelled person may be the one who is asked for: no negative.
+            near = squared_euclidean(query[None], known)[0]
+            others = persons[labelled] != persons[labelled][near.argmin()]
+        T, who = known[others], persons[labelled][others]
+        asked = squared_euclidean(query[None], np.concatenate([found, T]))
+        if method == "ssm":
+            score = smoothed_manifold(asked, EmbeddedPoints(found, T), who)
+        else:
+            near, across = asked[:, len(rows) :], squared_euclidean(found, T)
+            score = adapt_locally(asked[:, : len(rows)], near, across, squared_euclidean(T, T))
+        scores.append(score[0])
+    return scores
 
 
 def _reordered(found: Found, score: Floats) -> Found:

@@ -123,9 +123,10 @@ def search_view(
         return [_by_engine(engine, view, query, depth, where, allowed) for query in some]
 
     known = asked if asked is not None else [Asked()] * len(queries)
-    first = nearest(queries, k if method is None else max(k, CANDIDATES))
-    pairs = zip(known, queries, strict=True)
-    copies = [own_pictures(engine, view, one, *nearest(q[None], LOOKED)) for one, q in pairs]
+    first = nearest(queries, max(k, LOOKED) if method is None else max(k, LOOKED, CANDIDATES))
+    near = [Found(one.rows[:LOOKED], one.distances[:LOOKED]) for one in first]
+    pairs = zip(known, near, strict=True)
+    copies = [own_pictures(engine, view, one, some) for one, some in pairs]
     masks = [given if same_pictures else without(given, rows, view) for rows in copies]
     found = []
     for query, before, mask in zip(queries, first, masks, strict=True):
@@ -137,7 +138,9 @@ def search_view(
                 nearest(query[None], max(k, len(before.rows)), mask)[0] if again else before
             )
     if method is not None:
-        found = rerank(method, queries, found, lambda rows: _embeddings(engine, view, rows))
+        found = rerank(
+            method, queries, found, lambda rows: _embeddings(engine, view, rows), view.persons
+        )
     results = []
     for query, one, order, mask, rows in zip(queries, known, found, masks, copies, strict=True):
         searched = np.ones(len(view.table), bool) if mask is None else mask

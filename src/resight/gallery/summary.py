@@ -31,6 +31,7 @@ def summary(engine: Engine, view: View, pending: Generation | None) -> dict[str,
         "models": models(engine, view.manifest),
         "dimensions": generation.width,
         "calibrated": view.model.probability(np.zeros(1)) is not None,
+        "answers_right": _measured(view),
         "search": _search(engine, view),
         "indexed": generation.indexed,
         "retention_days": view.manifest.retention_days,
@@ -38,6 +39,16 @@ def summary(engine: Engine, view: View, pending: Generation | None) -> dict[str,
         "bytes_per_sighting": engine.sizes(generation.number),
         "erasing_unfinished": len(engine.names(ERASING)),
     }
+
+
+def _measured(view: View) -> dict[str, dict[str, float]]:
+    """How often answers were right about held-out people: of all, and of each camera's queries."""
+    calibration = getattr(view.model, "calibration", None)
+    if calibration is None or not calibration.decides:
+        return {}
+    rates, cameras = view.manifest.rates, np.unique(calibration.cameras).tolist()
+    of_cameras = {name: calibration.measured(rates, name) for name in cameras}
+    return {"all cameras": calibration.measured(rates), **of_cameras}
 
 
 def _search(engine: Engine, view: View) -> str:

@@ -25,7 +25,7 @@ from resight.gallery.engines.base import Engine, Floats32
 from resight.gallery.gallery import Gallery
 from resight.gallery.history import note
 from resight.gallery.labels import Labels
-from resight.gallery.manifest import model_documents, read_model
+from resight.gallery.manifest import CANDIDATE, drop_candidate, model_documents, read_model
 from resight.gallery.view import View, read_journal
 from resight.validation import parse_json
 
@@ -37,7 +37,6 @@ SURE = 0.05  # p below which a gain is called more than chance
 FIGURES = ("before", "after", "gain", "queries", "people", "p_value", "why")  # noted of a candidate
 _FOLDS = 5
 _RESAMPLED = 2000
-CANDIDATE = "candidate"  # documents of a refitted model that is not used yet
 
 
 @dataclass(frozen=True)
@@ -194,11 +193,6 @@ def kept_candidate(engine: Engine) -> Candidate:
     if about is None:
         raise InputError("no new model is waiting to be used; improve the model first")
     return Candidate(read_model(engine, f"{CANDIDATE}/"), **parse_json(about))
-
-
-def drop_candidate(engine: Engine) -> None:
-    """Forget the refitted model that nobody uses."""
-    engine.drop([CANDIDATE, *engine.names(f"{CANDIDATE}/")], searched=False)
 
 
 def adopt(

@@ -42,6 +42,7 @@ class MetricLearner(
 
     _dtypes: ClassVar[tuple[type, ...]] = (np.float64,)
     turned: ClassVar[bool] = False  # whether it may see sightings in turned coordinates
+    affine: ClassVar[bool] = True  # whether embeddings are affine in features or kernel values
     learned = "n_features_in_ feature_names_in_ persons_ training_fingerprint_ n_components_"
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from resight.learners._base import Codes, Floats, KernelMetricLearner
 from resight.learners._graphs import check_persons
-from resight.learners.nfst import null_coefficients
+from resight.learners.nfst import centred_kernel, null_coefficients
 
 
 class KernelNFST(KernelMetricLearner):
@@ -49,5 +49,4 @@ class KernelNFST(KernelMetricLearner):
 
     def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
         check_persons(persons)
-        centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
-        self.coef_ = null_coefficients(centred, persons)
+        self.coef_ = null_coefficients(centred_kernel(K), persons)

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import validate_data
 
-from resight._files import digest_of
 from resight.errors import InputError
 from resight.kernels import require_square
-from resight.learners._base import (
-    Codes,
-    Floats,
-    KernelMetricLearner,
-    encode,
-    encode_cameras,
-    fingerprint_of,
-)
+from resight.learners._base import Codes, Floats
+from resight.learners._growing import GrowingLearner, NewPeople
 from resight.learners._kernel_pencil import KernelPencil
 from resight.learners._landmark_pencil import LandmarkPencil
 from resight.learners._landmark_sums import ChunkSums, LandmarkStatistics, add_up, pair_weights
@@ -32,7 +23,7 @@ from resight.learners._pencil import direction_weights
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class KXQDA(KernelMetricLearner):
+class KXQDA(GrowingLearner):
     """Learn a cross-view subspace and metric at once, in the space of a kernel.
 
     It uses `cameras`: similar and dissimilar pairs are pairs across cameras.
@@ -150,31 +141,20 @@ class KXQDA(KernelMetricLearner):
         """
         if not hasattr(self, "statistics_"):
             return self.fit(X, y, cameras)
-        self._validate_params()
-        rows: Floats
-        rows, labels = validate_data(self, X, y, dtype=self._dtypes, reset=False)
-        distinct, persons = encode(labels, "persons")
-        self.refuse_known(distinct, without_cameras=cameras is None)
-        codes = encode_cameras(cameras, len(rows))
-        names = None if cameras is None else np.unique(np.asarray(cameras))
-        fresh = copy.copy(self)
-        sums = self._add_up(rows, persons, codes)
-        fresh.learn_from(self.statistics_ + sums.finish(names))
-        fresh.persons_ = np.union1d(self.persons_, distinct)
-        fresh.training_fingerprint_ = digest_of(
-            self.training_fingerprint_, fingerprint_of(rows, persons, codes)
-        )
-        self.__dict__ = fresh.__dict__
-        return self
+        return self._grow(X, y, cameras)
+
+    def _learn_more(self, new: NewPeople) -> None:
+        sums = self._add_up(new.X, new.persons, new.cameras)
+        self.learn_from(self.statistics_ + sums.finish(new.names))
+
+    @property
+    def n_sightings(self) -> int:
+        """How many sightings it has learned from, if that was through landmarks."""
+        return int(self.statistics_.n_sightings)
 
     def refuse_known(self, persons: NDArray[Any], *, without_cameras: bool) -> None:
         """Refuse people who cannot be added to those learned from before."""
-        known = persons[np.isin(persons, self.persons_)]
-        if len(known):
-            raise InputError(
-                f"{len(known)} people were learned from before, such as {known[0]!s}. Add all "
-                "sightings of a person at once, or fit again on everything"
-            )
+        super().refuse_known(persons, without_cameras=without_cameras)
         had_none = self.statistics_.cameras is None
         if had_none != without_cameras:
             raise InputError(

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from resight._progress import progress
 from resight.learners._base import Codes, Floats
 from resight.learners._mlapg_loss import LogisticLoss
-from resight.learners._pair_blocks import mean_distance, pair_blocks
+from resight.learners._pair_blocks import PairBlock, mean_distance, pair_blocks
 from resight.learners._parameters import Components, Count, NotNegative, Positive, Precision
 from resight.learners._subspace import PCAMetricLearner
 
@@ -102,8 +102,11 @@ class MLAPG(PCAMetricLearner):
         factor = 1.0
         if self.scale is not None:
             factor = float(np.sqrt(self.scale / mean_distance(blocks, Z)))
-        root = self._minimise(LogisticLoss(blocks, factor * Z, self.precision))
+        root = self._minimise(self._loss(blocks, factor * Z))
         return factor * root.astype(np.float64, copy=False)
+
+    def _loss(self, blocks: list[PairBlock], Z: Floats) -> LogisticLoss:
+        return LogisticLoss(blocks, Z, self.precision)
 
     def _minimise(self, loss: LogisticLoss) -> Floats:
         """Accelerated proximal gradient from M = I; return P with M = P P^T."""
@@ -111,7 +114,7 @@ class MLAPG(PCAMetricLearner):
         lipschitz, last, momentum = FIRST_LIPSCHITZ, 0.0, 1.0
         values = [current.value]
         self.converged_ = False
-        with progress("MLAPG", self.max_iter) as advance:
+        with progress(type(self).__name__, self.max_iter) as advance:
             while not self.converged_ and len(values) <= self.max_iter:
                 pace = (last - 1.0) / momentum
                 step, lipschitz = loss.accelerated_step(current, previous, pace, lipschitz)
@@ -124,8 +127,8 @@ class MLAPG(PCAMetricLearner):
         self.objective_, self.n_iter_ = np.array(values), len(values) - 1
         if not self.converged_:
             warnings.warn(
-                f"MLAPG stopped after max_iter={self.max_iter} iterations while the loss still "
-                f"changed by more than tol={self.tol:g} allows; raise max_iter or tol",
+                f"{type(self).__name__} stopped after max_iter={self.max_iter} iterations; the "
+                f"loss still changed by more than tol={self.tol:g} allows: raise max_iter or tol",
                 ConvergenceWarning,
                 stacklevel=2,
             )

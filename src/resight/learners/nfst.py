@@ -100,6 +100,12 @@ def null_directions(Z: Floats, persons: Codes) -> Floats:
     return vectors[:, :1]
 
 
+def centred_kernel(K: Floats) -> Floats:
+    """Inner products of centred feature vectors, from those of the vectors themselves, (N, N)."""
+    centred: Floats = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+    return centred
+
+
 def null_coefficients(K: Floats, persons: Codes) -> Floats:
     """Coefficients of the null directions over training sightings, from their inner products.
 

@@ -24,7 +24,12 @@ from resight._progress import progress
 from resight.datasets.sightings import seen_by_two
 from resight.errors import InputError
 from resight.evaluation.calibration import MIN_PEOPLE, Calibration, HeldOut, strangeness, too_few
-from resight.evaluation.calibration_fitting import continued, fit_calibration
+from resight.evaluation.calibration_fitting import (
+    continued,
+    fit_calibration,
+    fit_choice,
+    with_person,
+)
 from resight.features.rows import FeatureRows
 from resight.learners._base import KernelMetricLearner, MetricLearner
 from resight.learners.euclidean import Euclidean
@@ -121,16 +126,18 @@ def calibrate(
     if not trend:
         return calibration
     # Parameters linear in 1 / people: from (k - 2) / k and (k - 1) / k of the people to all.
-    return continued(calibration, fit_calibration(rankings(1), people), (n_folds - 2) / n_folds)
+    fewer = fit_choice([with_person(one) for one in rankings(1)])
+    return continued(calibration, fewer, (n_folds - 2) / n_folds)
 
 
 def add_calibration(
     model: Model, features: NDArray[Any] | FeatureRows, persons: NDArray[Any], cameras: NDArray[Any]
 ) -> str | None:
     """Calibrate a fitted model where its training rows allow it; else return why not."""
-    rows = features
-    if not isinstance(rows, FeatureRows):
-        rows = FeatureRows([np.asarray(features)], (np.shape(features)[1],))
+    if isinstance(features, FeatureRows):
+        rows = features
+    else:
+        rows = FeatureRows([np.asarray(features)], (features.shape[1],))
     part = _learned_from(model.learner, rows, persons)
     some = rows.read(part)
     try:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from resight._progress import log
-from resight.datasets.sightings import Sightings, require_sightings, seen_by_two
+from resight.datasets.sightings import UNKNOWN_PERSON, Sightings, require_sightings, seen_by_two
 from resight.descriptors._base import Descriptor
 from resight.errors import InputError
 from resight.features.rows import FeatureRows
@@ -137,9 +137,10 @@ def fit_model(
         def describe(labelled: Sightings, mirror: bool) -> Features:
             return store.ensure(labelled, descriptors, mirror, executor, on_error="collect")
 
-        training = Training.described(require_sightings(sightings), describe, mirrors)
+        given = require_sightings(sightings)
+        training = Training.described(given, describe, mirrors, plan.spec.labels)
     else:
-        training = Training.own(sightings, features)
+        training = Training.own(sightings, features, plan.spec.labels)
     made_by = training.variants[0].made_by if features is None else ()
     model, decision = fit_plan(
         plan, training, made_by, mirror=mirror, scratch=store.folder, executor=executor
@@ -147,11 +148,13 @@ def fit_model(
     if decision is not None:
         log.info("%s %s", plan.word, decision.sentence)
     used = training.variants[-1 if model.mirror else 0]
+    known = training.sightings.persons != UNKNOWN_PERSON
+    labelled = [names[known] for names in training.labels]
     why_not: str | None = "it was not asked for"
     if calibrate:
-        rows = FeatureRows(used.parts, used.blocks, training.rows)
-        why_not = add_calibration(model, rows, *training.labels)
-    people = len(np.unique(training.sightings.persons))
+        rows = FeatureRows(used.parts, used.blocks, training.rows[known])
+        why_not = add_calibration(model, rows, *labelled)
+    people = len(np.unique(labelled[0]))
     fitted = Fitted(model, people, len(training.rows), used.failures, decision, why_not)
     model.card = model_card(fitted, training)
     return fitted
@@ -226,7 +229,7 @@ def add_people(
     return Fitted(
         model,
         n_people=len(learner.persons_),
-        n_sightings=learner.statistics_.n_sightings,
+        n_sightings=learner.n_sightings,
         failures=features.failures,
         uncalibrated=why_not,
     )

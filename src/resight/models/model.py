@@ -22,7 +22,7 @@ from resight.saving import SavableMixin
 
 if TYPE_CHECKING:
     from resight.evaluation.calibration import Calibration
-    from resight.learners.kxqda import KXQDA
+    from resight.learners._growing import GrowingLearner
 
 CARD = "card.md"
 Floats = NDArray[np.float64]
@@ -118,17 +118,17 @@ class Model(SavableMixin):
     def add_people(
         self, features: ArrayLike, persons: ArrayLike, cameras: ArrayLike | None
     ) -> Model:
-        """Add people to those that a landmark model was learned from, without their features.
+        """Add people to those that the model was learned from, without fitting again.
 
-        Normalisation, landmarks and kernel stay those of `fit`. The calibration is dropped: it
-        tells what distances of the old metric mean.
+        It must be a model of landmarks or of `IRS`. Normalisation, landmarks and kernel stay those
+        of `fit`. The calibration is dropped: it tells what distances of the old metric mean.
 
         Parameters
         ----------
         features, persons, cameras : as in `fit`
-            All sightings of each new person; see `KXQDA.add_people`.
+            All sightings of each new person; see `KXQDA.add_people`, `IRS.add_people`.
         """
-        self.extensible().add_people(self.normalized(features), persons, cameras)
+        self.extensible()._grow(self.normalized(features), persons, cameras)
         self.calibration = None
         if self.card:
             added = f"{len(np.asarray(persons)):,} sightings were added after the fit"
@@ -195,16 +195,16 @@ class Model(SavableMixin):
             self.learner.training_fingerprint_,
         )
 
-    def extensible(self) -> KXQDA:
+    def extensible(self) -> GrowingLearner:
         """Return the learner if people can be added to it; refuse otherwise."""
         learner = self.learner
-        if not (hasattr(learner, "add_people") and hasattr(learner, "statistics_")):
+        if not (hasattr(learner, "add_people") and hasattr(learner, "persons_")):
             raise InputError(
-                "people can be added to a fitted kxqda with landmarks, which keeps sums; this "
-                f"model has {learner!r}. Fit again on all people, with landmarks if more "
-                "are to be added later"
+                "people can be added to a fitted kxqda with landmarks, which keeps sums, and to "
+                f"irs; this model has {learner!r}. Fit again on all people, with one of these if "
+                "more are to be added later"
             )
-        return cast("KXQDA", learner)
+        return cast("GrowingLearner", learner)
 
     def normalized(self, features: ArrayLike) -> NDArray[Any]:
         """Return features as the learner sees them."""

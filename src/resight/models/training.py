@@ -19,7 +19,7 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Training:
-    """Labelled sightings that have vectors."""
+    """Sightings to learn from that have vectors."""
 
     variants: Sequence[Features]  # a second one is averaged over mirror images, to choose from
     rows: Rows  # (N,): the rows of the features that count
@@ -31,17 +31,18 @@ class Training:
         sightings: Sightings,
         describe: Callable[[Sightings, bool], Features],
         mirrors: Sequence[bool],
+        labels: bool = True,
     ) -> Training:
-        """Describe the labelled sightings, once for each of `mirrors`."""
-        labelled = sightings.select(training_rows(sightings))
-        variants = [describe(labelled, mirror) for mirror in mirrors]
+        """Describe the sightings that count, once for each of `mirrors`; see `training_rows`."""
+        wanted = sightings.select(training_rows(sightings, labels))
+        variants = [describe(wanted, mirror) for mirror in mirrors]
         rows = np.flatnonzero(np.logical_and.reduce([one.usable for one in variants]))
-        return cls(variants, rows, labelled.select(rows)).checked()
+        return cls(variants, rows, wanted.select(rows)).checked()
 
     @classmethod
-    def own(cls, sightings: Sightings, vectors: Features) -> Training:
+    def own(cls, sightings: Sightings, vectors: Features, labels: bool = True) -> Training:
         """Take own vectors, one row for each sighting."""
-        rows = training_rows(sightings)
+        rows = training_rows(sightings, labels)
         return cls([vectors], rows, sightings.select(rows)).checked()
 
     def checked(self) -> Training:
@@ -86,18 +87,18 @@ def check_vectors(features: Features, rows: Rows, sightings: Sightings) -> None:
             )
 
 
-def training_rows(sightings: Sightings) -> Rows:
+def training_rows(sightings: Sightings, labels: bool = True) -> Rows:
     """Rows a model may learn from; refuse a table that has none.
 
-    Distractors, junk and unknown people are left out, and so are sightings marked as query or
-    gallery when others are marked as train.
+    Distractors, junk and, if it needs `labels`, unknown people are left out, and so are sightings
+    marked as query or gallery when others are marked as train.
     """
-    labelled = (require_sightings(sightings).persons != UNKNOWN_PERSON) & ~np.isin(
-        sightings.roles, ("distractor", "junk")
-    )
+    usable = ~np.isin(require_sightings(sightings).roles, ("distractor", "junk"))
+    if labels:
+        usable &= sightings.persons != UNKNOWN_PERSON
     if (sightings.roles == "train").any():
-        labelled &= sightings.roles == "train"
-    rows = np.flatnonzero(labelled)
+        usable &= sightings.roles == "train"
+    rows = np.flatnonzero(usable)
     if not len(rows):
         raise InputError(
             f"none of the {len(sightings)} sightings has a person, so a model cannot be "

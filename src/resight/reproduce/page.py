@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from resight.experiments.tables import markdown_table
+from resight.reproduce.paper import reasons
 
 _RANKS = ("rank1", "rank5", "rank10", "rank20")
 
@@ -26,7 +27,7 @@ def page_of(document: dict[str, Any]) -> str:
     # Run time of all distinct runs: tables share some.
     runs = {(t["dataset"], t["protocol"], _title(row)): row.get("seconds", 0.0) for t, row in rows}
     figures = {"tables": tables, "missing": missing, "minutes": sum(runs.values()) / 60.0}
-    return rendered("tables.md", **figures, grid=_table, compared=_compared)
+    return rendered("tables.md", **figures, grid=_table, compared=_compared, reasons=reasons())
 
 
 def _table(table: dict[str, Any]) -> str:
@@ -44,12 +45,17 @@ def _title(row: dict[str, Any]) -> str:
 
 def _cells(row: dict[str, Any], ranks: list[str]) -> list[str]:
     if row["version"] == "missing":
-        return [f"- ({row['paper'][name]:.1f})" for name in ranks] + ["-", "-"]
-    cells = [f"{row[name]:.1f} ({row['paper'][name]:.1f})" for name in ranks]
+        return [f"- {_printed(row, name)}" for name in ranks] + ["-", "-"]
+    cells = [f"{row[name]:.1f} {_printed(row, name)}" for name in ranks]
     measured, printed = cells[0].split(" ")
     cells[0] = f"{measured} ± {row['sd']['rank1']:.1f} {printed}"
     difference = row["rank1"] - row["paper"]["rank1"]
     return [*cells, f"{difference:+.1f}", f"{row['seconds']:.0f}"]
+
+
+def _printed(row: dict[str, Any], rank: str) -> str:
+    value = row["paper"][rank]
+    return "(not given)" if value is None else f"({value:.1f})"
 
 
 def _compared(row: dict[str, Any]) -> str:

@@ -32,9 +32,11 @@ class PaperRow:
     learner: str
     title: str
     descriptors: tuple[str, ...]
-    printed: dict[str, float]
+    printed: dict[str, float | None]  # None: not given
     inferred: bool  # the paper does not say which descriptor
     pool: tuple[str, ...]  # descriptors that `auto` may choose from
+    quoted: bool = False  # from the papers of others: one version, as like theirs as possible
+    rerank: str | None = None
 
     def plans(self) -> list[Plan]:
         """All versions in which this row is measured; none if the learner is missing.
@@ -45,6 +47,8 @@ class PaperRow:
         """
         if self.learner not in LEARNERS:
             return []
+        if self.quoted:
+            return [Plan(self.learner, rerank=self.rerank)]
         if self.learner == "kxqda":
             poly = {"kernel": "poly", "degree": 2, "coef0": 1.0}
             return [
@@ -108,12 +112,24 @@ class PaperTable:
 @cache
 def paper_tables() -> dict[str, PaperTable]:
     """Return the tables of the paper by name, table1 to table7."""
-    text = files("resight.reproduce").joinpath("paper_tables.json").read_text("utf-8")
+    printed, others = _shipped("paper_tables.json"), _shipped("others.json")["measured"]
     return {
-        name: _table(name, content)
-        for name, content in json.loads(text).items()
+        name: _table(name, content, others)
+        for name, content in printed.items()
         if name.startswith("table")
     }
+
+
+def reasons() -> dict[str, list[str]]:
+    """Return why rows that the paper quotes from others are not measured: names by reason."""
+    found: dict[str, list[str]] = _shipped("others.json")["reasons"]
+    return found
+
+
+def _shipped(name: str) -> dict[str, Any]:
+    text = files("resight.reproduce").joinpath(name).read_text("utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
 
 
 def select_tables(names: list[str]) -> list[PaperTable]:
@@ -127,20 +143,27 @@ def select_tables(names: list[str]) -> list[PaperTable]:
     return [known[name] for name in dict.fromkeys(names)]
 
 
-def _table(name: str, content: dict[str, Any]) -> PaperTable:
-    ranks = tuple(content["ranks"])
+def _table(name: str, content: dict[str, Any], others: dict[str, dict[str, Any]]) -> PaperTable:
+    ranks, reported = tuple(content["ranks"]), content.get("reported", {})
+    quoted = [
+        {"values": values, "printed_as": name, "quoted": True, **others[name]}
+        for name, values in reported.items()
+        if name in others
+    ]
     # Tables 1 and 2 compare descriptors and learners: `auto` keeps the descriptor of the row.
     pooled = name not in ("table1", "table2")
-    rows = tuple(_row(row, ranks, pooled) for row in content["rows"])
+    rows = tuple(_row(row, ranks, pooled) for row in [*content["rows"], *quoted])
     title, dataset, protocol = (content[key] for key in ("title", "dataset", "protocol"))
-    return PaperTable(name, title, dataset, protocol, ranks, rows, content.get("reported", {}))
+    return PaperTable(name, title, dataset, protocol, ranks, rows, reported)
 
 
 def _row(row: dict[str, Any], ranks: tuple[int, ...], pooled: bool) -> PaperRow:
     learner = row["learner"]
     title = LEARNERS[learner].title if learner in LEARNERS else learner
     printed = {f"rank{rank}": value for rank, value in zip(ranks, row["values"], strict=True)}
-    inferred = bool(row.get("descriptors_inferred", False))
+    quoted, rerank = bool(row.get("quoted", False)), row.get("rerank")
+    title += "" if rerank is None else f" and {rerank}"
+    inferred = quoted or bool(row.get("descriptors_inferred", False))
     descriptors = tuple(row["descriptors"])
     pool = AUTO_POOL if pooled else descriptors
-    return PaperRow(learner, title, descriptors, printed, inferred, pool)
+    return PaperRow(learner, title, descriptors, printed, inferred, pool, quoted, rerank)

@@ -125,9 +125,11 @@ async def _explain(request: Request, error: Exception) -> Response:
         # htmx shows it in the place for messages and leaves the rest of the page alone.
         headers = {"HX-Retarget": "#message", "HX-Reswap": "innerHTML"}
         return HTMLResponse(render("message_part.html", words=words), 200, headers)
-    site, visit = request.app.state.site, None
+    site: Site = request.app.state.site
+    visit: Visit | None = None
     with suppress(Exception):  # who is not logged in gets no navigation
-        visit = Visit(request, site, *site.guard.identify(request), time.time())
+        by, role = site.guard.identify(request)
+        visit = Visit(request, site, by, role, time.time())
     csrf = site.guard.csrf(request) if visit else ""
     page = render("error.html", words=words, status=status, visit=visit, csrf=csrf)
     return HTMLResponse(page, status)

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from resight.gallery.history import models
-from resight.gallery.jobs import Job, Jobs, Worker
-from resight.gallery.log import Actor
-from resight.gallery.teaching import CANDIDATE, SURE, why_not
+from resight.gallery.jobs import Job, Jobs
+from resight.gallery.manifest import CANDIDATE
+from resight.gallery.teaching import SURE, why_not
 
 Status = Literal["idle", "running", "ready", "worse", "done", "failed", "undone"]
 
@@ -38,49 +38,30 @@ class RefitState(BaseModel):
     models: list[dict[str, Any]] = []
 
 
-class RefitJob:
-    """The job that improves the model, and the way back."""
+def state(jobs: Jobs) -> RefitState:
+    """Return where it is, what is missing to start, and whether there is a way back."""
+    gallery, job = jobs.gallery, jobs.latest("improve", "rebuild")
+    view = gallery.view
+    current = view.manifest.current
+    since = Counter(str(entry.kind) for entry in view.labels.active if entry.when > current.when)
+    told = {} if job is None else _told(job, gallery.engine.get(CANDIDATE) is not None)
+    if told.get("status") == "done" and current.origin != "refit":
+        told = {}  # the model was erased since, or replaced
+    return RefitState(
+        **told,
+        missing=why_not(view),
+        learned=dict(since),
+        can_undo=current.origin == "refit",
+        models=models(gallery.engine, view.manifest),
+    )
 
-    def __init__(self, jobs: Jobs) -> None:
-        self._jobs = jobs
 
-    def state(self) -> RefitState:
-        """Return where it is, what is missing to start, and whether there is a way back."""
-        gallery, job = self._jobs.gallery, self._jobs.latest("improve", "rebuild")
-        view = gallery.view
-        current = view.manifest.current
-        since = Counter(entry.kind for entry in view.labels.active if entry.when > current.when)
-        told = {} if job is None else _told(job, gallery.engine.get(CANDIDATE) is not None)
-        if told.get("status") == "done" and current.origin != "refit":
-            told = {}  # the model was erased since, or replaced
-        return RefitState(
-            **told,
-            missing=why_not(view),
-            learned=dict(since),
-            can_undo=current.origin == "refit",
-            models=models(gallery.engine, view.manifest),
-        )
-
-    def start(self, by: Actor) -> None:
-        """Train and measure a model unless one is being trained; nothing is adopted."""
-        self._jobs.start("improve", by)
-
-    def adopt(self, by: Actor) -> None:
-        """Use the model that was trained."""
-        if self._jobs.gallery.engine.get(CANDIDATE) is not None:
-            self._jobs.start("rebuild", by)
-
-    def undo(self) -> None:
-        """Go back to the model before the last one."""
-        self._jobs.gallery.undo_rebuild()
-        job = self._jobs.latest("improve", "rebuild")
-        if job is not None:
-            self._jobs.note(job.key, undone=True)
-
-    def wait(self) -> None:
-        """Do what is to be done here and now, as where no worker runs."""
-        while Worker(self._jobs).work_once():
-            pass
+def undo(jobs: Jobs) -> None:
+    """Go back to the model before the last one."""
+    jobs.gallery.undo_rebuild()
+    job = jobs.latest("improve", "rebuild")
+    if job is not None:
+        jobs.note(job.key, undone=True)
 
 
 def _told(job: Job, waits: bool) -> dict[str, Any]:

@@ -22,7 +22,6 @@ from resight.gallery.log import operator
 from resight.gallery.references import gallery_explainer
 from resight.images import read
 from resight.validation import check_name
-from resight.web.refitting import RefitJob
 from resight.web.security import Guard, RefusedError
 
 _KEPT_UPLOADS = 32
@@ -49,7 +48,6 @@ class Site:
     guard: Guard
     spool: Path | None = None
     jobs: Jobs = field(init=False)
-    job: RefitJob = field(init=False)
     _uploads: OrderedDict[str, Upload] = field(default_factory=OrderedDict)
     _seen: dict[str, set[str]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -58,7 +56,6 @@ class Site:
 
     def __post_init__(self) -> None:
         self.jobs = Jobs(self.gallery, self.spool)
-        self.job = RefitJob(self.jobs)
 
     def keep_upload(self, who: str, name: str, content: bytes) -> tuple[str, str]:
         """Check and describe an uploaded image; return its key for searches and its digest."""

@@ -85,7 +85,6 @@ class Visit:
             "cameras": len(view.cameras),
             "persons": len(view.named),
             "taught": len(view.labels.active),
-            "place": self.site.gallery.engine.place,
         }
         shown = {"visit": self, "csrf": self.csrf, "facts": facts}
         response = HTMLResponse(render(template, **shown, **values), status)

@@ -34,7 +34,11 @@ _Text = Annotated[str, Form()]
 def add_form(visit: Teacher) -> HTMLResponse:
     """Show the form to add sightings, and the jobs."""
     cameras = visit.site.gallery.view.cameras
-    values = {"limit": MAX_UPLOAD >> 30, "cameras": cameras, "answer": jobs_json(visit)}
+    values: dict[str, Any] = {
+        "limit": MAX_UPLOAD >> 30,
+        "cameras": cameras,
+        "answer": jobs_json(visit),
+    }
     return visit.page("add.html", **values)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Query
@@ -30,7 +30,13 @@ def why(visit: Viewer, hit: _Hit, like: _Like = "", upload: _Upload = "") -> HTM
     labels = visit.site.gallery.view.labels
     verdict = labels.verdict(like, hit) if like else None
     said = answers_about(labels, like).get(hit, (verdict, "")) if like else (None, "")
-    values = {"answer": answer, "part": part, "first": first, "verdict": said[0], "key": said[1]}
+    values: dict[str, Any] = {
+        "answer": answer,
+        "part": part,
+        "first": first,
+        "verdict": said[0],
+        "key": said[1],
+    }
     return visit.page("why.html", **values)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
-from resight.web.refitting import RefitState
+from resight.web.refitting import RefitState, state
+from resight.web.refitting import undo as go_back
 from resight.web.visiting import Administering, Viewer, Visit, lead_to
 
 router = APIRouter()
@@ -20,14 +21,14 @@ def watch(visit: Viewer) -> HTMLResponse:
 @router.get("/refit.json", response_model=RefitState, tags=["improving"])
 def watch_json(visit: Viewer) -> RefitState:
     """Return what was learned since, and the state and gain of the latest new model."""
-    return visit.site.job.state()
+    return state(visit.site.jobs)
 
 
 @router.post("/refit", response_model=RefitState, tags=["improving"])
 def start(visit: Administering) -> Response:
     """Train a model on all answers in the background and measure it; nothing is adopted yet."""
     visit.record("retrain")
-    visit.site.job.start(visit.by)
+    visit.site.jobs.start("improve", visit.by)
     return _answer(visit)
 
 
@@ -35,7 +36,7 @@ def start(visit: Administering) -> Response:
 def adopt(visit: Administering) -> Response:
     """Use the model that was trained."""
     visit.record("adopt model")
-    visit.site.job.adopt(visit.by)
+    visit.site.jobs.start("rebuild", visit.by)
     return _answer(visit)
 
 
@@ -43,16 +44,16 @@ def adopt(visit: Administering) -> Response:
 def undo(visit: Administering) -> Response:
     """Go back to the model before the last one."""
     visit.record("undo model")
-    visit.site.job.undo()
+    go_back(visit.site.jobs)
     return _answer(visit)
 
 
 def _answer(visit: Visit) -> Response:
     if visit.wants_json:
-        return JSONResponse(visit.site.job.state().model_dump())
+        return JSONResponse(state(visit.site.jobs).model_dump())
     return _page(visit) if visit.by_htmx else lead_to("/refit")
 
 
 def _page(visit: Visit) -> HTMLResponse:
     current = visit.site.gallery.view.manifest.current
-    return visit.page("refit.html", refit=visit.site.job.state(), current=current)
+    return visit.page("refit.html", refit=state(visit.site.jobs), current=current)

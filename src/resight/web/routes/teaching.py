@@ -163,7 +163,7 @@ def _card(visit: Visit, a: str, b: str) -> HTMLResponse:
     """Return the answers of one card and the names, for htmx to put in place."""
     view = visit.site.gallery.view
     said = answers_about(view.labels, a).get(b, (view.labels.verdict(a, b), ""))
-    values = {
+    values: dict[str, Any] = {
         "like": a,
         "query": visit.stored(a),
         "hit": visit.stored(b),

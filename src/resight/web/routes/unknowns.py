@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 import numpy as np
@@ -31,7 +31,7 @@ def unknowns(
     """Show the next group of unknown sightings that seem to be one person."""
     answer, view = unknowns_json(visit, after), visit.site.gallery.view
     last = next((entry for entry in reversed(view.labels.active) if did and entry.key == did), None)
-    values = {
+    values: dict[str, Any] = {
         "last": last,
         "saved": view.labels.person(last.a) if last else "",
         "calibrated": getattr(view.model, "calibration", None) is not None,
@@ -52,12 +52,12 @@ def unknowns_json(visit: Viewer, after: _After = "") -> UnknownsAnswer:
     far = [key for key in far if not view.labels.person(key)][:_FARTHEST]
     shown = [*(group.sightings if group else []), *far]
     visit.record("unknowns", shown=shown)
-    proposed = group and Proposed(
-        key=group.key,
-        sightings=group.sightings,
-        shown=[describe(view, view.rows[key]) for key in group.sightings],
-        sure=group.sure,
-    )
+    proposed = None
+    if group is not None:
+        pictures = [describe(view, view.rows[key]) for key in group.sightings]
+        proposed = Proposed(
+            key=group.key, sightings=group.sightings, shown=pictures, sure=group.sure
+        )
     return UnknownsAnswer(
         group=proposed,
         open=len(groups),

@@ -40,9 +40,14 @@
   });
 
   // ---- forms: they lead back to the page as it stands; filters apply once when something changed
-  let due;
+  let due, sent;
   document.addEventListener("submit", (event) => {
     clearTimeout(due);
+    if (event.target.matches(".applies[hx-get]")) {
+      const now = new URLSearchParams(new FormData(event.target)).toString();
+      if (now === sent) { event.preventDefault(); event.stopImmediatePropagation(); return; }
+      sent = now;
+    }
     const back = event.target.querySelector("input.here");
     if (back) back.value = location.pathname + location.search;
   }, true);

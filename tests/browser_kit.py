@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 CHROMIUM = shutil.which("chromium")
-AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+AXE = Path(__file__).parent / "web" / "vendor" / "axe.min.js"
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
