@@ -128,7 +128,7 @@ class Labels:
     def __init__(
         self, ids: NDArray[np.str_], persons: NDArray[np.str_], journal: Sequence[Entry]
     ) -> None:
-        self._given = dict(zip(ids.tolist(), persons.tolist(), strict=True))
+        self._given: dict[str, str] = dict(zip(ids.tolist(), persons.tolist(), strict=True))
         self.journal = list(journal)
         self._sort_out()
         # A sighting is a node of a forest; one that was taken out of its person gets a new node.
