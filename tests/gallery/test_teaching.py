@@ -137,7 +137,7 @@ def test_the_recipe_makes_the_new_model_whatever_the_old_one_is(
 
 @pytest.mark.parametrize(("after", "p_value"), [(90.0, 0.01), (90.0, 0.3), (80.0, 1.0)])
 def test_what_is_gained_is_said_honestly(after: float, p_value: float) -> None:
-    told = Candidate(None, [], 80.0, after, 12, 6, p_value)
+    told = Candidate(None, [], 80.0, after, (-1.0, 2.0), 12, 6, p_value)
     assert told.better == (after > 80.0)
     assert ("nothing to gain yet" in told.words) == (not told.better)
     assert ("may be chance" in told.words) == (told.better and p_value > 0.05)

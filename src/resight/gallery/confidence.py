@@ -174,7 +174,7 @@ def _presence(
             first.log_odds,
             first.share,
         )
-        told = cast(Answer, calibration.answers(joint, rates).item())
+        told = cast("Answer", calibration.answers(joint, rates).item())
         if told == "unsure":
             why = "the best match does not stand out enough from other people"
     measured = calibration.measured(rates) if calibration.decides else {}
