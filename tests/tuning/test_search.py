@@ -183,18 +183,3 @@ def fixed_parts(n):
         parts += [Part("kxqda", weights, (one,)) for one in (XQDA, PAPER)]
         parts.append(Part("knfst", weights, (KNFST_KERNEL,)))
     return parts
-
-
-@pytest.mark.parametrize("people", [10, 24])
-def test_one_descriptor_that_is_worth_more_than_all_others_is_taken_alone(people):
-    """A good network beside descriptors of the light, which does not depend on the person."""
-    rng = np.random.default_rng(people)
-    persons, cameras = np.tile(np.arange(people), 2), np.repeat(["A", "B"], people)
-    strong = rng.normal(size=(people, 60))[persons] + 0.8 * rng.normal(size=(2 * people, 60))
-    lights = [rng.normal(size=(4, 300))[rng.integers(4, size=2 * people)] for _ in range(5)]
-    weak = [3.0 * light + rng.normal(size=light.shape) for light in lights]
-    space = GramSpace([strong, *weak], precision="float64")
-    found = Search(space, np.arange(2 * people), persons, cameras, n_repeats=1)
-    found.run()
-    plain = next(one.part for one in found.tried if one.part.learner in PLAIN)
-    assert plain.weights == (1.0, 0.0, 0.0, 0.0, 0.0, 0.0)

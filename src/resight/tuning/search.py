@@ -167,9 +167,8 @@ class Search:
     def _plain(self, alone: Sequence[tuple[float, ...]]) -> tuple[float, Part]:
         """Weigh descriptors without learning: nothing is fitted, so nobody must be held out.
 
-        Everybody is looked for among everybody. Cosine, or one descriptor alone (a network may be
-        worth more than all others), is taken where it is clearly likelier. Returns the negative
-        log-likelihood as well.
+        Everybody is looked for among everybody. Cosine is taken where it is clearly likelier.
+        Returns the negative log-likelihood as well.
         """
         everything = np.arange(len(self.persons))
         spaces, views = self.variants[self._variant], self._views(everything)
@@ -188,13 +187,9 @@ class Search:
             strength = allowed.AUTO_PLAIN_STRENGTH / self.people
             weights = likelihood.fit(default / default.sum(), strength)
             raw = (weights / default / (weights / default).max()).round(3).tolist()
-            handicap = _CLEARLY * (name != "euclidean")
-            found.append((likelihood(weights)[0] + handicap, Part(name, tuple(raw))))
-            for part, its, spread in zip(parts, distances, spreads, strict=True):
-                single = Likelihood([held], [its[None] / spread])
-                value = single(single.fit(np.ones(1), 0.0))[0]
-                found.append((value + handicap + 2.0 * _CLEARLY, part))
-        return min(found, key=lambda one: one[0])
+            found.append((likelihood(weights)[0], Part(name, tuple(raw))))
+        euclidean, cosine = found
+        return cosine if cosine[0] < euclidean[0] - _CLEARLY else euclidean
 
     def _choose_variant(self, n: int) -> None:
         """Take mirror images where they find more, by the default mixture's share of learning."""
