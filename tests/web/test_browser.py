@@ -112,7 +112,7 @@ def _by_password(page: Any, address: str, gallery: Gallery) -> None:
     page.wait_for_selector("text=Timeline")
     assert page.url == f"{address}person?name=0001"  # where one wanted to go
     assert page.inner_text("header .hint") == "ada, teacher"
-    assert page.locator("text=Rename").count() == 1
+    assert page.locator("summary", has_text="Rename").count() == 1
     [session] = [c for c in page.context.cookies() if "session" in c["name"]]
     assert (session["httpOnly"], session["sameSite"]) == (True, "Strict")
     gallery.engine._ask("UPDATE credentials SET ends = ends - 61")  # a minute passes

@@ -111,9 +111,11 @@ def test_an_uploaded_crop_finds_its_sighting(
 ) -> None:
     content = demo.sightings.files()[7].read_bytes()
     key = client.post("/upload", files={"image": content}, data={"csrf": csrf}, headers=JSON).json()
-    hits = client.get(f"/search.json?upload={key['upload']}").json()["hits"]
-    assert gallery.image(hits[0]["id"]) == content
-    assert hits[0]["distance"] < 1e-6 * hits[1]["distance"]
+    answer = client.get(f"/search.json?upload={key['upload']}").json()
+    [same] = answer["same_pictures"]
+    assert gallery.image(same["id"]) == content
+    assert same["distance"] < 1e-6 * answer["hits"][0]["distance"]
+    assert same["id"] not in {hit["id"] for hit in answer["hits"]}
 
 
 @pytest.mark.parametrize(
