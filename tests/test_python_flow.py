@@ -81,7 +81,9 @@ def test_the_flow_in_the_readme_runs(tmp_path: Path, monkeypatch, capsys) -> Non
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # six people are too few to calibrate
         exec(compile(flow, "README.md", "exec"), {})
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list("12345")
+    card, hits = capsys.readouterr().out.split("\n1 ")
+    assert card.startswith("# ")
+    assert [line.split()[0] for line in f"1 {hits}".splitlines()] == list("12345")
 
 
 def test_a_type_checker_sees_no_any_in_it(program: Path) -> None:

@@ -75,7 +75,7 @@ def test_a_network_finds_follows_and_fills_a_gallery(
     assert main(["gallery", "add", place, str(tmp_path / "out")]) == 0
     capsys.readouterr()
     query = next((tmp_path / "out/yard").glob("*.png"))
-    assert main(["search", place, str(query)]) == 0
+    assert main(["search", place, str(query), "--same-pictures"]) == 0
     told = capsys.readouterr().out
     assert told.count(" yard ") == 3
     assert told.count("2024-05-31 14:00:0") == 3

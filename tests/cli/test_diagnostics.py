@@ -28,7 +28,12 @@ def test_curve_and_confidence_are_printed_kept_and_drawn(own, capsys):
     assert "how sure (best constant)" in printed
     plain, reranked = json.loads((out / "result.json").read_text())["runs"]
     assert [point["people"] for point in plain["learning_curve"]["points"]] == [10, 22]
-    assert set(plain["confidence"]) == {"first_match", "half_missing", "not_in_gallery"}
+    assert set(plain["confidence"]) == {
+        "first_match",
+        "all_there",
+        "half_missing",
+        "not_in_gallery",
+    }
     assert not {"confidence", "learning_curve"} & set(reranked)
     report = (out / "report.html").read_text()
     assert "how many people to label" in report

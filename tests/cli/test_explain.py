@@ -34,7 +34,7 @@ def test_a_model_alone_compares_shares(place: Path, capsys: pytest.CaptureFixtur
     assert main(["explain", str(place / "model"), *pair(place)]) == 0
     told = capsys.readouterr().out
     assert "of the distance comes from the strip at" in told
-    assert "whos-star hs (colour)" in told
+    assert "colour (whos-star hs)" in told
     assert "method: integrated gradients" in told
 
 

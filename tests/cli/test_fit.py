@@ -46,11 +46,12 @@ def test_a_fitted_model_states_probabilities_in_every_kind_of_search(
     (query,) = json.loads(capsys.readouterr().out)["queries"]
     assert 0 <= query["hits"][0]["probability"] <= 1
     assert query["presence"]["false_accepts"] == 0.1
-    assert query["presence"]["compared"] == 24
+    assert query["presence"]["compared"] == 24 - 1  # without the picture itself
     assert main(["search", str(place / "gallery"), image, "-k", "2"]) == 0
     table = capsys.readouterr().out
-    assert "this gallery (at a false-accept rate of 10%, among 24 sightings)" in table
-    assert table.count("%") == 1 + 2
+    assert "in this gallery" in table
+    assert "23 sightings searched" in table
+    assert table.count("%") == 2
     page = place / "found.html"
     assert main(["search", str(place / "gallery"), image, "--html", str(page)]) == 0
     assert 'class="presence' in page.read_text()
