@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import secrets
 import shutil
 import tempfile
@@ -64,8 +65,12 @@ class Draft:
 
     def write(self, name: str, chunks: Iterable[bytes]) -> Path:
         """Stream a file to the disk, under its relative name; refused beyond `MAX_UPLOAD`."""
-        path = self.files / _safe(name)
+        path = wanted = self.files / _safe(name)
         path.parent.mkdir(parents=True, exist_ok=True)
+        for number in itertools.count(2):  # files picked from several folders may share a name
+            if not path.exists():
+                break
+            path = wanted.with_stem(f"{wanted.stem}-{number}")
         with path.open("wb") as stream:
             for chunk in chunks:
                 self.size += len(chunk)
