@@ -215,10 +215,7 @@ def rebuild(place: common.GalleryPlace, model: _Model) -> None:
 def export(
     place: common.GalleryPlace,
     form: Annotated[
-        str,
-        option(
-            "FORMAT", "Format: csv (labels), answers.csv, json or coco", True, "--format"
-        ),
+        str, option("FORMAT", "Format: csv (labels), answers.csv, json or coco", True, "--format")
     ] = "csv",
     out: Annotated[Path | None, option("FILE", "Write to a file", "print")] = None,
     images: Annotated[
