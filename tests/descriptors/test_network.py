@@ -284,8 +284,8 @@ def test_an_explanation_is_an_occlusion_and_says_so(photos: Photos, model: Model
     assert told["method"] == "occlusion"
     assert "This is an occlusion" in told["method_in_words"]
     assert [one["label"] for one in told["channels"]] == [
-        "n strips (occlusion)",
-        "whos-star strips (occlusion)",
+        "occlusion (n strips)",
+        "occlusion (whos-star strips)",
     ]
     covered = [photo.copy() for photo in photos[:2]]
     for photo in covered:

@@ -165,7 +165,7 @@ def test_embedding_is_refused_early(
     assert main([*words, "gog"]) == 2
     assert "none of the descriptors is a network" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "onnxruntime", None)  # an import of it fails
-    embedder(Path("new.onnx"), length=5)  # not open in this process yet
+    embedder(Path("new.onnx"), length=11)  # not open in this process yet
     assert main(["extract", str(crops), "--descriptor", "new.onnx"]) == 1
     assert "pip install 'resight[network]'" in capsys.readouterr().err
 

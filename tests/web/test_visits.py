@@ -215,7 +215,6 @@ def test_correct_a_person(visitor: Visitor) -> None:
 
 def test_improve_the_model(visitor: Visitor, town: Any, pairs: list[tuple[str, str]]) -> None:
     if visitor.width > 800:
-        assert "More answers are needed" in visitor.go("refit").inner_text("main")
         gallery = Gallery.open(town.folder)
         for pair in pairs[13:17]:
             gallery.teach("same", *pair)

@@ -12,7 +12,7 @@ from resight.gallery.view import View
 
 # Words of the API, with examples.
 Id = Annotated[str, Field(examples=["024afb528fc94f3d80f638b3"])]
-Name = Annotated[str, Field(examples=["Amara Osei"])]
+Name = Annotated[str, Field(examples=["Backpack"])]
 Camera = Annotated[str, Field(examples=["entrance"])]
 Seconds = Annotated[float, Field(examples=[1700000000.0])]
 Share = Annotated[float, Field(examples=[0.93])]
