@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -110,3 +111,11 @@ def forget_each(uri: str, said: Connection) -> None:
         forget(gallery, person)
         said.send(person)
     said.send("done")
+
+
+def run_jobs(uri: str, folder: str) -> None:
+    """Run the jobs of a gallery, one after the other."""
+    from resight.gallery import jobs
+
+    jobs.TIMING = jobs.Timing(lease=1.0, beat=0.05, poll=0.05)
+    jobs.Worker(jobs.Jobs(Gallery.open(uri), Path(folder))).run()

@@ -215,22 +215,19 @@ def test_a_cancelled_job_ends_and_leaves_what_it_stored(
     assert not list(queue.spool.iterdir())
 
 
-def work_in_a_child(uri: str, folder: str) -> None:
-    jobs.TIMING = jobs.Timing(lease=1.0, beat=0.05, poll=0.05)
-    Worker(Jobs(Gallery.open(uri), Path(folder))).run()
-
-
 def test_killed_half_way_another_process_goes_on(
     uri: str, tmp_path: Path, people: Sightings
 ) -> None:
     """SIGKILL while adding; the next worker takes over: nothing twice, nothing lost."""
+    import killable
+
     log = tmp_path / "described"
     log.touch()
     gallery = Gallery.create(uri, CountedModel(str(log), seconds=0.03))
     queue = Jobs(gallery, tmp_path / "spool")
     job = queue.start("add", BY, draft=upload(queue, people))
     child = multiprocessing.get_context("spawn").Process(
-        target=work_in_a_child, args=(uri, str(tmp_path / "spool"))
+        target=killable.run_jobs, args=(uri, str(tmp_path / "spool"))
     )
     child.start()
     deadline = time.monotonic() + 60
