@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -90,8 +90,8 @@ def check(data: Data, root: Root = None, json: Json = False) -> None:
 
 @app.command()
 def cut(
-    table: Annotated[str, typer.Argument(help="CSV table with the columns x, y, w, h")],
-    folder: Annotated[str, typer.Argument(help="Output folder; it must not exist")],
+    table: str = typer.Argument(help="CSV table with the columns x, y, w, h"),
+    folder: str = typer.Argument(help="Output folder; it must not exist"),
     root: Root = None,
     json: Json = False,
 ) -> None:
