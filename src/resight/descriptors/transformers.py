@@ -6,24 +6,11 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import StrOptions
 
+from resight.descriptors import published
 from resight.descriptors._base import Descriptor
-from resight.descriptors._parts import FeatureParts
-from resight.descriptors.gog import GOG_BLOCKS, gog
-from resight.descriptors.gog import VERSION as GOG_VERSION
-from resight.descriptors.gog import feature_names as gog_names
-from resight.descriptors.gog import feature_parts as gog_parts
-from resight.descriptors.lomo import VERSION as LOMO_VERSION
-from resight.descriptors.lomo import feature_names as lomo_names
-from resight.descriptors.lomo import feature_parts as lomo_parts
-from resight.descriptors.lomo import lomo
-from resight.descriptors.whos import VERSION as WHOS_VERSION
-from resight.descriptors.whos import feature_names as whos_names
-from resight.descriptors.whos import feature_parts as whos_parts
-from resight.descriptors.whos import whos
-from resight.images.colour import Floats, Image
 
 
-class LOMO(Descriptor):
+class LOMO(published.LOMO, Descriptor):
     """Local maximal occurrence of colours and textures in strips: 26,960 features.
 
     Parameters
@@ -49,26 +36,9 @@ class LOMO(Descriptor):
         "retinex": ["boolean"],
         **Descriptor._parameter_constraints,
     }
-    version = LOMO_VERSION
-    blocks = (26960,)
-    feature_names = staticmethod(lomo_names)
-    feature_parts = staticmethod(lomo_parts)
-
-    def __init__(self, *, retinex: bool = True, mirror: bool = False) -> None:
-        self.retinex = retinex
-        self.mirror = mirror
-
-    @property
-    def name(self) -> str:
-        """Name on the command line and in files."""
-        return "lomo" if self.retinex else "lomo-dagger"
-
-    def describe_once(self, image: Image) -> Floats:
-        """Describe one image as it is, (26960,)."""
-        return lomo(image, retinex=self.retinex)
 
 
-class GOG(Descriptor):
+class GOG(published.GOG, Descriptor):
     """Gaussians of Gaussians in four colour spaces: 27,622 features.
 
     Parameters
@@ -81,21 +51,8 @@ class GOG(Descriptor):
     resight.descriptors.gog : the function of one image, with the reference.
     """
 
-    name = "gog"
-    version = GOG_VERSION
-    blocks = GOG_BLOCKS
-    feature_names = staticmethod(gog_names)
-    feature_parts = staticmethod(gog_parts)
 
-    def __init__(self, *, mirror: bool = False) -> None:
-        self.mirror = mirror
-
-    def describe_once(self, image: Image) -> Floats:
-        """Describe one image as it is, (27622,)."""
-        return gog(image)
-
-
-class WHOS(Descriptor):
+class WHOS(published.WHOS, Descriptor):
     """Weighted histograms of overlapping stripes, with HOG: 5,138 or 2,960 features.
 
     Parameters
@@ -114,30 +71,3 @@ class WHOS(Descriptor):
         "variant": [StrOptions({"dagger", "star"})],
         **Descriptor._parameter_constraints,
     }
-    version = WHOS_VERSION
-
-    def __init__(self, *, variant: str = "dagger", mirror: bool = False) -> None:
-        self.variant = variant
-        self.mirror = mirror
-
-    @property
-    def name(self) -> str:
-        """Name on the command line and in files."""
-        return f"whos-{self.variant}"
-
-    @property
-    def blocks(self) -> tuple[int, ...]:
-        """Widths of the blocks that are centred and scaled separately before learning."""
-        return (5138,) if self.variant == "dagger" else (2960,)
-
-    def describe_once(self, image: Image) -> Floats:
-        """Describe one image as it is, (5138,) or (2960,)."""
-        return whos(image, variant=self.variant)
-
-    def feature_names(self) -> list[str]:
-        """Name every feature: channel, rows (and columns), bin."""
-        return whos_names(self.variant)
-
-    def feature_parts(self) -> FeatureParts:
-        """Rows and channel (HS, RGB, Lab, HOG, LBP) of every feature."""
-        return whos_parts(self.variant)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from resight._files import atomic_write, digest_of
-from resight.descriptors import descriptor
+from resight.descriptors import plain
 from resight.descriptors._base import Descriptor
 from resight.descriptors.describing import Joined
 from resight.descriptors.network import Network
@@ -162,7 +162,7 @@ class Model(SavableMixin):
     @property
     def descriptor(self) -> Joined:
         """Its descriptors as one: what a worker needs, without a learner of many megabytes."""
-        return Joined(tuple(descriptor(name, mirror=self.mirror) for name in self.descriptors))
+        return Joined(tuple(plain(name, mirror=self.mirror) for name in self.descriptors))
 
     @property
     def networks(self) -> tuple[Network, ...]:
@@ -216,4 +216,4 @@ def blocks_of(descriptors: Sequence[str | Network]) -> tuple[int, ...] | None:
     """Return the blocks of descriptors put side by side; None for a user's own vectors."""
     if not descriptors:
         return None
-    return tuple(width for name in descriptors for width in descriptor(name).blocks)
+    return tuple(width for name in descriptors for width in plain(name).blocks)
