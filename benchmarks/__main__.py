@@ -36,6 +36,7 @@ SECTIONS = (
     "teaching",
     "grouping",
     "page",
+    "startup",
     "scaling",
 )
 PAGE = DOCS / "benchmarks.md"

@@ -53,7 +53,6 @@ def search(
     import time
     from hashlib import sha256
 
-    from resight.features.vectors import load_vectors
     from resight.gallery import Filter, Gallery
     from resight.gallery.log import operator
     from resight.gallery.reranking import NOTE, method_named
@@ -77,6 +76,8 @@ def search(
         found = opened.search_many(paths, top, where, **ways)
         contents = [path.read_bytes() for path in paths]
     else:
+        from resight.features.vectors import load_vectors
+
         vectors, rows = load_vectors(features, needs=())
         paths = [Path(path) for path in rows.paths.tolist()]
         described = opened.own_vectors(vectors.features)
@@ -117,7 +118,7 @@ def _document(
     return {
         "schema": SCHEMA,
         "gallery": gallery.uri,
-        "model": gallery.model.fingerprint,
+        "model": gallery.view.manifest.current.fingerprint,
         "reranking": marked,
         "queries": [
             {

@@ -42,6 +42,13 @@ class ExactIndex:
         near = self._squares - 2.0 * (self.embeddings @ query) + float(query @ query)
         return np.maximum(near, 0.0).astype(np.float64)
 
+    def distances_of_many(self, queries: Floats32) -> Floats:
+        """Return squared distances of queries (m, r) to all rows, as `distances` does, (m, n)."""
+        near = (-2.0 * queries) @ self.embeddings.T
+        near += self._squares
+        near += np.einsum("ij,ij->i", queries, queries)[:, None]
+        return np.maximum(near, 0.0).astype(np.float64)
+
     def search(
         self, queries: Floats32, k: int, allowed: NDArray[np.bool_] | None = None
     ) -> list[tuple[Rows, Floats]]:
