@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from resight.descriptors._gog_pixels import COLOURS, N_STRIPS, SHARED
-from resight.descriptors._parts import FeatureParts
 from resight.errors import InputError
 from resight.images.check import as_rgb
 from resight.images.colour import Floats, Image
@@ -11,7 +10,6 @@ from resight.images.resize import resize as resize_image
 
 VERSION = 1  # raise it whenever the numbers change: stored features are then computed anew
 HEIGHT, WIDTH = 128, 48
-CHANNELS = tuple(COLOURS)
 GOG_BLOCKS = (7567, 7567, 7567, 4921)  # RGB, Lab, HSV, nRnG
 
 
@@ -84,11 +82,6 @@ def feature_names() -> list[str]:
         for entry in _upper([*patch, "1"])
         for top, bottom in _strips()
     ]
-
-
-def feature_parts() -> FeatureParts:
-    """Say for each of the 27,622 features which rows and which colour space it measures."""
-    return FeatureParts.of_names(HEIGHT, CHANNELS, feature_names())
 
 
 def _strips() -> list[tuple[int, int]]:
