@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from resight.datasets import DATASETS
-from resight.datasets._dataset import Dataset, Row
+from resight.datasets.published import Dataset, Row
 from resight.descriptors import DESCRIPTORS
 from resight.descriptors._base import Descriptor, FeatureParts
 from resight.gallery.engines.sqlite import SqliteEngine

@@ -15,8 +15,8 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from resight.datasets._dataset import Row, sightings_of_rows
 from resight.datasets._walk import folders_without_images, images_below, require_folder
+from resight.datasets.published import Row, sightings_of_rows
 from resight.datasets.sightings import Sightings
 from resight.datasets.table import read_table
 from resight.errors import InputError

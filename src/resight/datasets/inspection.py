@@ -82,7 +82,7 @@ def check_files(sightings: Sightings) -> FileTroubles:
     """Decode every file once and compare contents."""
     unreadable: dict[str, str] = {}
     copies: dict[str, list[int]] = defaultdict(list)
-    files = sightings.pictures()
+    files = sightings.files()
     first = np.unique(sightings.paths, return_index=True)[1]  # frames with boxes: each file once
     with progress("reading", len(first)) as advance:
         for row in np.sort(first).tolist():
@@ -113,7 +113,7 @@ def fingerprint(sightings: Sightings) -> str:
     names = ("cameras", "persons", "roles", "sequences", "sites")
     columns = [getattr(sightings, name).tolist() for name in names]
     labels = zip(*columns, map(repr, sightings.times.tolist()), map(str, boxes), strict=True)
-    files = sightings.pictures()
+    files = sightings.files()
     contents = {file: _contents(file) for file in set(files)}
     rows = sorted(
         digest_of(*label, file.name, contents[file])

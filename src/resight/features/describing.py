@@ -65,7 +65,7 @@ class Task(NamedTuple):
 
 def identify(sightings: Sightings) -> tuple[list[Crop | None], list[Failure]]:
     """Read every file once and name each row by what is in it: contents, not name or date."""
-    files = [str(path.absolute()) for path in sightings.pictures()]
+    files = [str(path.absolute()) for path in sightings.files()]
     unique = list(dict.fromkeys(files))
     with ThreadPoolExecutor(_READERS) as readers:
         batches = [unique[start : start + CHUNK] for start in range(0, len(unique), CHUNK)]

@@ -12,6 +12,7 @@ import numpy as np
 from PIL import Image
 
 from resight._files import atomic_write
+from resight.datasets.folders import TABLE
 from resight.datasets.sightings import COLUMNS, Sightings
 from resight.datasets.table import read_table, write_table
 from resight.datasets.video.boxes import Box, read_boxes
@@ -23,7 +24,6 @@ from resight.errors import InputError
 from resight.images.boxes import MIN_HEIGHT, MIN_WIDTH, inside
 from resight.validation import MAX_SIDE, check_count, check_name, check_number, check_seconds
 
-TABLE = "sightings.csv"
 _RATE = 25.0  # frames a second where nobody tells: how long people may be out of sight
 
 # The boxes of a frame, and whether a track may go on after it.
