@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,12 +90,9 @@ def _described(sightings: Sightings) -> dict[str, Any]:
     from resight.datasets.inspection import overview
     from resight.protocols import possible
 
-    counts = asdict(overview(sightings))
-    fewest, middle, most = counts.pop("per_person_and_camera")
     return {
         "name": sightings.name,
-        **counts,
-        "images_per_person_and_camera": {"min": fewest, "median": middle, "max": most},
+        **overview(sightings),
         "protocols": [{"name": name, "why_not": why} for name, why in possible(sightings)],
     }
 
