@@ -11,10 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight._compile import kernel
-from resight.descriptors import _gog_pixels as pixels
 from resight.descriptors._gog_patch_logs import SIDE, patch_logarithms
-from resight.descriptors._gog_pixels import COLOURS, EPSILON, OFF_DIAGONAL, SHARED
 from resight.descriptors._gog_region_logs import N_HALVES, region_logarithms, strip_matrices
+from resight.descriptors.gog import (
+    COLOURS,
+    EPSILON,
+    LEAST_TRACE,
+    OFF_DIAGONAL,
+    SHARED,
+    colour_features,
+    column_weights,
+    half_vector,
+    logarithm,
+    shared_features,
+)
 from resight.images.colour import Floats, Image
 
 # log x = C - sum_k weights[k] / (x + poles[k]) on 1/sqrt(condition) <= x <= sqrt(condition), up to
@@ -41,10 +51,7 @@ def gog_fast(image: Image) -> Floats:
 
 def pixel_groups(image: Image) -> list[Floats]:
     """Measure every pixel: what all colour spaces share, then each space, (h, w, any)."""
-    return [
-        pixels.shared_features(image),
-        *(pixels.colour_features(image, space) for space in COLOURS),
-    ]
+    return [shared_features(image), *(colour_features(image, space) for space in COLOURS)]
 
 
 def patch_moments(groups: list[Floats]) -> Floats:
@@ -135,13 +142,13 @@ def kept_entries(space: str) -> NDArray[np.int64]:
 def patch_half_vectors(sums: Floats, space: str) -> Floats:
     """Logarithms of the Gaussians of all patches, one patch per column, (45 or 36, n_patches)."""
     entries, kept = feature_pairs()[1][space], kept_entries(space)
-    constants = (EPSILON, pixels.LEAST_TRACE, OFF_DIAGONAL)
+    constants = (EPSILON, LEAST_TRACE, OFF_DIAGONAL)
     return patch_logarithms(sums, entries, kept, PATCH_POLES, PATCH_WEIGHTS, *constants)
 
 
 def strip_gaussians(patches: Floats, height: int, width: int) -> tuple[Floats, Floats, Floats]:
     """Embed the Gaussian of each strip: matrices (7, m + 1, m + 1), bounds of their eigenvalues."""
-    weights = np.tile(pixels.column_weights(width // 2), height // 2 // N_HALVES)
+    weights = np.tile(column_weights(width // 2), height // 2 // N_HALVES)
     return strip_matrices(patches, weights / (2.0 * weights.sum()), EPSILON)
 
 
@@ -155,6 +162,6 @@ def strip_half_vectors(matrices: Floats, lower: Floats, upper: Floats) -> Floats
 
 
 def _by_eigenvectors(matrices: Floats) -> Floats:
-    logs = pixels.logarithm(matrices)  # (7, side, side)
+    logs = logarithm(matrices)  # (7, side, side)
     means = np.trace(logs, axis1=1, axis2=2) / logs.shape[1]
-    return pixels.half_vector(logs - means[:, None, None] * np.eye(logs.shape[1])).T.ravel()
+    return half_vector(logs - means[:, None, None] * np.eye(logs.shape[1])).T.ravel()
