@@ -148,8 +148,14 @@ def patch_half_vectors(sums: Floats, space: str) -> Floats:
 
 def strip_gaussians(patches: Floats, height: int, width: int) -> tuple[Floats, Floats, Floats]:
     """Embed the Gaussian of each strip: matrices (7, m + 1, m + 1), bounds of their eigenvalues."""
+    return strip_matrices(patches, half_strip_weights(height, width), EPSILON)
+
+
+@lru_cache(maxsize=8)
+def half_strip_weights(height: int, width: int) -> Floats:
+    """Weights of the patches of half a strip, (h / 16 * w / 2,), of sum 1 / 2."""
     weights = np.tile(column_weights(width // 2), height // 2 // N_HALVES)
-    return strip_matrices(patches, weights / (2.0 * weights.sum()), EPSILON)
+    return weights / (2.0 * weights.sum())
 
 
 def strip_half_vectors(matrices: Floats, lower: Floats, upper: Floats) -> Floats:

@@ -152,7 +152,8 @@ def _content(path: str, contents: Mapping[str, bytes] | None) -> bytes:
             raise InputError("the file disappeared before it could be sent")
         return contents[path]
     try:
-        return Path(path).read_bytes()
+        with open(path, "rb", buffering=0) as stream:
+            return stream.readall()
     except (FileNotFoundError, PermissionError) as error:
         raise InputError(f"cannot be read by worker {platform.node()}: {error.strerror}") from error
 
