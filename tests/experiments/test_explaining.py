@@ -19,7 +19,7 @@ from resight.features.store import FeatureStore
 from resight.plans import Plan
 from resight.protocols import half_half
 from resight.report import write
-from resight.report.matches import read_matches
+from resight.report.pictures import read_matches
 
 PLANS = [Plan("kxqda", rerank="cross-view"), Plan("kxqda", params={"reg": 1e-3}), Plan("xqda")]
 

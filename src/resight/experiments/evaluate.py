@@ -11,11 +11,9 @@ import numpy as np
 
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
-from resight.experiments.conclusion import fit_facts, winner_of
-from resight.experiments.diagnostics import add_diagnostics
 from resight.experiments.explaining import explain_matches, save_explanations
 from resight.experiments.measuring import Evaluation, FeatureSet
-from resight.experiments.results import Result, Run, document, ranking_rows
+from resight.experiments.results import Result, Run, document, fit_facts, ranking_rows, winner_of
 from resight.experiments.runner import FinishedSplits
 from resight.features.store import Features, FeatureStore
 from resight.features.vectors import own_vectors
@@ -88,11 +86,7 @@ def evaluate(
     --------
     >>> evaluate(sightings, learner="kxqda,xqda").to_frame()  # doctest: +SKIP
     """
-    vectors = None
-    if features is not None:
-        vectors, sightings = own_vectors(features, sightings)
-    elif sightings is None:
-        raise InputError("nothing to evaluate: give sightings, or features with people and cameras")
+    vectors, sightings = own_vectors(features, sightings, to="evaluate")
     word = learner_for(len(training_rows(sightings))) if learner is None else learner
     plans = plans_of(word, params or {}, rerank)
     check_count(explain, "explain", 0)
@@ -123,7 +117,7 @@ def evaluate(
         result = _result(evaluation, runs, mirror)
         refusal = None
         try:
-            add_diagnostics(result.document, evaluation, calibrate, curve)
+            evaluation.diagnose(result.document, calibrate, curve)
         except InputError as error:  # what was measured is kept all the same
             refusal = DiagnosticsError(str(error), result)
     if out is not None:

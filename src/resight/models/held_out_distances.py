@@ -47,25 +47,21 @@ def distances_of(
     precision = "float32" if kernel else "float64"
     blocks = None if normalizer is None else normalizer.blocks
     space = GramSpace([features], [blocks], precision)
-    rows = np.arange(len(features))
-    return gram_distances(learner, space, rows, persons, cameras, normalizer is not None)
+    return gram_distances(learner, space, persons, cameras, normalizer is not None)
 
 
 def gram_distances(
     learner: MetricLearner,
     space: GramSpace,
-    rows: Rows,
     persons: NDArray[Any],
     cameras: NDArray[Any],
     normalize: bool,
 ) -> FoldDistances:
-    """Fit copies of a learner in Gram space; `persons` and `cameras` are those of `rows`."""
+    """Fit copies of a learner in Gram space; `persons` and `cameras` are those of its rows."""
     needs_test_self = isinstance(learner, Euclidean)
 
     def distances(learn: Rows, held: Rows) -> Floats:
-        products = space.products(
-            rows[learn], rows[held], normalize=normalize, between_test=needs_test_self
-        )
+        products = space.products(learn, held, normalize=normalize, between_test=needs_test_self)
         between = between_test_rows(clone(learner), products, persons[learn], cameras[learn])
         all_held = np.arange(len(held))
         return between(all_held, all_held)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.report.result_files import JSON, read_result
+from resight.report.result_files import read_result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,11 +28,6 @@ class Curve(NamedTuple):
     x: Floats  # (n,)
     mean: Floats  # (n,)
     sd: Floats  # (n,)
-
-
-class _HasDocument(Protocol):
-    @property
-    def document(self) -> dict[str, JSON]: ...
 
 
 @dataclass
@@ -71,7 +66,7 @@ class CMCDisplay(Display):
     """
 
     @classmethod
-    def from_result(cls, result: _HasDocument | str | Path, ax: Axes | None = None) -> CMCDisplay:
+    def from_result(cls, result: Any, ax: Axes | None = None) -> CMCDisplay:
         """Draw the curves of a `Result`, or of the folder that it was saved in."""
         told = read_result(result) if isinstance(result, str | Path) else result.document
         return cls.from_document(told).plot(ax)
