@@ -11,8 +11,8 @@ import pytest
 
 from resight.datasets.synthetic import draw_cameras
 from resight.errors import InputError
+from resight.experiments.evaluate import Evaluation, FeatureSet
 from resight.experiments.explaining import FILE, _chosen, explain_matches, save_explanations
-from resight.experiments.measuring import Evaluation, FeatureSet
 from resight.experiments.results import Result, Run, document, ranking_rows
 from resight.experiments.runner import FinishedSplits
 from resight.features.store import FeatureStore

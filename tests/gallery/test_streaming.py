@@ -21,7 +21,8 @@ from resight.errors import InputError
 from resight.features.store import FeatureStore
 from resight.gallery import Gallery
 from resight.gallery.checking import check
-from resight.workers.executors import RETRIES, local
+from resight.workers.executors import local
+from resight.workers.scheduling import RETRIES
 
 BATCH = 6
 

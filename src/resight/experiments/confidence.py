@@ -66,40 +66,40 @@ def pooled(splits: list[Stated]) -> dict[str, Any]:
     """Count over the queries of all splits; rates come with bounds over people."""
     stated = _joined(splits)
     missing, answer, person = stated["missing"], stated["half_answer"], stated["person"]
-    found, right, best = answer == "found", stated["half_right"], stated["half_best"]
+    found, absent, best = answer == "found", answer == "absent", stated["half_best"]
+    nobody = stated["answer"] == "absent"  # where everybody is there
     rates = [float((s["half_answer"] == "found")[s["missing"]].mean()) for s in splits]
     identified = {
-        name: identified_at(stated[name], first, missing, RATES.false_accepts)
-        for name, first in (("stands_out", best), ("relative", right))
+        name: identified_at(stated[name], stated[first], missing, RATES.false_accepts)
+        for name, first in (("stands_out", "half_best"), ("relative", "half_right"))
     }
     return {
         "first_match": scores(stated["probability"], stated["right"]),
-        "half_missing": scores(stated["half_probability"], right),
+        "half_missing": scores(stated["half_probability"], stated["half_right"]),
         "not_in_gallery": {
             "stated_false_accepts": RATES.false_accepts,
             "false_accepts": float(found[missing].mean()),
             "false_accepts_bound": upper_bound(found[missing], person[missing]),
             "false_accepts_of_splits": rates,
-            "false_rejects": float((answer == "absent")[~missing].mean()),
-            "false_rejects_bound": upper_bound((answer == "absent")[~missing], person[~missing]),
+            "false_rejects": float(absent[~missing].mean()),
+            "false_rejects_bound": upper_bound(absent[~missing], person[~missing]),
             "identified": float((found & best)[~missing].mean()),
             "identified_at_rate": identified,
-            "answers": {
-                name: {
-                    told: float((where == told).mean()) for told in ("found", "unsure", "absent")
-                }
-                for name, where in (("present", answer[~missing]), ("missing", answer[missing]))
-            },
+            "answers": {"present": _shares(answer[~missing]), "missing": _shares(answer[missing])},
             "wrong_first_of_found": float((~best)[found].mean()) if found.any() else 0.0,
             "queries": int((~missing).sum()),
             "missing": int(missing.sum()),
         },
         "all_there": {
-            "false_rejects": float((stated["answer"] == "absent").mean()),
-            "false_rejects_bound": upper_bound(stated["answer"] == "absent", person),
+            "false_rejects": float(nobody.mean()),
+            "false_rejects_bound": upper_bound(nobody, person),
             "found": float((stated["answer"] == "found").mean()),
         },
     }
+
+
+def _shares(answers: NDArray[Any]) -> dict[str, float]:
+    return {told: float((answers == told).mean()) for told in ("found", "unsure", "absent")}
 
 
 def identified_at(evidence: Floats, right: Bools, missing: Bools, rate: float) -> float:

@@ -41,6 +41,7 @@ from resight.tuning.cross_validation import person_folds, some_people
 if TYPE_CHECKING:
     from resight.models.model import Model
 
+Array = NDArray[Any]
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
@@ -80,11 +81,7 @@ class Division(NamedTuple):
 
 
 def calibrate(
-    fold_distances: FoldDistances,
-    persons: NDArray[Any],
-    cameras: NDArray[Any],
-    *,
-    once: bool = False,
+    fold_distances: FoldDistances, persons: Array, cameras: Array, *, once: bool = False
 ) -> Calibration:
     """Learn a calibration from labelled rows, whose persons and cameras are given.
 
@@ -117,7 +114,7 @@ def calibrate(
 
 
 def add_calibration(
-    model: Model, features: NDArray[Any] | FeatureRows, persons: NDArray[Any], cameras: NDArray[Any]
+    model: Model, features: Array | FeatureRows, persons: Array, cameras: Array
 ) -> str | None:
     """Calibrate a fitted model where its training rows allow it; else return why not."""
     rows = features
@@ -134,7 +131,7 @@ def add_calibration(
 
 
 def calibrate_on_new(
-    model: Model, features: NDArray[Any], persons: NDArray[Any], cameras: NDArray[Any]
+    model: Model, features: Array, persons: Array, cameras: Array
 ) -> tuple[Calibration | None, str | None]:
     """Learn what distances mean from people whom the model has not learned from; or say why not."""
     rankings = rankings_of(model.distances(features, features), persons, cameras)
@@ -145,7 +142,7 @@ def calibrate_on_new(
     return replace(made, **seen_range(features)), None
 
 
-def _learned_from(learner: MetricLearner, rows: FeatureRows, persons: NDArray[Any]) -> Rows:
+def _learned_from(learner: MetricLearner, rows: FeatureRows, persons: Array) -> Rows:
     """Return the rows that a calibration learns from: all, or some people where fits take long."""
     limit = len(rows)
     if isinstance(learner, AutoKXQDA):
@@ -157,7 +154,7 @@ def _learned_from(learner: MetricLearner, rows: FeatureRows, persons: NDArray[An
     return np.arange(len(rows)) if len(rows) <= limit else some_people(persons, limit)
 
 
-def seen_range(features: NDArray[Any]) -> dict[str, Any]:
+def seen_range(features: Array) -> dict[str, Any]:
     """Learn how far descriptors of these cameras are from their mean: half of them tell the rest.
 
     Whatever is farther than nearly all of the second half is nothing that was learned from.
@@ -181,9 +178,7 @@ def signature(model: Model, rows: FeatureRows) -> NDArray[np.float32]:
     return np.concatenate(parts).astype(np.float32)
 
 
-def calibrate_model(
-    model: Model, features: NDArray[Any], persons: NDArray[Any], cameras: NDArray[Any]
-) -> Calibration:
+def calibrate_model(model: Model, features: Array, persons: Array, cameras: Array) -> Calibration:
     """Learn the calibration of a model from the rows that it is fitted on.
 
     Inner products are computed once for all folds, unless the learner needs the features
@@ -209,8 +204,8 @@ def iterates(learner: MetricLearner) -> bool:
 
 def held_out_rankings(
     fold_distances: FoldDistances,
-    persons: NDArray[Any],
-    cameras: NDArray[Any],
+    persons: Array,
+    cameras: Array,
     n_folds: int,
     seed: int = 0,
     left_out: int = 0,
@@ -227,7 +222,7 @@ def held_out_rankings(
 
 
 def rankings_of(
-    distances: Floats, persons: NDArray[Any], cameras: NDArray[Any], seed: int = 0
+    distances: Floats, persons: Array, cameras: Array, seed: int = 0
 ) -> Iterator[HeldOut]:
     """Rank people from each camera to each other, one gallery sighting a person."""
     order = _drawn(len(persons), seed)

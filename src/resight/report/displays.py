@@ -116,11 +116,10 @@ class ReliabilityDisplay(Display):
     def from_document(cls, document: dict[str, Any]) -> ReliabilityDisplay | None:
         """Take the diagrams of a result's calibrated runs; None if there are none."""
         curves = []
-        for run in document["runs"]:
-            if run.get("confidence"):
-                bins = run["confidence"]["first_match"]["bins"]
-                stated, true = (100.0 * np.array(bins[name]) for name in ("stated", "came_true"))
-                curves.append(Curve(run["title"], stated, true, np.zeros(len(true))))
+        for run in filter(lambda run: run.get("confidence"), document["runs"]):
+            bins = run["confidence"]["first_match"]["bins"]
+            stated, true = (100.0 * np.array(bins[name]) for name in ("stated", "came_true"))
+            curves.append(Curve(run["title"], stated, true, np.zeros(len(true))))
         return cls(tuple(curves)) if curves else None
 
     def plot(self, ax: Axes) -> None:

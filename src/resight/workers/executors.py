@@ -18,24 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from resight.validation import MAX_JOBS, check_count
-from resight.workers.scheduling import POLL_SECONDS, RETRIES, Outcome, run
+from resight.workers.scheduling import POLL_SECONDS
 
 if TYPE_CHECKING:
     from resight.workers.dask_cluster import ClusterExecutor
 
 _LIBRARIES = ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM", "NUMBA_NUM")
 _SINGLE_THREAD = {f"{name}_THREADS": "1" for name in _LIBRARIES} | {"OPENCV_FOR_THREADS_NUM": "1"}
-
-__all__ = [
-    "RETRIES",
-    "Executor",
-    "InProcess",
-    "LocalProcesses",
-    "Outcome",
-    "cluster",
-    "local",
-    "run",
-]
 
 Value = TypeVar("Value")
 
@@ -118,15 +107,13 @@ class LocalProcesses(Executor):
         future: Future[Value] = self._pool.submit(function, *arguments)
         return future
 
-    def recover(self) -> None:
-        """Give up the broken pool; the next task gets a new one."""
-        self.close()
-
     def close(self) -> None:
         """End the processes without waiting for what they are doing."""
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.shutdown(wait=True, kill_workers=True)
+
+    recover = close  # the next task gets a new pool
 
 
 def local(jobs: int | None = None) -> Executor:
