@@ -21,8 +21,7 @@ from resight.errors import InputError
 from resight.features.store import FeatureStore
 from resight.gallery import Gallery
 from resight.gallery.checking import check
-from resight.workers.executors import local
-from resight.workers.scheduling import RETRIES
+from resight.workers.executors import RETRIES, local
 
 BATCH = 6
 

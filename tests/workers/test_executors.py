@@ -22,8 +22,7 @@ from resight.errors import InputError, StoreError
 from resight.features.describing import CHUNK
 from resight.features.store import FeatureStore
 from resight.workers.dask_cluster import ClusterError, refuse_other_version
-from resight.workers.executors import Executor, local
-from resight.workers.scheduling import RETRIES, Outcome, run
+from resight.workers.executors import RETRIES, Executor, Outcome, local, run
 
 
 def as_arguments(item: int) -> tuple[int]:

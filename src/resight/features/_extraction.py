@@ -16,8 +16,7 @@ from resight.errors import InputError, StoreError
 from resight.features._chunks import FAILED, GrowingTable, Rows, write_chunk
 from resight.features._tables import DescriptorTables
 from resight.features.describing import CHUNK, Crop, Task, describe_by
-from resight.workers.executors import Executor, InProcess
-from resight.workers.scheduling import Outcome
+from resight.workers.executors import Executor, InProcess, Outcome
 
 _ROUNDS = 10  # how often another process may take chunks away under us before we give up
 _SHOWN = 10  # failures spelt out in an error

@@ -32,8 +32,7 @@ from resight.errors import InputError
 from resight.features._chunks import write_chunk
 from resight.images.colour import Image
 from resight.networks.files import can_be_found, packed
-from resight.workers.executors import Executor, InProcess, LocalProcesses
-from resight.workers.scheduling import Outcome, run
+from resight.workers.executors import Executor, InProcess, LocalProcesses, Outcome, run
 
 CHUNK = 64  # images a task: starting it and flushing its file cost little beside describing them
 _READERS = 8  # threads that read files for their digests: they wait for the disk, not for a core

@@ -21,8 +21,7 @@ from resight.gallery.adding import Added, Batch, Described, read_batch
 from resight.gallery.engines.base import Engine, Floats32, Rows
 from resight.gallery.manifest import Manifest, load_model
 from resight.gallery.view import View
-from resight.workers.executors import Executor
-from resight.workers.scheduling import Outcome
+from resight.workers.executors import Executor, Outcome
 
 _TRIES = 3  # how often the model may be replaced between embedding a batch and storing it
 

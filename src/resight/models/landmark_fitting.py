@@ -40,8 +40,7 @@ from resight.tuning.candidates import CV_FOLDS
 from resight.tuning.cross_validation import Choice
 from resight.tuning.gram import Rows
 from resight.tuning.landmark_choice import choose_regulariser, held_out_groups, regularisers
-from resight.workers.executors import Executor, InProcess
-from resight.workers.scheduling import run
+from resight.workers.executors import Executor, InProcess, run
 
 CHUNK = 4096  # rows a task: its sums (one matrix a camera) are then small beside its work
 
