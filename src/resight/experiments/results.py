@@ -228,33 +228,28 @@ def winner_of(document: dict[str, Any]) -> dict[str, Any]:
         return {**found, "sentence": f"{found['title']} finds {rank1[best]:.1f}% at rank 1."}
     other, margin = runs[others[0]], rank1[best] - rank1[others[0]]
     found |= {"over": other["title"], "margin": margin}
-    ahead, n_splits = (
-        f"{most}, {margin:.1f} points more than {other['title']}",
-        len(other["trials"]),
-    )
+    ahead = f"{most}, {margin:.1f} points more than {other['title']}"
+    n_splits = len(other["trials"])
     if n_splits < 2:
         told = f"{ahead}; one split cannot tell whether that is chance."
         return {**found, "ci95": None, "p_value": None, "more_than_chance": None, "sentence": told}
     compared = compare_runs(document, runs[best], other)
     sure, (low, high) = compared.p_value < SURE, compared.ci95
     found |= {"ci95": [low, high], "p_value": compared.p_value, "more_than_chance": sure}
-    measured = f"(95% interval {low:+.1f} to {high:+.1f} over {n_splits} splits)"
-    return {
-        **found,
-        "sentence": f"{ahead}: {'more than chance' if sure else 'that may be chance'} {measured}.",
-    }
+    chance = "more than chance" if sure else "that may be chance"
+    interval = f"(95% interval {low:+.1f} to {high:+.1f} over {n_splits} splits)"
+    return {**found, "sentence": f"{ahead}: {chance} {interval}."}
 
 
 def fit_facts(plan: Plan, features: Features, mirror: bool) -> dict[str, Any]:
     """Return everything that `resight fit` needs to fit what a run measured."""
     own = features.file is not None
+    # A network is found again by its file, and called by its name elsewhere.
+    described = "+".join(getattr(one, "file", one.name) for one in features.made_by)
     return {
         "learner": plan.word,
         "params": plan.params,
-        # A network is found again by its file, and called by its name elsewhere.
-        "descriptor": None
-        if own
-        else "+".join(getattr(one, "file", one.name) for one in features.made_by),
+        "descriptor": None if own else described,
         "mirror": mirror,
         "features": features.file,
         "digest": features.fingerprint if own else None,

@@ -50,15 +50,10 @@ def _stages(tables: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
         rows = [[row for row in table if row["stage"] == name] for table in tables]
         shares = [sum(row["share"] for row in of_split) for of_split in rows]
         best = [max(row["map"] for row in of_split) for of_split in rows if of_split]
-        stages.append(
-            {
-                "stage": name,
-                "tried": float(np.mean([len(of_split) for of_split in rows])),
-                "taken": sum(share > 0.0 for share in shares),
-                "share": 100.0 * float(np.mean(shares)),
-                "map": 100.0 * float(np.mean(best)),
-            }
-        )
+        told = {"stage": name, "taken": sum(share > 0.0 for share in shares)}
+        told["tried"] = float(np.mean([len(of_split) for of_split in rows]))
+        told |= {"share": 100.0 * float(np.mean(shares)), "map": 100.0 * float(np.mean(best))}
+        stages.append(told)
     return stages
 
 
@@ -139,7 +134,7 @@ def page_of(document: dict[str, Any]) -> str:
     # Run time of all distinct runs: tables share some.
     runs = {(t["dataset"], t["protocol"], _title(row)): row.get("seconds", 0.0) for t, row in rows}
     figures = {"tables": tables, "missing": missing, "minutes": sum(runs.values()) / 60.0}
-    return rendered("tables.md", **figures, grid=_grid, compared=_gained, reasons=reasons())
+    return rendered("tables.md", **figures, grid=_grid, reasons=reasons())
 
 
 def _grid(table: dict[str, Any]) -> str:
@@ -168,18 +163,3 @@ def _cells(row: dict[str, Any], ranks: list[str]) -> list[str]:
 def _printed(row: dict[str, Any], rank: str) -> str:
     value = row["paper"][rank]
     return "(not given)" if value is None else f"({value:.1f})"
-
-
-def _gained(row: dict[str, Any]) -> str:
-    """Tell what `auto` gained and reached."""
-    words = [f"{row['rank1']:.1f}"]
-    if "minus_cv" in row:
-        gap = row["minus_cv"]
-        words.append(
-            f"{gap['mean']:+.2f} ± {gap['sd']:.2f} against `cv` in the same splits (above in "
-            f"{gap['above']} of {gap['splits']})"
-        )
-    if "target" in row:
-        reached = "reached" if row["target"]["reached"] else "not reached"
-        words.append(f"target of {row['target']['rank1']:.0f} {reached}")
-    return "; ".join(words)
