@@ -40,7 +40,7 @@ class EmbeddedPoints(Pairwise):
                 "(n_gallery, d) with the same d and at least one row each"
             )
         self.E = np.concatenate([Q, G])  # (n_points, d)
-        _require_finite(self.E, "embeddings")
+        require_finite(self.E, "embeddings")
         self.n_queries, self.n_points = len(Q), len(self.E)
         self.squares = np.einsum("ij,ij->i", self.E, self.E)
 
@@ -73,7 +73,7 @@ class MeasuredPoints(Pairwise):
                 f"distances of shape {self.D.shape} with {n_queries} queries; give a square matrix "
                 "of all queries and gallery sightings, with at least one of each"
             )
-        _require_finite(self.D, "distances")
+        require_finite(self.D, "distances")
         if self.D.min() < 0.0:
             raise InputError(
                 f"the smallest distance is {self.D.min():.3g}; re-ranking needs non-negative "
@@ -90,6 +90,7 @@ class MeasuredPoints(Pairwise):
         return np.asarray(self.D[i, j])
 
 
-def _require_finite(values: Floats, what: str) -> None:
+def require_finite(values: Floats, what: str) -> None:
+    """Refuse NaN and infinity."""
     if not np.isfinite(values).all():
         raise InputError(f"{what} contain NaN or infinite values; re-ranking needs finite numbers")

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 
 from resight.errors import InputError
 from resight.evaluation.presence import Expected, Strangers, gap, nearest
@@ -123,7 +124,7 @@ class Calibration(SavableMixin):
         As many pairs of one person as of two are assumed; a search knows the other candidates.
         """
         a, b = self.pair
-        return logistic(-(a + b * np.log(positive(distances))))
+        return np.asarray(expit(-(a + b * np.log(positive(distances)))))
 
     def log_ratios(self, z: ArrayLike) -> Floats:
         """Return log r(z): evidence for the query's person of relative distances."""
@@ -249,12 +250,7 @@ def too_few(n_people: int) -> str:
 
 def present(log_odds: ArrayLike, prior: float) -> Floats:
     """Return the probability of presence, from its log-odds at even prior odds."""
-    return logistic(np.asarray(log_odds) + np.log(prior / (1.0 - prior)))
-
-
-def logistic(x: Floats) -> Floats:
-    """Return 1 / (1 + exp(-x)) without overflow."""
-    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)))
+    return np.asarray(expit(np.asarray(log_odds) + np.log(prior / (1.0 - prior))))
 
 
 def strangeness(features: Floats, centre: Floats, width: Floats) -> Floats:

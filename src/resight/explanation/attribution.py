@@ -85,8 +85,7 @@ def metric_of(model: Any) -> Metric:
     rows, linear = getattr(learner, "X_fit_", None), _linear_term(learner)
     if learner.affine and linear is not None:
         return Metric(_normalizing(model.normalizer), EXACT, (linear,), rows)
-    understood = learner.affine and rows is not None and isinstance(learner.kernel, str)
-    if not understood or learner.kernel not in OF_PRODUCTS:
+    if rows is None or not learner.affine or learner.kernel not in OF_PRODUCTS:
         return replace(opaque(model), training_rows=rows)
     term = kernel_term((View(learner.kernel_),), rows, learner.coef_)
     return Metric(_normalizing(model.normalizer), INTEGRATED, (term,), rows)

@@ -39,18 +39,10 @@ class ITML(DescendingLearner):
 
     Attributes
     ----------
-    mean_ : ndarray of shape (n_features,)
-    components_ : ndarray of shape (n_features, n_components_)
-        The embedding is ``(X - mean_) @ components_``.
     bounds_ : ndarray of shape (2,)
         The bounds, as squared distances of the given features.
-    objective_ : ndarray of shape (n_iter_ + 1,)
-        The objective at the start and after each iteration; it never increases.
-    gradient_norm_ : float
-        Largest entry of the gradient at the end.
-    n_iter_ : int
-    converged_ : bool
-        Whether the stopping criterion was met; if not, the fit warns.
+    mean_, components_, objective_, gradient_norm_, n_iter_, converged_
+        As in `LMNN`.
 
     Notes
     -----

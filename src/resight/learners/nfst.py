@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 
 from resight.errors import InputError
-from resight.learners._base import Codes, Floats, KernelMetricLearner, MetricLearner
+from resight.learners._base import Codes, Floats, KernelMetricLearner, MetricLearner, group_means
 from resight.learners._graphs import check_persons
 from resight.learners._subspace import (
     CENTRED_BY_COLUMNS,
@@ -126,19 +126,17 @@ def null_directions(Z: Floats, persons: Codes) -> Floats:
     training sightings, so that no direction is null because nothing varies in it. When the null
     space is empty, the one direction of least scatter is returned, with a warning.
     """
-    members = np.bincount(persons)
-    sums = np.zeros((len(members), Z.shape[1]))
-    np.add.at(sums, persons, Z)
-    H = Z - (sums / members[:, None])[persons]  # (N, p): (I - L) Z
+    means = group_means(Z, persons)
+    H = Z - means[persons]  # (N, p): (I - L) Z
     values, vectors = scipy.linalg.eigh(H.T @ H, check_finite=False)  # T = H H^T of the paper
     null: Floats = vectors[:, values <= round_off(len(values)) * values[-1]]
     if null.shape[1]:
         return null
     warnings.warn(
         f"the null space is empty: {Z.shape[1]} dimensions cannot hold {len(Z)} sightings of "
-        f"{len(members)} persons with each person in one point. The single direction of least "
+        f"{len(means)} persons with each person in one point. The single direction of least "
         f"scatter is used instead; use KernelNFST, a descriptor of more than "
-        f"{len(Z) - len(members)} dimensions, or fewer sightings of each person",
+        f"{len(Z) - len(means)} dimensions, or fewer sightings of each person",
         UserWarning,
         stacklevel=2,
     )
