@@ -81,7 +81,13 @@ class Judgement:
     presence: Presence
 
 
-def judge(view: View, query: Floats32, searched: Bools, outside: bool = False) -> Judgement | None:
+def judge(
+    view: View,
+    query: Floats32,
+    searched: Bools,
+    outside: bool = False,
+    several: Floats32 | None = None,
+) -> Judgement | None:
     """Judge all sightings that a search looked at; None without a calibrated model in memory.
 
     Parameters
@@ -90,12 +96,20 @@ def judge(view: View, query: Floats32, searched: Bools, outside: bool = False) -
     searched : bool array (n,)
     outside : bool
         Whether the query looks like nothing that the model learned from.
+    several : float32 array (n_pictures, r), optional
+        Embeddings of the pictures that the query is the mean of.
     """
     calibration: Calibration | None = getattr(view.model, "calibration", None)
     if calibration is None or view.index is None or not searched.any():
         return None
     distances = view.index.distances(query)
     usable = searched & ~trained(view)
+    scale = float(np.median(distances[usable if usable.any() else searched]))
+    scale *= calibration.relative_at(0.0)
+    if several is not None:
+        # The distances to their mean are shorter by a constant, which would make gaps larger.
+        each = [np.log(positive(view.index.distances(one))) for one in several]
+        distances = np.exp(np.mean(each, axis=0))
     probabilities, units = np.full(len(distances), np.nan), np.where(searched, view.units, -1)
     parts = []
     for camera in np.unique(view.table.cameras[usable]).tolist():
@@ -106,8 +120,6 @@ def judge(view: View, query: Floats32, searched: Bools, outside: bool = False) -
         if part is not None:
             probabilities[rows] = part.probabilities
             parts.append(part)
-    scale = float(np.median(distances[usable if usable.any() else searched]))
-    scale *= calibration.relative_at(0.0)
     told = _presence(view, calibration, parts, distances, usable, searched, outside)
     return Judgement(probabilities, units, max(scale, np.finfo(float).tiny), told)
 
@@ -173,6 +185,7 @@ def _presence(
             np.max([one.miss for one in cameras], axis=0),
             first.log_odds,
             first.share,
+            first.sure,
         )
         told = cast("Answer", calibration.answers(joint, rates).item())
         if told == "unsure":

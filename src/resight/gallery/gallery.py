@@ -249,7 +249,8 @@ class Gallery:
         ----------
         query : path of an image, RGB uint8 array, or Described; or a list of the first two
             Several images, or Described of several rows, are taken together: they show one person.
-            Their embeddings are averaged, which ranks as the mean of their squared distances does.
+            Their embeddings are averaged, which ranks as the mean of their squared distances does;
+            probabilities and the answer pool their evidence, the mean of their log-distances.
         k : int
             How many; all that the conditions leave, if they are fewer.
         cameras, exclude_cameras, after, before, persons
@@ -341,8 +342,9 @@ class Gallery:
             if not len(queries):
                 raise InputError("no image to search for; give one or more of one person")
             # The mean of |q - g|^2 over the queries q is |mean q - g|^2 plus a constant.
+            outside = all(one.outside for one in asked)
+            asked = [Asked(described.thumbs, outside, queries if len(queries) > 1 else None)]
             queries = queries.mean(axis=0, keepdims=True)
-            asked = [Asked(described.thumbs, all(one.outside for one in asked))]
         return search_view(
             self.engine,
             view,

@@ -30,11 +30,12 @@ class Asked:
     """What is known of a query besides its embedding.
 
     `thumbs` are its pictures, small, (n, h, w, 3); `outside` tells whether it looks like nothing
-    that the model learned from.
+    that the model learned from; `several` are the embeddings (n, r) of a query's several pictures.
     """
 
     thumbs: NDArray[np.float32] | None = None
     outside: bool = False
+    several: NDArray[np.float32] | None = None
 
 
 def thumb(picture: NDArray[np.uint8]) -> NDArray[np.float32]:

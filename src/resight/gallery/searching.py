@@ -144,7 +144,7 @@ def search_view(
     results = []
     for query, one, order, mask, rows in zip(queries, known, found, masks, copies, strict=True):
         searched = np.ones(len(view.table), bool) if mask is None else mask
-        judged = judge(view, query, searched, one.outside)
+        judged = judge(view, query, searched, one.outside, one.several)
         hits = _hits(view, order, k, like, judged, rows)
         if len(rows) and not same_pictures:
             own = Found(rows, _squared(_embeddings(engine, view, rows), query))
