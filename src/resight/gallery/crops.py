@@ -17,6 +17,7 @@ from resight.images.boxes import MIN_HEIGHT, MIN_WIDTH
 from resight.validation import read_bytes
 
 Picture = NDArray[np.uint8]
+Query = str | Path | Picture
 
 MAX_BYTES = 20 * 2**20
 MAX_PIXELS = 16_000_000  # a crop of one person; the pictures that boxes are cut from may have more
@@ -56,6 +57,17 @@ def check(picture: Picture, name: str = "the image", standing: bool = True) -> N
             f"{name} is {width} x {height} pixels, much wider than tall: not a crop of "
             "one standing person. Crop the person first (resight crop)"
         )
+
+
+def picture_of(query: Query, standing: bool) -> Picture:
+    """Read the image of a query, refusing what cannot show a person."""
+    name = "the query"
+    if isinstance(query, (str, Path)):
+        name = str(query)
+        query = images.read(read(Path(query)), name, MAX_PIXELS)
+    picture = images.as_rgb(query)
+    check(picture, name, standing)
+    return picture
 
 
 def keep(content: bytes, picture: Picture, box: Sequence[int] | None) -> tuple[bytes, Picture]:

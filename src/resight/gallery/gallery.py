@@ -16,18 +16,17 @@ from numpy.typing import ArrayLike, NDArray
 from resight._progress import log
 from resight.datasets.sightings import Sightings, require_sightings
 from resight.errors import InputError
-from resight.gallery.adding import Added, Described
-from resight.gallery.creating import check_days, create
+from resight.gallery.adding import Added, Described, Stream, check_described
+from resight.gallery.crops import Query, picture_of
 from resight.gallery.engines import connect
 from resight.gallery.engines.base import Engine, Floats32
 from resight.gallery.filters import Filter
 from resight.gallery.labels import Entry, Kind
 from resight.gallery.log import Actor, Writer, append, operator
 from resight.gallery.log import Entry as Act
-from resight.gallery.manifest import DESCRIPTORS, Manifest, Origin, Stored
+from resight.gallery.manifest import DESCRIPTORS, Manifest, Origin, Stored, check_days
 from resight.gallery.people import Card, people
-from resight.gallery.questions import Query, check_described, picture_of
-from resight.gallery.rebuilding import BATCH, pending, rebuild, undo
+from resight.gallery.rebuilding import BATCH, create, pending, rebuild, undo
 from resight.gallery.reranking import Rerank
 from resight.gallery.same_pictures import Asked, thumb, thumbs_of
 from resight.gallery.searching import Hits, search_view
@@ -189,7 +188,6 @@ class Gallery:
         -------
         Added
         """
-        from resight.gallery.streaming import Stream
         from resight.workers.executors import InProcess
 
         check_count(batch_size, "batch_size")

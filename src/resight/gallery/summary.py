@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from resight.gallery.engines.base import Engine
-from resight.gallery.history import models
-from resight.gallery.manifest import ERASING, Generation
+from resight.gallery.manifest import ERASING, Generation, models
 from resight.gallery.view import View
 
 

@@ -23,9 +23,8 @@ from resight.errors import InputError
 from resight.evaluation.statistics import sign_test
 from resight.gallery.engines.base import Engine, Floats32
 from resight.gallery.gallery import Gallery
-from resight.gallery.history import note
 from resight.gallery.labels import Labels
-from resight.gallery.manifest import CANDIDATE, drop_candidate, model_documents, read_model
+from resight.gallery.manifest import CANDIDATE, drop_candidate, model_documents, note, read_model
 from resight.gallery.view import View, read_journal
 from resight.validation import parse_json
 
