@@ -29,7 +29,7 @@ from resight.gallery.people import Card, people
 from resight.gallery.rebuilding import BATCH, create, pending, rebuild, undo
 from resight.gallery.reranking import Rerank
 from resight.gallery.same_pictures import Asked, thumb, thumbs_of
-from resight.gallery.searching import Hits, search_view
+from resight.gallery.searching import Hits, Search
 from resight.gallery.summary import summary
 from resight.gallery.view import View, current_view, features_of
 from resight.validation import check_count, check_name, check_names
@@ -265,31 +265,28 @@ class Gallery:
         if not isinstance(query, Described):
             several = query if isinstance(query, list) else [query]
             query = self.describe([picture_of(one, self.standing) for one in several])
-        ways: dict[str, Any] = {"rerank": rerank, "by_track": by_track}
-        ways["same_pictures"] = same_pictures
-        return self.search_described(query, k, where, together=True, **ways)[0]
+        return self.search_described(
+            query,
+            k,
+            where,
+            rerank=rerank,
+            together=True,
+            by_track=by_track,
+            same_pictures=same_pictures,
+        )[0]
 
     def search_many(
-        self,
-        queries: Sequence[Query],
-        k: int = 20,
-        where: Filter | None = None,
-        *,
-        rerank: Rerank | None = None,
-        together: bool = False,
-        by_track: bool = False,
-        same_pictures: bool = False,
+        self, queries: Sequence[Query], k: int = 20, where: Filter | None = None, **how: Any
     ) -> list[Hits]:
-        """Search for several images at once; re-ranking ``"cross-view"`` compares them.
+        """Search for several images at once, with the options of `search_described`.
 
-        With `together` they are one query (see `search`), and the list has one element.
+        Re-ranking ``"cross-view"`` compares them. With `together` they are one query (see
+        `search`), and the list has one element.
         """
         if not queries:
             return []
         described = self.describe([picture_of(query, self.standing) for query in queries])
-        ways: dict[str, Any] = {"rerank": rerank, "by_track": by_track}
-        ways["same_pictures"] = same_pictures
-        return self.search_described(described, k, where, together=together, **ways)
+        return self.search_described(described, k, where, **how)
 
     def search_like(
         self,
@@ -334,37 +331,21 @@ class Gallery:
         where = where or Filter()
         where.check_cameras(view.cameras)
         queries = np.asarray(view.model.embed(described.features), np.float32)
-        asked = self._asked(view, described)
+        calibration, thumbs = getattr(view.model, "calibration", None), described.thumbs
+        outside = np.zeros(len(queries), bool)
+        if calibration is not None:
+            outside = calibration.outside(described.features)
         if together:
             if not len(queries):
                 raise InputError("no image to search for; give one or more of one person")
             # The mean of |q - g|^2 over the queries q is |mean q - g|^2 plus a constant.
             queries = queries.mean(axis=0, keepdims=True)
-            asked = [Asked(described.thumbs, all(one.outside for one in asked))]
-        return search_view(
-            self.engine,
-            view,
-            queries,
-            k,
-            where,
-            like,
-            rerank,
-            by_track,
-            asked=asked,
-            same_pictures=same_pictures,
-        )
-
-    def _asked(self, view: View, described: Described) -> list[Asked]:
-        """Say what is known of each query besides its embedding."""
-        calibration = getattr(view.model, "calibration", None)
-        outside = np.zeros(len(described.features), bool)
-        if calibration is not None:
-            outside = calibration.outside(described.features)
-        thumbs = described.thumbs
-        return [
-            Asked(None if thumbs is None else thumbs[i : i + 1], bool(one))
-            for i, one in enumerate(outside)
-        ]
+            asked = [Asked(thumbs, bool(outside.all()))]
+        else:
+            own = [None] * len(queries) if thumbs is None else [one[None] for one in thumbs]
+            asked = [Asked(*one) for one in zip(own, outside.tolist(), strict=True)]
+        search = Search(self.engine, view, k, where, like, rerank, by_track, same_pictures)
+        return search.run(queries, asked)
 
     # ---- models
 
@@ -505,12 +486,12 @@ class Gallery:
 
     def retain(self, days: float | None) -> None:
         """Set after how many days sightings are removed; None keeps them."""
-        check_days(days)
         self.require(retention_days=days)
 
     def require(self, **rules: Any) -> None:
         """Change rules, such as `asks_purpose`, `log_days` or `prior` (see `Manifest`)."""
-        check_days(rules.get("log_days"))
+        for name in ("retention_days", "log_days"):
+            check_days(rules.get(name))
         with self.engine.transaction():
             changed = replace(Manifest.read(self.engine), **rules)
             changed.rates.check()

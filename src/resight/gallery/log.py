@@ -33,7 +33,7 @@ from typing import Any
 from resight.errors import InputError
 from resight.gallery.engines import connect
 from resight.gallery.engines.base import Engine
-from resight.gallery.engines.ledger import LogRow
+from resight.gallery.engines.rows import LogRow
 
 BEFORE_THE_CHAIN = "access"  # the journal in which galleries of layout 2 have their log
 # These concern nobody and say why other entries are empty: retention leaves them alone.

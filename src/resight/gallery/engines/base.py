@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError
-from resight.gallery.engines.ledger import LEDGER, Ledger
+from resight.gallery.engines.database import Database
 from resight.gallery.engines.rows import Floats32, Rows, Table
 from resight.gallery.filters import Filter
 
@@ -50,6 +50,16 @@ CREATE TABLE features (
     id text PRIMARY KEY REFERENCES sightings (id) ON DELETE CASCADE, content BLOB NOT NULL);
 CREATE INDEX journal_by_name ON journal (name, number);
 """
+# Layout 3 added these. A row of the log outlives its values: erasing empties the last four columns.
+LEDGER = """
+CREATE TABLE log (
+    number integer PRIMARY KEY, hash text NOT NULL, commitment text NOT NULL,
+    salt text, act text, subject_salt text, subjects text);
+CREATE TABLE users (name text PRIMARY KEY, role text NOT NULL, password text NOT NULL);
+CREATE TABLE credentials (
+    digest text PRIMARY KEY, name text NOT NULL, role text NOT NULL, kind text NOT NULL,
+    purpose text NOT NULL, begun float8 NOT NULL, ends float8);
+"""
 TABLES = SIGHTINGS + BLOBS + LEDGER
 LAYOUT = 5
 META = "id, person, camera, time, sequence, source, added"
@@ -58,13 +68,13 @@ _PAGE = 20_000  # embeddings read at once
 _SAMPLE = 256  # rows that sizes are averaged over
 
 
-class Engine(Ledger):
+class Engine(Database):
     """A place that keeps a gallery."""
 
     approximate = False  # whether `build_index` makes search quicker and approximate
     erasing_limits = ""  # what erasing cannot reach, with the administrator's commands
 
-    # What the two dialects do not share, beside what `Documents` has.
+    # What the two dialects do not share, beside what `Database` has.
     _row = "rowid"
     _embed = "INSERT INTO {} (id, vector) SELECT id, ? FROM sightings WHERE id = ?"
     _vector = (

@@ -18,8 +18,7 @@ from pgvector.psycopg import register_vector
 from psycopg import sql
 
 from resight.errors import InputError, StoreError
-from resight.gallery.engines.base import BLOBS, LAYOUT, TABLES, Engine
-from resight.gallery.engines.ledger import LEDGER
+from resight.gallery.engines.base import BLOBS, LAYOUT, LEDGER, TABLES, Engine
 from resight.gallery.engines.rows import Floats32
 from resight.gallery.engines.scanning import scanned
 from resight.gallery.filters import Filter
