@@ -17,7 +17,7 @@ from resight._progress import log
 from resight.datasets.sightings import Sightings, require_sightings
 from resight.errors import InputError
 from resight.gallery.adding import Added, Described, Stream, check_described
-from resight.gallery.crops import Query, picture_of
+from resight.gallery.crops import NO_IMAGE, Query, picture_of, thumb
 from resight.gallery.engines import connect
 from resight.gallery.engines.base import Engine, Floats32
 from resight.gallery.filters import Filter
@@ -28,10 +28,10 @@ from resight.gallery.manifest import DESCRIPTORS, Manifest, Origin, Stored, chec
 from resight.gallery.people import Card, people
 from resight.gallery.rebuilding import BATCH, create, pending, rebuild, undo
 from resight.gallery.reranking import Rerank
-from resight.gallery.same_pictures import Asked, thumb, thumbs_of
-from resight.gallery.searching import Hits, Search
+from resight.gallery.searching import Asked, Hits, Search
 from resight.gallery.summary import summary
 from resight.gallery.view import View, current_view, features_of
+from resight.images import read
 from resight.validation import check_count, check_name, check_names
 
 if TYPE_CHECKING:
@@ -306,8 +306,9 @@ class Gallery:
             mates = view.tracks == view.tracks[view.rows[sighting]]
             like += [mate for mate in view.table.ids[mates].tolist() if mate != sighting]
         described = self.features(like)
-        pictures = self.engine.fetch(like, "image")
-        described = described._replace(thumbs=thumbs_of(list(pictures.values())))
+        pictures = [*self.engine.fetch(like, "image").values()]
+        thumbs = [thumb(read(content)) for content in pictures if content != NO_IMAGE]
+        described = described._replace(thumbs=np.array(thumbs) if thumbs else None)
         return self.search_described(
             described, k, where, like=like, together=True, by_track=by_track
         )[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
 Rerank = Literal["k-reciprocal", "cross-view", "ssm", "ol-mans"]
 
-METHODS: tuple[Rerank, ...] = ("k-reciprocal", "cross-view", "ssm", "ol-mans")
+METHODS: tuple[Rerank, ...] = get_args(Rerank)
 CANDIDATES = 500  # first results of a query that are re-ranked; those after them keep their order
 _LABELLED = 2000  # labelled sightings that ssm and ol-mans look at, at most
 NOTE = (
@@ -25,28 +25,18 @@ NOTE = (
 
 
 class Found(NamedTuple):
-    """Rows of the table in the order in which they are shown.
+    """Rows of the table in the order in which they are shown."""
 
-    Attributes
-    ----------
-    rows : int array (n,)
-    distances : float64 array (n,)
-        The learned squared distances, whatever the order.
-    before : int array (n,) or None
-        Ranks from 1 before re-ranking; None if nothing was re-ranked.
-    """
-
-    rows: Rows
-    distances: Floats
-    before: Rows | None = None
+    rows: Rows  # (n,)
+    distances: Floats  # (n,), the learned squared distances, whatever the order
+    before: Rows | None = None  # (n,), ranks from 1 before re-ranking, if there was any
 
 
 def method_named(name: str) -> Rerank:
     """Return the method of that name."""
-    for method in METHODS:
-        if method == name:
-            return method
-    raise unknown_name("re-ranking", name, METHODS)
+    if name not in METHODS:
+        raise unknown_name("re-ranking", name, METHODS)
+    return name
 
 
 def check(method: Rerank, n_queries: int, by_track: bool = False) -> None:

@@ -9,16 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from resight.gallery import crops
 from resight.gallery.confidence import Judgement, Presence, judge, not_judged, trained
 from resight.gallery.engines.base import Engine, Floats32
 from resight.gallery.filters import Filter
 from resight.gallery.index import ExactIndex
 from resight.gallery.labels import Verdict
 from resight.gallery.reranking import CANDIDATES, Found, Rerank, check, rerank
-from resight.gallery.same_pictures import LOOKED, Asked, own_pictures, without
 from resight.gallery.view import View, features_of
 
 Bools = NDArray[np.bool_]
+Rows = NDArray[np.intp]
+_LOOKED = 32  # nearest sightings that are compared with the query's picture
+_ZERO = 1e-9  # of the median distance: equal vectors, where there are no pictures
 _MORE = 4  # candidates asked from an engine for each result wanted
 
 
@@ -90,6 +93,18 @@ class Hits(list[Hit]):
 
 
 @dataclass(frozen=True)
+class Asked:
+    """What is known of a query besides its embedding.
+
+    `thumbs` are its pictures, small, (n, h, w, 3); `outside` tells whether it looks like nothing
+    that the model learned from.
+    """
+
+    thumbs: NDArray[np.float32] | None = None
+    outside: bool = False
+
+
+@dataclass(frozen=True)
 class Search:
     """A search of a view: how many are wanted, of which sightings, and in which order.
 
@@ -115,14 +130,17 @@ class Search:
         given = self._allowed()
         if not len(self.view.table):
             return [Hits() for _ in queries]
-        depth = max(self.k, LOOKED, 0 if self.rerank is None else CANDIDATES)
+        depth = max(self.k, _LOOKED, 0 if self.rerank is None else CANDIDATES)
         found, masks, copies = [], [], []
         for query, one, near in zip(
             queries, asked, self._nearest(queries, depth, given), strict=True
         ):
-            head = Found(near.rows[:LOOKED], near.distances[:LOOKED])
-            copies.append(own_pictures(self.engine, self.view, one, head))
-            mask = given if self.same_pictures else without(given, copies[-1], self.view)
+            own = self._own_pictures(one.thumbs, near)
+            mask = given
+            if len(own) and not self.same_pictures:
+                mask = np.ones(len(self.view.table), bool) if given is None else given.copy()
+                mask[own] = False
+            copies.append(own)
             masks.append(mask)
             if self.by_track:
                 near = self._tracks(query, mask)
@@ -152,6 +170,16 @@ class Search:
         mask = self.where.mask(table.cameras, table.times, persons)
         mask[[self.view.rows[sighting] for sighting in self.like]] = False
         return mask
+
+    def _own_pictures(self, thumbs: NDArray[np.float32] | None, near: Found) -> Rows:
+        """Return those of the nearest rows whose picture is one of the query's own."""
+        rows, distances = near.rows[:_LOOKED], near.distances[:_LOOKED]
+        if thumbs is None:
+            return rows[distances <= _ZERO * float(np.median(distances))] if len(rows) else rows
+        ids = self.view.table.ids[rows].tolist()
+        images = self.engine.fetch(ids, "image")
+        same = [key in images and crops.shows_one_of(images[key], thumbs) for key in ids]
+        return rows[np.array(same, bool)]
 
     def _nearest(self, queries: Floats32, depth: int, allowed: Bools | None) -> list[Found]:
         depth = min(depth, len(self.view.table))
@@ -198,7 +226,7 @@ class Search:
                 return pooled
             depth *= _MORE
 
-    def _pooled(self, query: Floats32, allowed: Bools | None, near: NDArray[np.intp]) -> Found:
+    def _pooled(self, query: Floats32, allowed: Bools | None, near: Rows) -> Found:
         """Order the tracks of some rows by the mean over all their allowed sightings."""
         tracks = self.view.tracks
         members = np.isin(tracks, tracks[near])
@@ -211,7 +239,7 @@ class Search:
         best = np.lexsort((rows[order[first]], means))
         return Found(rows[order[first]][best], means[best])
 
-    def _embeddings(self, rows: NDArray[np.intp]) -> Floats32:
+    def _embeddings(self, rows: Rows) -> Floats32:
         """Return embeddings of some rows of the table, (len(rows), r)."""
         view = self.view
         if view.index is not None:
@@ -220,9 +248,7 @@ class Search:
         found = features_of(self.engine, view.manifest, view.model, ids)
         return np.asarray(view.model.embed(np.array([found[key] for key in ids])), np.float32)
 
-    def _hits(
-        self, found: Found, k: int, judged: Judgement | None, copies: NDArray[np.intp]
-    ) -> Hits:
+    def _hits(self, found: Found, k: int, judged: Judgement | None, copies: Rows) -> Hits:
         view, table = self.view, self.view.table
         rows, distances = found.rows[:k], found.distances[:k]
         probabilities: Any = np.full(len(rows), np.nan)

@@ -63,34 +63,18 @@ class Examples:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A refitted model that nobody uses yet, with its gain.
-
-    Attributes
-    ----------
-    before, after : float
-        Rank 1 across cameras on people held out, in percent.
-    gain : (float, float)
-        95% interval of ``after - before``, in points, by resampling these people.
-    queries, people : int
-        How many sightings of how many people were asked for.
-    p_value : float
-        Of the sign test over these people: how easily chance makes such a difference.
-    why : str or None
-        What was chosen, and why.
-    uncalibrated : str or None
-        Why the model states no probabilities, if it does not.
-    """
+    """A refitted model that nobody uses yet, with its gain on people held out."""
 
     model: Any
     trained_on: list[str]
-    before: float
-    after: float
-    gain: tuple[float, float]
-    queries: int
-    people: int
-    p_value: float
-    why: str | None = None
-    uncalibrated: str | None = None
+    before: float  # rank 1 across cameras in percent, of the model in use
+    after: float  # and of this one
+    gain: tuple[float, float]  # 95% interval of the difference, by resampling these people
+    queries: int  # sightings that were asked for
+    people: int  # and how many people they show
+    p_value: float  # of the sign test: how easily chance makes such a difference
+    why: str | None = None  # what was chosen, and why
+    uncalibrated: str | None = None  # why the model states no probabilities, if it does not
 
     @property
     def better(self) -> bool:
@@ -109,9 +93,14 @@ class Candidate:
         return f"the new model finds {told}{chance}"
 
 
+def _taught(view: View) -> set[str]:
+    """Return people known from teaching alone whom two cameras have seen."""
+    return view.labels.taught() & {*seen_by_two(view.persons, view.table.cameras).tolist()}
+
+
 def why_not(view: View) -> str | None:
     """Say what is missing for a refit; None if nothing is."""
-    taught = view.labels.taught() & set(seen_by_two(view.persons, view.table.cameras).tolist())
+    taught = _taught(view)
     if len(taught) < MIN_PEOPLE:
         return (
             f"Confirm matches of at least {MIN_PEOPLE} people across two cameras "
@@ -120,29 +109,24 @@ def why_not(view: View) -> str | None:
     return None
 
 
-def refit(gallery: Gallery, on_step: Progress | None = None) -> Candidate:
+def refit(gallery: Gallery, say: Progress = lambda words, share: None) -> Candidate:
     """Fit a model on everything that is labelled and measure its gain; nothing is changed yet.
 
-    What was measured is noted in the gallery's history of models.
-
-    Parameters
-    ----------
-    on_step : callable, optional
-        Called with words and the share that is done.
+    What was measured is noted in the gallery's history of models. `say` is called with words and
+    the share that is done.
     """
     from resight.models.calibrating import add_calibration
     from resight.recipe import budget_for
 
-    say = on_step or (lambda words, share: None)
     view = gallery.view
     reason = why_not(view)
     if reason is not None:
         raise InputError(reason)
     say("reading descriptors", 0.0)
     examples = labelled(gallery)
-    taught = view.labels.taught() & set(seen_by_two(examples.persons, examples.cameras).tolist())
+    taught = sorted(_taught(view))
     earlier = _examples_of_current(gallery)
-    folds = [sorted(taught)[i::_FOLDS] for i in range(min(_FOLDS, len(taught)))]
+    folds = [taught[i::_FOLDS] for i in range(min(_FOLDS, len(taught)))]
     budget = budget_for(len(set(examples.persons.tolist()))) / (len(folds) + 1)
     before: dict[str, list[bool]] = {}
     after: dict[str, list[bool]] = {}
