@@ -80,7 +80,7 @@ def judge(view: View, query: Floats32, searched: Bools, outside: bool = False) -
 
     `outside` says that the query (r,) looks like nothing that the model learned from.
     """
-    calibration: Calibration | None = getattr(view.model, "calibration", None)
+    calibration = view.calibration
     if calibration is None or view.index is None or not searched.any():
         return None
     distances = view.index.distances(query)
@@ -262,9 +262,9 @@ def trained(view: View) -> Bools:
 
     def found() -> Bools:
         rows = np.isin(view.table.ids, list(view.trained_on))
-        calibration = getattr(view.model, "calibration", None)
-        if calibration is not None and view.index is not None and len(calibration.trained):
-            rows |= calibration.knows(view.index.embeddings)
+        known = view.calibration
+        if known is not None and view.index is not None and len(known.trained):
+            rows |= known.knows(view.index.embeddings)
         return rows
 
     return _once(view.kept, "trained", found)
@@ -272,7 +272,7 @@ def trained(view: View) -> Bools:
 
 def not_judged(view: View) -> str:
     """Say why a search states no probabilities."""
-    if getattr(view.model, "calibration", None) is not None:
+    if view.calibration is not None:
         return "" if view.index is not None else "this gallery is too large to be judged in memory"
     if "people" not in view.kept:
         view.kept["people"] = len(seen_by_two(view.persons, view.table.cameras))

@@ -332,10 +332,9 @@ class Gallery:
         where = where or Filter()
         where.check_cameras(view.cameras)
         queries = np.asarray(view.model.embed(described.features), np.float32)
-        calibration, thumbs = getattr(view.model, "calibration", None), described.thumbs
-        outside = np.zeros(len(queries), bool)
-        if calibration is not None:
-            outside = calibration.outside(described.features)
+        outside, thumbs = np.zeros(len(queries), bool), described.thumbs
+        if view.calibration is not None:
+            outside = view.calibration.outside(described.features)
         if together:
             if not len(queries):
                 raise InputError("no image to search for; give one or more of one person")

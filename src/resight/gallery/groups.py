@@ -76,7 +76,7 @@ class Groups:
 
     def stale(self, view: View) -> bool:
         """Whether they are worth computing again: another model, more sightings, more answers."""
-        now = (view.manifest.current.fingerprint, len(view.table), _last(view))
+        now = (view.manifest.current.fingerprint, len(view.table), view.labels.last)
         changed = now != (self.model, self.total, self.last)
         return changed and time.time() > self.when + _PAUSE * self.seconds
 
@@ -86,12 +86,11 @@ def group(gallery: Gallery, on_step: Callable[[str, float], None] | None = None)
     say, begin, view = on_step or (lambda words, share: None), time.time(), gallery.view
     found = find_groups(view, lambda share: say("comparing sightings", 0.9 * share))
     say("looking for sightings that nothing looks like", 0.9)
-    calibrated = getattr(view.model, "calibration", None) is not None
     kept = Groups(
         view.manifest.current.fingerprint,
         len(view.table),
-        _last(view),
-        BY_EVIDENCE if calibrated else BY_DISTANCE,
+        view.labels.last,
+        BY_DISTANCE if view.calibration is None else BY_EVIDENCE,
         found,
         propose(view, _PROPOSED),
         seconds=time.time() - begin,
@@ -119,10 +118,8 @@ def find_groups(view: View, on_step: Callable[[float], None] = lambda share: Non
             tracks[own] = tracks.min(initial=0) - 1 - np.arange(len(own))
     units = np.unique(tracks, return_inverse=True)[1]
     cameras = np.unique(view.table.cameras[unknown], return_inverse=True)[1]
-    evidence = Evidence(
-        Units.of(view.index.embeddings[unknown], units, cameras),
-        getattr(view.model, "calibration", None),
-    )
+    joined = Units.of(view.index.embeddings[unknown], units, cameras)
+    evidence = Evidence(joined, view.calibration)
     different = [(int(units[a]), int(units[b])) for a, b in apart]
     order = np.argsort(units, kind="stable")
     members = np.split(view.table.ids[unknown][order], np.cumsum(np.bincount(units))[:-1])
@@ -215,7 +212,3 @@ def not_sure(gallery: Gallery, sightings: Sequence[str], *, by: Actor | None = N
     """Say that one cannot tell whether sightings show one person; they are shown last then."""
     a, b, *more = *sightings, "", ""
     return gallery.teach("unsure", a, b, more=[one for one in more if one], by=by)
-
-
-def _last(view: View) -> str:
-    return view.labels.journal[-1].key if view.labels.journal else ""

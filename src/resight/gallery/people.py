@@ -92,9 +92,8 @@ class People:
         ids, seen = view.table.ids[rows].tolist(), float(self.seen[place])
         cover = view.labels.cover(ids[0]) or ids[0]
         cameras = sorted({*view.table.cameras[rows].tolist()})
-        last = view.labels.journal[-1].key if view.labels.journal else ""
         state = "\n".join((str(self.names[place]), cover, *sorted(ids)))
-        version = f"{last}.{hashlib.sha256(state.encode()).hexdigest()[:16]}"
+        version = f"{view.labels.last}.{hashlib.sha256(state.encode()).hexdigest()[:16]}"
         moment = None if np.isinf(seen) else seen
         return Card(str(self.names[place]), cover, len(ids), cameras, moment, version, distance)
 

@@ -42,7 +42,7 @@ def summary(engine: Engine, view: View, pending: Generation | None) -> dict[str,
 
 def _measured(view: View) -> dict[str, dict[str, float]]:
     """How often answers were right about held-out people: of all, and of each camera's queries."""
-    calibration = getattr(view.model, "calibration", None)
+    calibration = view.calibration
     if calibration is None or not calibration.decides:
         return {}
     rates, cameras = view.manifest.rates, np.unique(calibration.cameras).tolist()

@@ -25,7 +25,7 @@ from resight.gallery.engines.base import Engine, Floats32
 from resight.gallery.gallery import Gallery
 from resight.gallery.labels import Labels
 from resight.gallery.manifest import CANDIDATE, drop_candidate, model_documents, note, read_model
-from resight.gallery.view import View, read_journal
+from resight.gallery.view import View
 from resight.validation import parse_json
 
 Texts = NDArray[np.str_]
@@ -33,7 +33,7 @@ Progress = Callable[[str, float], None]
 
 MIN_PEOPLE = 2
 SURE = 0.05  # p below which a gain is called more than chance
-FIGURES = ("before", "after", "gain", "queries", "people", "p_value", "why")  # noted of a candidate
+_FIGURES = ("before", "after", "gain", "queries", "people", "p_value", "why")
 _FOLDS = 5
 _RESAMPLED = 2000
 
@@ -75,6 +75,11 @@ class Candidate:
     p_value: float  # of the sign test: how easily chance makes such a difference
     why: str | None = None  # what was chosen, and why
     uncalibrated: str | None = None  # why the model states no probabilities, if it does not
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """What the history of models notes of it."""
+        return {name: getattr(self, name) for name in _FIGURES}
 
     @property
     def better(self) -> bool:
@@ -125,7 +130,8 @@ def refit(gallery: Gallery, say: Progress = lambda words, share: None) -> Candid
     say("reading descriptors", 0.0)
     examples = labelled(gallery)
     taught = sorted(_taught(view))
-    earlier = _examples_of_current(gallery)
+    current = view.manifest.current
+    earlier = labelled(gallery, current.when) if current.origin == "refit" else None
     folds = [taught[i::_FOLDS] for i in range(min(_FOLDS, len(taught)))]
     budget = budget_for(len(set(examples.persons.tolist()))) / (len(folds) + 1)
     before: dict[str, list[bool]] = {}
@@ -154,8 +160,7 @@ def refit(gallery: Gallery, say: Progress = lambda words, share: None) -> Candid
         why=why,
         uncalibrated=uncalibrated,
     )
-    figures = {name: getattr(candidate, name) for name in FIGURES}
-    note(gallery.engine, model.fingerprint, origin="refit", **figures)
+    note(gallery.engine, model.fingerprint, origin="refit", **candidate.figures)
     say("done", 1.0)
     return candidate
 
@@ -220,24 +225,16 @@ def rank1_hits(model: Any, examples: Examples, people: set[str]) -> dict[str, li
     return hits
 
 
-def labelled(gallery: Gallery, labels: Labels | None = None) -> Examples:
-    """Return everything that is labelled now, or was by earlier labels."""
+def labelled(gallery: Gallery, before: float = np.inf) -> Examples:
+    """Return everything that is labelled, by answers until a moment."""
     view = gallery.view
-    persons = view.persons if labels is None else labels.persons(view.table.ids.tolist())
+    journal = [entry for entry in view.labels.journal if entry.when <= before]
+    labels = Labels(view.table.ids, view.table.persons, journal)
+    persons = labels.persons(view.table.ids.tolist())
     rows = np.flatnonzero(persons != "")
     ids = view.table.ids[rows].tolist()
     features = gallery.features(ids).features
     return Examples(ids, features, persons[rows], view.table.cameras[rows])
-
-
-def _examples_of_current(gallery: Gallery) -> Examples | None:
-    """Return what the model in use was refitted on; None if it came from elsewhere."""
-    view = gallery.view
-    generation = view.manifest.current
-    if generation.origin != "refit":
-        return None
-    journal = [entry for entry in read_journal(gallery.engine) if entry.when <= generation.when]
-    return labelled(gallery, Labels(view.table.ids, view.table.persons, journal))
 
 
 def fit_recipe(like: Any, examples: Examples, budget: float) -> tuple[Any, str | None]:

@@ -17,6 +17,7 @@ from resight.gallery.manifest import Manifest, load_model, trained_on
 from resight.images import read
 
 if TYPE_CHECKING:
+    from resight.evaluation.calibration import Calibration
     from resight.gallery.people import People
 
 _BATCH = 256
@@ -75,6 +76,12 @@ class View:
         # No person's name begins with that character.
         names = np.where(self.persons == "", loose, self.persons)
         return np.unique(_numbered(self.table.cameras, names), return_inverse=True)[1]
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """What the model's distances mean, if that is known."""
+        found: Calibration | None = getattr(self.model, "calibration", None)
+        return found
 
     @cached_property
     def kept(self) -> dict[Any, Any]:

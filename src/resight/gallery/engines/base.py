@@ -76,6 +76,7 @@ class Engine(Database):
 
     # What the two dialects do not share, beside what `Database` has.
     _row = "rowid"
+    _length = "length"  # of a value in bytes
     _embed = "INSERT INTO {} (id, vector) SELECT id, ? FROM sightings WHERE id = ?"
     _vector = (
         "id text PRIMARY KEY REFERENCES sightings (id) ON DELETE CASCADE, vector BLOB NOT NULL"
@@ -151,15 +152,10 @@ class Engine(Database):
             ("descriptor", "features", "content"),
             ("embedding", _embeddings(generation), "vector"),
         ):
-            query = (
-                f"SELECT avg({self._length(column)}) FROM (SELECT {column} FROM {table} LIMIT ?) s"
-            )
-            [(mean,)] = self._ask(query, _SAMPLE)
+            some = f"SELECT {column} AS value FROM {table} LIMIT ?"
+            [(mean,)] = self._ask(f"SELECT avg({self._length}(value)) FROM ({some}) s", _SAMPLE)
             found[name] = float(mean or 0.0)
         return found
-
-    def _length(self, column: str) -> str:
-        return f"length({column})"
 
     # Embeddings.
     def start_generation(self, generation: int, width: int) -> None:
@@ -194,38 +190,35 @@ class Engine(Database):
 
         `where.persons` is not looked at: labels belong to the gallery.
         """
-        allowed, values = self._condition(where or Filter())
-        row, last = f"e.{self._row}", None
+        allowed, given = self._condition(where or Filter())
+        row, joined = f"e.{self._row}", "JOIN sightings s ON s.id = e.id " if allowed else ""
+        parts, values = allowed, given
         while True:
-            parts = [*allowed, *([f"{row} > ?"] if last is not None else [])]
             rows = self._ask(
-                f"SELECT {row}, e.id, e.vector FROM {_embeddings(generation)} e "
-                + ("JOIN sightings s ON s.id = e.id " if allowed else "")
+                f"SELECT {row}, e.id, e.vector FROM {_embeddings(generation)} e {joined}"
                 + (f"WHERE {' AND '.join(parts)} " if parts else "")
                 + f"ORDER BY {row} LIMIT {_PAGE}",
                 *values,
-                *([last] if last is not None else []),
             )
             if rows:
                 _, ids, vectors = zip(*rows, strict=True)
                 yield np.array(ids, str), self._from_vectors(vectors, width)
-                last = rows[-1][0]
+                parts, values = [*allowed, f"{row} > ?"], [*given, rows[-1][0]]
             if len(rows) < _PAGE:
                 return
 
     def _condition(self, where: Filter) -> tuple[list[str], list[Any]]:
         """Write a filter on the sightings `s` as SQL, with the values for its places."""
-        given = (
-            (f"s.camera {self._in}", where.cameras and self._list(where.cameras)),
-            (
-                f"NOT s.camera {self._in}",
-                where.exclude_cameras and self._list(where.exclude_cameras),
-            ),
-            ("s.time >= ?", where.after),
-            ("s.time <= ?", where.before),
-        )
-        used = [(text, value) for text, value in given if value not in (None, ())]
-        return [text for text, _ in used], [value for _, value in used]
+        used: dict[str, Any] = {}
+        if where.cameras:
+            used[f"s.camera {self._in}"] = self._list(where.cameras)
+        if where.exclude_cameras:
+            used[f"NOT s.camera {self._in}"] = self._list(where.exclude_cameras)
+        if where.after is not None:
+            used["s.time >= ?"] = where.after
+        if where.before is not None:
+            used["s.time <= ?"] = where.before
+        return [*used], [*used.values()]
 
     def embedded(self, generation: int) -> set[str]:
         """Return the ids that have an embedding of a generation, without reading the vectors."""

@@ -65,6 +65,7 @@ class PostgresEngine(Engine):
     _mark = "%s"
     _in = "= ANY(?)"
     _row = "id"
+    _length = "pg_column_size"
     _embed = "INSERT INTO {} SELECT id, camera, time, ? FROM sightings WHERE id = ?"
     _vector = (
         "id text PRIMARY KEY, camera text NOT NULL, time float8, vector vector({width}) NOT NULL"
@@ -169,9 +170,6 @@ class PostgresEngine(Engine):
 
     def _list(self, values: Sequence[str]) -> list[str]:
         return list(values)
-
-    def _length(self, column: str) -> str:
-        return f"pg_column_size({column})"
 
     def _tables(self) -> list[str]:
         query = "SELECT tablename FROM pg_tables WHERE schemaname = ?"
