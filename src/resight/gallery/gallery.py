@@ -25,6 +25,7 @@ from resight.gallery.labels import Entry, Kind
 from resight.gallery.log import Actor, Writer, append, operator
 from resight.gallery.log import Entry as Act
 from resight.gallery.manifest import DESCRIPTORS, Manifest, Origin, Stored, check_days
+from resight.gallery.parts import ChangedError, Parts
 from resight.gallery.people import Card, people
 from resight.gallery.rebuilding import BATCH, create, pending, rebuild, undo
 from resight.gallery.reranking import Rerank
@@ -37,8 +38,10 @@ from resight.validation import check_count, check_name, check_names
 if TYPE_CHECKING:
     from resight.features.store import FeatureStore
     from resight.models.model import Model
+    from resight.workers.dask_cluster import ClusterExecutor
     from resight.workers.executors import Executor
 
+_ROUNDS = 5
 MEMORY_LIMIT = 4 * 2**30  # bytes of embeddings up to which search is exact and in memory
 
 
@@ -54,8 +57,11 @@ class Gallery:
     >>> gallery.search("query.jpg", k=5, exclude_cameras=["door"]) # doctest: +SKIP
     """
 
-    def __init__(self, engine: Engine, memory_limit: int) -> None:
+    def __init__(
+        self, engine: Engine, memory_limit: int, cluster: ClusterExecutor | None = None
+    ) -> None:
         self.engine = engine
+        self._parts = None if cluster is None else Parts(engine, cluster)
         self.memory_limit = memory_limit
         self._lock = threading.RLock()
         self._view: View | None = None
@@ -88,12 +94,27 @@ class Gallery:
         return cls(create(uri, model, retention_days, descriptors), memory_limit)
 
     @classmethod
-    def open(cls, uri: str | Path, *, memory_limit: int = MEMORY_LIMIT) -> Gallery:
-        """Open an existing gallery."""
+    def open(
+        cls,
+        uri: str | Path,
+        *,
+        memory_limit: int = MEMORY_LIMIT,
+        cluster: ClusterExecutor | None = None,
+    ) -> Gallery:
+        """Open an existing gallery.
+
+        Parameters
+        ----------
+        memory_limit : int
+            Bytes of embeddings up to which they are held in memory.
+        cluster : ClusterExecutor, optional
+            From ``resight.cluster(address)``: its workers hold the embeddings in parts and search
+            them; see docs/clusters.md.
+        """
         engine = connect(uri)
         Manifest.read(engine)
         log.debug("opened gallery %s", engine.uri)
-        return cls(engine, memory_limit)
+        return cls(engine, memory_limit, cluster)
 
     def close(self) -> None:
         """Let go of connections and memory."""
@@ -327,25 +348,21 @@ class Gallery:
     ) -> list[Hits]:
         """Search for many queries at once, given as descriptors (n_queries, n_features)."""
         check_count(k, "k")
-        view = self.view
-        check_described(view.manifest, described)
-        where = where or Filter()
-        where.check_cameras(view.cameras)
-        queries = np.asarray(view.model.embed(described.features), np.float32)
-        outside, thumbs = np.zeros(len(queries), bool), described.thumbs
-        if view.calibration is not None:
-            outside = view.calibration.outside(described.features)
-        if together:
-            if not len(queries):
-                raise InputError("no image to search for; give one or more of one person")
-            # The mean of |q - g|^2 over the queries q is |mean q - g|^2 plus a constant.
-            queries = queries.mean(axis=0, keepdims=True)
-            asked = [Asked(thumbs, bool(outside.all()))]
-        else:
-            own = [None] * len(queries) if thumbs is None else [one[None] for one in thumbs]
-            asked = [Asked(*one) for one in zip(own, outside.tolist(), strict=True)]
-        search = Search(self.engine, view, k, where, like, rerank, by_track, same_pictures)
-        return search.run(queries, asked)
+        where, tries = where or Filter(), 0
+        while True:
+            view = self.view
+            check_described(view.manifest, described)
+            where.check_cameras(view.cameras)
+            queries, asked = _asked(view, described, together)
+            search = Search(
+                self.engine, view, k, where, like, rerank, by_track, same_pictures, self._parts
+            )
+            try:
+                return search.run(queries, asked)
+            except ChangedError:  # while a cluster was asked: once more, as it is now
+                tries += 1
+                if tries == _ROUNDS:
+                    raise
 
     # ---- models
 
@@ -500,3 +517,18 @@ class Gallery:
     def info(self) -> dict[str, object]:
         """Describe the gallery in plain data."""
         return summary(self.engine, self.view, pending(self.engine))
+
+
+def _asked(view: View, described: Described, together: bool) -> tuple[Floats32, list[Asked]]:
+    """Embed queries, and say what else is known of each."""
+    queries = np.asarray(view.model.embed(described.features), np.float32)
+    outside, thumbs = np.zeros(len(queries), bool), described.thumbs
+    if view.calibration is not None:
+        outside = view.calibration.outside(described.features)
+    if not together:
+        own = [None] * len(queries) if thumbs is None else [one[None] for one in thumbs]
+        return queries, [Asked(*one) for one in zip(own, outside.tolist(), strict=True)]
+    if not len(queries):
+        raise InputError("no image to search for; give one or more of one person")
+    # The mean of |q - g|^2 over the queries q is |mean q - g|^2 plus a constant.
+    return queries.mean(axis=0, keepdims=True), [Asked(thumbs, bool(outside.all()))]

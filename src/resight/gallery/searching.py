@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from resight.gallery.engines.base import Engine, Floats32
 from resight.gallery.filters import Filter
 from resight.gallery.index import ExactIndex
 from resight.gallery.labels import Verdict
+from resight.gallery.parts import Parts
 from resight.gallery.reranking import CANDIDATES, Found, Rerank, check, rerank
 from resight.gallery.view import View, features_of
 
@@ -80,12 +81,15 @@ class Hits(list[Hit]):
         Whether the query's person is there at all; None where nothing can be judged.
     note : str
         Why nothing can be judged, if so.
+    missing : str
+        What was not searched, if a worker of a cluster was lost; empty if the answer is complete.
     same_pictures : list of Hit
         Stored pictures that are the query's own; left out of the ranking unless asked for.
     """
 
     presence: Presence | None = None
     note: str = ""
+    missing: str = ""
 
     def __init__(self, hits: Iterable[Hit] = ()) -> None:
         super().__init__(hits)
@@ -111,7 +115,8 @@ class Search:
     `like` are the stored sightings that the query comes from. With `rerank` the first candidates
     of each query are re-ranked (see `reranking`). With `by_track` a track is one hit: its distance
     is the mean over its sightings, the nearest of which stands for it. Stored pictures that are a
-    query's own are left out of its ranking unless `same_pictures`.
+    query's own are left out of its ranking unless `same_pictures`. With `parts` the nearest are
+    found by the workers of a cluster.
     """
 
     engine: Engine
@@ -122,6 +127,8 @@ class Search:
     rerank: Rerank | None = None
     by_track: bool = False
     same_pictures: bool = False
+    parts: Parts | None = None
+    missing: set[int] = field(default_factory=set)  # parts that gave no answer
 
     def run(self, queries: Floats32, asked: Sequence[Asked]) -> list[Hits]:
         """Return the k best hits of each query, of which `asked` says what else is known."""
@@ -158,6 +165,7 @@ class Search:
             if len(own) and not self.same_pictures:
                 apart = Found(own, _squared(self._embeddings(own), query))
                 hits.same_pictures = self._hits(apart, len(own), judged, own)
+            hits.missing = "" if self.parts is None else self.parts.told(self.missing)
             results.append(hits)
         return results
 
@@ -183,6 +191,10 @@ class Search:
 
     def _nearest(self, queries: Floats32, depth: int, allowed: Bools | None) -> list[Found]:
         depth = min(depth, len(self.view.table))
+        if self.parts is not None:
+            found, missing = self.parts.nearest(self.view, queries, depth, allowed)
+            self.missing.update(missing)
+            return [Found(*pair) for pair in found]
         if self.view.index is not None:
             return [Found(*pair) for pair in self.view.index.search(queries, depth, allowed)]
         return [self._by_engine(query, depth, allowed) for query in queries]

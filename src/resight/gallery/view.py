@@ -187,7 +187,7 @@ def _model(engine: Engine, manifest: Manifest) -> Any:
 def _load(engine: Engine, manifest: Manifest, model: Any, memory_limit: int) -> tuple[View, Table]:
     """Read the gallery into memory; return also the sightings that lack an embedding."""
     version = engine.version()
-    table, lacking = engine.table(), Table.empty()
+    table = engine.table()
     labels = Labels(table.ids, table.persons, read_journal(engine))
     generation = manifest.current
     index = None
@@ -198,6 +198,10 @@ def _load(engine: Engine, manifest: Manifest, model: Any, memory_limit: int) -> 
         for ids, vectors in engine.embeddings(generation.number, generation.width):
             rows = np.array([row_of[sighting] for sighting in ids.tolist()], np.intp)
             embeddings[rows], present[rows] = vectors, True
-        index, lacking = ExactIndex(embeddings), table.select(~present)
+        index = ExactIndex(embeddings)
+    else:
+        embedded = engine.embedded(generation.number)
+        present = np.array([sighting in embedded for sighting in table.ids.tolist()], bool)
     known = frozenset(trained_on(engine, generation.number))
-    return View(manifest, model, table, labels, index, version, known), lacking
+    view = View(manifest, model, table, labels, index, version, known)
+    return view, table.select(~present)

@@ -207,6 +207,36 @@ class Engine(Database):
             if len(rows) < _PAGE:
                 return
 
+    def numbers(
+        self, generation: int | None = None, first: int = 0, stop: int = 2**62
+    ) -> NDArray[np.int64]:
+        """Return the numbers of sightings in a range, in the order of `table`.
+
+        They rise with every addition and are never given again. With a generation only those that
+        have an embedding of it are listed.
+        """
+        joined = f"JOIN {_embeddings(generation)} e ON e.id = s.id " if generation else ""
+        rows = self._ask(
+            f"SELECT s.number FROM sightings s {joined}WHERE s.number >= ? AND s.number < ? "
+            "ORDER BY s.added, s.id",
+            first,
+            stop,
+        )
+        return np.array([number for (number,) in rows], np.int64)
+
+    def vectors(
+        self, generation: int, width: int, first: int, stop: int
+    ) -> tuple[NDArray[np.int64], Floats32]:
+        """Return numbers and embeddings of the sightings in a range of numbers."""
+        rows = self._ask(
+            f"SELECT s.number, e.vector FROM sightings s JOIN {_embeddings(generation)} e "
+            "ON e.id = s.id WHERE s.number >= ? AND s.number < ?",
+            first,
+            stop,
+        )
+        numbers = np.array([number for number, _ in rows], np.int64)
+        return numbers, self._from_vectors([vector for _, vector in rows], width)
+
     def _condition(self, where: Filter) -> tuple[list[str], list[Any]]:
         """Write a filter on the sightings `s` as SQL, with the values for its places."""
         used: dict[str, Any] = {}
