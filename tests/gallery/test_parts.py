@@ -148,9 +148,17 @@ def test_additions_and_removals_reach_the_parts(
     assert_equal(gallery, there)
     gallery.remove(gallery.view.table.ids[[2, 9, 30]].tolist())
     assert_equal(gallery, there)
-    # As many as before, but others: the count alone would not tell.
-    gallery.remove(gallery.view.table.ids[-1:].tolist())
-    gallery.add(people.select(np.array([2])))
+
+
+def test_as_many_sightings_but_others_reach_the_parts(
+    uri: str, people: Sightings, model: Callable[..., Any]
+) -> None:
+    gallery = Gallery.create(uri, model())
+    gallery.add(people.select(np.arange(35)))
+    there = over(gallery, Workers("a", "b"))
+    assert_equal(gallery, there)
+    gallery.remove(gallery.view.table.ids[-1:].tolist())  # the count alone would not tell
+    gallery.add(people.select(np.array([35])))
     assert_equal(gallery, there)
 
 
