@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from resight.cli._common import GalleryPlace, option, say, verb
+from resight.cli._common import Cluster, GalleryPlace, open_searched, option, say, verb
 
 app = verb("Serve the web page and JSON API of a gallery.")
 
@@ -15,6 +15,7 @@ _File = {"exists": True, "dir_okay": False}
 
 @app.command()
 def serve(
+    ctx: typer.Context,
     gallery: GalleryPlace,
     host: str = option("127.0.0.1", "HOST", "Address to listen on"),
     port: int = option(0, "PORT", "Port; 0 = any free port", min=0, max=65535),
@@ -35,6 +36,7 @@ def serve(
     spool: Path | None = option(
         None, "DIR", "Where uploads wait until they are added", "in the gallery", file_okay=False
     ),
+    cluster: Cluster = None,
     browser: bool = typer.Option(True, help="Open the browser"),
 ) -> None:
     """Serve the web page and JSON API until interrupted.
@@ -42,11 +44,10 @@ def serve(
     Users are kept in the gallery (`resight gallery users`). While there are none, a link for one
     log-in is printed.
     """
-    from resight.gallery import Gallery
     from resight.gallery.forgetting import resume
     from resight.web.serving import Settings, run
 
-    opened = Gallery.open(gallery)
+    opened = open_searched(ctx, gallery, cluster)
     opened.view  # noqa: B018  # report damage now, not on the first page
     for done in resume(opened):
         say(f"finished erasing {done.sightings} sightings, begun earlier")

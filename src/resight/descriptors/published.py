@@ -7,37 +7,53 @@ scikit-learn's transformers of these.
 from __future__ import annotations
 
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from resight import images
 from resight._files import digest_of
-from resight.descriptors._parts import FeatureParts
 from resight.descriptors.gog import GOG_BLOCKS, gog
 from resight.descriptors.gog import VERSION as GOG_VERSION
 from resight.descriptors.gog import feature_names as gog_names
-from resight.descriptors.gog import feature_parts as gog_parts
 from resight.descriptors.lomo import VERSION as LOMO_VERSION
 from resight.descriptors.lomo import feature_names as lomo_names
-from resight.descriptors.lomo import feature_parts as lomo_parts
 from resight.descriptors.lomo import lomo
 from resight.descriptors.whos import VERSION as WHOS_VERSION
 from resight.descriptors.whos import feature_names as whos_names
-from resight.descriptors.whos import feature_parts as whos_parts
 from resight.descriptors.whos import whos
 from resight.images.colour import Floats, Image
+
+
+@dataclass(frozen=True)
+class FeatureParts:
+    """For every feature of a descriptor, the rows of the image and the channel it comes from.
+
+    `top` and `bottom` are the first row that a feature looks at and the row after the last, of the
+    `height` rows that the image has after resizing; `channel` is an index into `channels`.
+    """
+
+    height: int
+    channels: tuple[str, ...]
+    top: NDArray[np.intp]  # (n_features,)
+    bottom: NDArray[np.intp]  # (n_features,)
+    channel: NDArray[np.intp]  # (n_features,)
 
 
 class PlainDescriptor(ABC):
     """Turns images into vectors, without learning anything.
 
-    It implements `describe_once` and says its `name`, `blocks` and `version`.
+    It implements `describe_once` and says its `name`, `blocks` and `version`, and the `height` to
+    which it brings images.
     """
 
     mirror: bool
+    height: int
     batch = 1  # images that are described at once; see `describe_batch`
 
     @property
@@ -63,9 +79,14 @@ class PlainDescriptor(ABC):
     def feature_names(self) -> list[str]:
         """Name every feature: channel, strip and bin."""
 
-    @abstractmethod
     def feature_parts(self) -> FeatureParts:
-        """Say for every feature which rows of the image and which channel it measures."""
+        """Read rows and channel off names of features, such as ``"hsv:scale0:rows5-15:h0s0v0"``."""
+        pattern = re.compile(r"(\w+):.*?rows(\d+)-(\d+):")
+        found = [match.groups() for match in map(pattern.match, self.feature_names()) if match]
+        channel, top, bottom = np.array(found).T
+        channels = tuple(dict.fromkeys(channel.tolist()))
+        index = np.array([channels.index(name) for name in channel.tolist()])
+        return FeatureParts(self.height, channels, top.astype(int), bottom.astype(int), index)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return its parameters by name."""
@@ -104,9 +125,9 @@ class LOMO(PlainDescriptor):
     """Local maximal occurrence of colours and textures in strips."""
 
     version = LOMO_VERSION
+    height = 128
     blocks = (26960,)
     feature_names = staticmethod(lomo_names)
-    feature_parts = staticmethod(lomo_parts)
 
     def __init__(self, *, retinex: bool = True, mirror: bool = False) -> None:
         self.retinex = retinex
@@ -127,9 +148,9 @@ class GOG(PlainDescriptor):
 
     name = "gog"
     version = GOG_VERSION
+    height = 128
     blocks = GOG_BLOCKS
     feature_names = staticmethod(gog_names)
-    feature_parts = staticmethod(gog_parts)
 
     def __init__(self, *, mirror: bool = False) -> None:
         self.mirror = mirror
@@ -143,6 +164,7 @@ class WHOS(PlainDescriptor):
     """Weighted histograms of overlapping stripes, with HOG."""
 
     version = WHOS_VERSION
+    height = 128
 
     def __init__(self, *, variant: str = "dagger", mirror: bool = False) -> None:
         self.variant = variant
@@ -165,7 +187,3 @@ class WHOS(PlainDescriptor):
     def feature_names(self) -> list[str]:
         """Name every feature: channel, rows (and columns), bin."""
         return whos_names(self.variant)
-
-    def feature_parts(self) -> FeatureParts:
-        """Rows and channel (HS, RGB, Lab, HOG, LBP) of every feature."""
-        return whos_parts(self.variant)

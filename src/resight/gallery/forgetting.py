@@ -21,8 +21,15 @@ from resight.gallery.engines.base import Engine
 from resight.gallery.engines.scanning import Scanner, needles_of
 from resight.gallery.gallery import Gallery
 from resight.gallery.labels import Entry
-from resight.gallery.log import BEFORE_THE_CHAIN, Actor, operator
-from resight.gallery.log_erasing import concerned, empty, expire_log, names
+from resight.gallery.log import (
+    BEFORE_THE_CHAIN,
+    Actor,
+    concerned,
+    empty,
+    expire_log,
+    names,
+    operator,
+)
 from resight.gallery.manifest import (
     CANDIDATE,
     ERASING,

@@ -23,10 +23,9 @@ from resight.errors import InputError
 from resight.evaluation.statistics import sign_test
 from resight.gallery.engines.base import Engine, Floats32
 from resight.gallery.gallery import Gallery
-from resight.gallery.history import note
 from resight.gallery.labels import Labels
-from resight.gallery.manifest import CANDIDATE, drop_candidate, model_documents, read_model
-from resight.gallery.view import View, read_journal
+from resight.gallery.manifest import CANDIDATE, drop_candidate, model_documents, note, read_model
+from resight.gallery.view import View
 from resight.validation import parse_json
 
 Texts = NDArray[np.str_]
@@ -34,7 +33,7 @@ Progress = Callable[[str, float], None]
 
 MIN_PEOPLE = 2
 SURE = 0.05  # p below which a gain is called more than chance
-FIGURES = ("before", "after", "gain", "queries", "people", "p_value", "why")  # noted of a candidate
+_FIGURES = ("before", "after", "gain", "queries", "people", "p_value", "why")
 _FOLDS = 5
 _RESAMPLED = 2000
 
@@ -64,34 +63,23 @@ class Examples:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A refitted model that nobody uses yet, with its gain.
-
-    Attributes
-    ----------
-    before, after : float
-        Rank 1 across cameras on people held out, in percent.
-    gain : (float, float)
-        95% interval of ``after - before``, in points, by resampling these people.
-    queries, people : int
-        How many sightings of how many people were asked for.
-    p_value : float
-        Of the sign test over these people: how easily chance makes such a difference.
-    why : str or None
-        What was chosen, and why.
-    uncalibrated : str or None
-        Why the model states no probabilities, if it does not.
-    """
+    """A refitted model that nobody uses yet, with its gain on people held out."""
 
     model: Any
     trained_on: list[str]
-    before: float
-    after: float
-    gain: tuple[float, float]
-    queries: int
-    people: int
-    p_value: float
-    why: str | None = None
-    uncalibrated: str | None = None
+    before: float  # rank 1 across cameras in percent, of the model in use
+    after: float  # and of this one
+    gain: tuple[float, float]  # 95% interval of the difference, by resampling these people
+    queries: int  # sightings that were asked for
+    people: int  # and how many people they show
+    p_value: float  # of the sign test: how easily chance makes such a difference
+    why: str | None = None  # what was chosen, and why
+    uncalibrated: str | None = None  # why the model states no probabilities, if it does not
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """What the history of models notes of it."""
+        return {name: getattr(self, name) for name in _FIGURES}
 
     @property
     def better(self) -> bool:
@@ -110,9 +98,14 @@ class Candidate:
         return f"the new model finds {told}{chance}"
 
 
+def _taught(view: View) -> set[str]:
+    """Return people known from teaching alone whom two cameras have seen."""
+    return view.labels.taught() & {*seen_by_two(view.persons, view.table.cameras).tolist()}
+
+
 def why_not(view: View) -> str | None:
     """Say what is missing for a refit; None if nothing is."""
-    taught = view.labels.taught() & set(seen_by_two(view.persons, view.table.cameras).tolist())
+    taught = _taught(view)
     if len(taught) < MIN_PEOPLE:
         return (
             f"Confirm matches of at least {MIN_PEOPLE} people across two cameras "
@@ -121,29 +114,25 @@ def why_not(view: View) -> str | None:
     return None
 
 
-def refit(gallery: Gallery, on_step: Progress | None = None) -> Candidate:
+def refit(gallery: Gallery, say: Progress = lambda words, share: None) -> Candidate:
     """Fit a model on everything that is labelled and measure its gain; nothing is changed yet.
 
-    What was measured is noted in the gallery's history of models.
-
-    Parameters
-    ----------
-    on_step : callable, optional
-        Called with words and the share that is done.
+    What was measured is noted in the gallery's history of models. `say` is called with words and
+    the share that is done.
     """
     from resight.models.calibrating import add_calibration
     from resight.recipe import budget_for
 
-    say = on_step or (lambda words, share: None)
     view = gallery.view
     reason = why_not(view)
     if reason is not None:
         raise InputError(reason)
     say("reading descriptors", 0.0)
     examples = labelled(gallery)
-    taught = view.labels.taught() & set(seen_by_two(examples.persons, examples.cameras).tolist())
-    earlier = _examples_of_current(gallery)
-    folds = [sorted(taught)[i::_FOLDS] for i in range(min(_FOLDS, len(taught)))]
+    taught = sorted(_taught(view))
+    current = view.manifest.current
+    earlier = labelled(gallery, current.when) if current.origin == "refit" else None
+    folds = [taught[i::_FOLDS] for i in range(min(_FOLDS, len(taught)))]
     budget = budget_for(len(set(examples.persons.tolist()))) / (len(folds) + 1)
     before: dict[str, list[bool]] = {}
     after: dict[str, list[bool]] = {}
@@ -171,8 +160,7 @@ def refit(gallery: Gallery, on_step: Progress | None = None) -> Candidate:
         why=why,
         uncalibrated=uncalibrated,
     )
-    figures = {name: getattr(candidate, name) for name in FIGURES}
-    note(gallery.engine, model.fingerprint, origin="refit", **figures)
+    note(gallery.engine, model.fingerprint, origin="refit", **candidate.figures)
     say("done", 1.0)
     return candidate
 
@@ -237,24 +225,16 @@ def rank1_hits(model: Any, examples: Examples, people: set[str]) -> dict[str, li
     return hits
 
 
-def labelled(gallery: Gallery, labels: Labels | None = None) -> Examples:
-    """Return everything that is labelled now, or was by earlier labels."""
+def labelled(gallery: Gallery, before: float = np.inf) -> Examples:
+    """Return everything that is labelled, by answers until a moment."""
     view = gallery.view
-    persons = view.persons if labels is None else labels.persons(view.table.ids.tolist())
+    journal = [entry for entry in view.labels.journal if entry.when <= before]
+    labels = Labels(view.table.ids, view.table.persons, journal)
+    persons = labels.persons(view.table.ids.tolist())
     rows = np.flatnonzero(persons != "")
     ids = view.table.ids[rows].tolist()
     features = gallery.features(ids).features
     return Examples(ids, features, persons[rows], view.table.cameras[rows])
-
-
-def _examples_of_current(gallery: Gallery) -> Examples | None:
-    """Return what the model in use was refitted on; None if it came from elsewhere."""
-    view = gallery.view
-    generation = view.manifest.current
-    if generation.origin != "refit":
-        return None
-    journal = [entry for entry in read_journal(gallery.engine) if entry.when <= generation.when]
-    return labelled(gallery, Labels(view.table.ids, view.table.persons, journal))
 
 
 def fit_recipe(like: Any, examples: Examples, budget: float) -> tuple[Any, str | None]:

@@ -1,9 +1,9 @@
-"""Sightings as an engine takes and returns them."""
+"""What an engine takes and returns: sightings, entries of the log, users and credentials."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,3 +49,35 @@ class Rows:
     images: list[bytes]
     features: NDArray[np.floating[Any]] | None
     embeddings: Floats32 | None
+
+
+class LogRow(NamedTuple):
+    """One entry as it is stored; see `resight.gallery.log`."""
+
+    number: int
+    hash: str
+    commitment: str
+    salt: str | None
+    act: str | None
+    subject_salt: str | None
+    subjects: str | None
+
+
+class User(NamedTuple):
+    """Somebody who may log in; the password is hashed."""
+
+    name: str
+    role: str
+    password: str
+
+
+class Credential(NamedTuple):
+    """A session or a program's token; `ends` is None where it does not expire."""
+
+    digest: str
+    name: str
+    role: str
+    kind: str
+    purpose: str
+    begun: float
+    ends: float | None

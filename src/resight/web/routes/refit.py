@@ -11,9 +11,8 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter
 from pydantic import Field
 
-from resight.gallery.history import models
 from resight.gallery.jobs import Job, Jobs
-from resight.gallery.manifest import CANDIDATE
+from resight.gallery.manifest import CANDIDATE, models
 from resight.gallery.teaching import SURE, why_not
 from resight.web.answers import Answer
 from resight.web.visiting import Administering, Viewer, twins
