@@ -131,9 +131,16 @@ def calibrate(
 
 
 def add_calibration(
-    model: Model, features: NDArray[Any] | FeatureRows, persons: NDArray[Any], cameras: NDArray[Any]
+    model: Model,
+    features: NDArray[Any] | FeatureRows,
+    persons: NDArray[Any],
+    cameras: NDArray[Any],
+    heights: NDArray[Any] | None = None,
 ) -> str | None:
-    """Calibrate a fitted model where its training rows allow it; else return why not."""
+    """Calibrate a fitted model where its training rows allow it; else return why not.
+
+    `heights` of the crops, where they are known, tell how right answers are by height.
+    """
     if isinstance(features, FeatureRows):
         rows = features
     else:
@@ -144,7 +151,10 @@ def add_calibration(
         made = calibrate_model(model, some, persons[part], cameras[part])
     except InputError as error:
         return str(error)
-    model.calibration = replace(made, **seen_range(some), trained=signature(model, rows))
+    made = replace(made, **seen_range(some), trained=signature(model, rows))
+    if heights is not None:
+        made = replace(made, heights=heights[part][made.rows])
+    model.calibration = made
     return None
 
 
@@ -242,7 +252,8 @@ def held_out_rankings(
     for number, (learn, held) in enumerate(folds):
         others = [folds[(number + 1 + i) % n_folds][1] for i in range(left_out)]
         distances = fold_distances(np.setdiff1d(learn, np.concatenate([held, *others])), held)
-        yield from rankings_of(distances, persons[held], cameras[held], seed)
+        for one in rankings_of(distances, persons[held], cameras[held], seed):
+            yield replace(one, rows=held[one.rows])
 
 
 def rankings_of(
@@ -255,7 +266,7 @@ def rankings_of(
         gallery = _one_each(order[cameras[order] == b], persons)
         same = persons[query][:, None] == persons[gallery][None, :]
         if len(gallery) >= _MIN_GALLERY and same.any():
-            yield HeldOut(distances[np.ix_(query, gallery)], same, str(a))
+            yield HeldOut(distances[np.ix_(query, gallery)], same, str(a), query)
 
 
 def _drawn(n: int, seed: int) -> Rows:
