@@ -106,7 +106,7 @@ def _image() -> tuple[float, int]:
     described = [descriptor(name) for name in DESCRIPTORS]
     with tempfile.TemporaryDirectory() as folder:
         sightings = draw_cameras(Path(folder), 32, 2)
-        paths = list(sightings.pictures())
+        paths = list(sightings.files())
 
         def work() -> None:
             for one in described:

@@ -9,7 +9,8 @@ import pytest
 from PIL import Image as Pillow
 
 from definitions.gog import describe_in_space, embed, gog_definition, half_vector, logarithm
-from resight.descriptors.gog import GOG_BLOCKS, feature_names, feature_parts, gog
+from resight.descriptors import descriptor
+from resight.descriptors.gog import GOG_BLOCKS, feature_names, gog
 from resight.errors import InputError
 
 SPACES = {"rgb": "rgb", "lab": "lab", "hsv": "hsv", "nrng": "rg"}  # ours, the golden file's
@@ -87,7 +88,7 @@ def test_a_change_in_the_lowest_rows_leaves_the_upper_strips():
     image, changed = person(4), person(4)
     changed[120:] = 255 - changed[120:]
     change = np.abs(gog(image) - gog(changed))
-    strip = feature_parts().top // 16
+    strip = descriptor("gog").feature_parts().top // 16
     assert change[strip < 6].max() < 1e-8  # strip 5 ends at row 112, the last patch there at 114
     assert np.median(change[strip == 6]) > 1e-3
 
@@ -106,7 +107,7 @@ def test_a_gray_image_leaves_normalised_colours_constant():
 
 
 def test_names_and_parts_agree():
-    names, parts = feature_names(), feature_parts()
+    names, parts = feature_names(), descriptor("gog").feature_parts()
     assert len(names) == len(set(names)) == sum(GOG_BLOCKS) == 27622
     for index in (0, 6, 7, 7567, 15134, 22701, 27621):
         space, rows, _ = names[index].split(":", 2)

@@ -7,18 +7,14 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import StrOptions
 
 from resight.descriptors._base import Descriptor
-from resight.descriptors._parts import FeatureParts
 from resight.descriptors.gog import GOG_BLOCKS, gog
 from resight.descriptors.gog import VERSION as GOG_VERSION
 from resight.descriptors.gog import feature_names as gog_names
-from resight.descriptors.gog import feature_parts as gog_parts
 from resight.descriptors.lomo import VERSION as LOMO_VERSION
 from resight.descriptors.lomo import feature_names as lomo_names
-from resight.descriptors.lomo import feature_parts as lomo_parts
 from resight.descriptors.lomo import lomo
 from resight.descriptors.whos import VERSION as WHOS_VERSION
 from resight.descriptors.whos import feature_names as whos_names
-from resight.descriptors.whos import feature_parts as whos_parts
 from resight.descriptors.whos import whos
 from resight.images.colour import Floats, Image
 
@@ -50,9 +46,9 @@ class LOMO(Descriptor):
         **Descriptor._parameter_constraints,
     }
     version = LOMO_VERSION
+    height = 128
     blocks = (26960,)
     feature_names = staticmethod(lomo_names)
-    feature_parts = staticmethod(lomo_parts)
 
     def __init__(self, *, retinex: bool = True, mirror: bool = False) -> None:
         self.retinex = retinex
@@ -83,9 +79,9 @@ class GOG(Descriptor):
 
     name = "gog"
     version = GOG_VERSION
+    height = 128
     blocks = GOG_BLOCKS
     feature_names = staticmethod(gog_names)
-    feature_parts = staticmethod(gog_parts)
 
     def __init__(self, *, mirror: bool = False) -> None:
         self.mirror = mirror
@@ -115,6 +111,7 @@ class WHOS(Descriptor):
         **Descriptor._parameter_constraints,
     }
     version = WHOS_VERSION
+    height = 128
 
     def __init__(self, *, variant: str = "dagger", mirror: bool = False) -> None:
         self.variant = variant
@@ -137,7 +134,3 @@ class WHOS(Descriptor):
     def feature_names(self) -> list[str]:
         """Name every feature: channel, rows (and columns), bin."""
         return whos_names(self.variant)
-
-    def feature_parts(self) -> FeatureParts:
-        """Rows and channel (HS, RGB, Lab, HOG, LBP) of every feature."""
-        return whos_parts(self.variant)

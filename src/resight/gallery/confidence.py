@@ -75,16 +75,29 @@ class Judgement:
     presence: Presence
 
 
-def judge(view: View, query: Floats32, searched: Bools, outside: bool = False) -> Judgement | None:
+def judge(
+    view: View,
+    query: Floats32,
+    searched: Bools,
+    outside: bool = False,
+    several: Floats32 | None = None,
+) -> Judgement | None:
     """Judge all sightings that a search looked at; None without a calibrated model in memory.
 
-    `outside` says that the query (r,) looks like nothing that the model learned from.
+    `outside` says that the query (r,) looks like nothing that the model learned from; `several`
+    are the embeddings (n_pictures, r) of the pictures that the query is the mean of.
     """
     calibration = view.calibration
     if calibration is None or view.index is None or not searched.any():
         return None
     distances = view.index.distances(query)
     usable = searched & ~trained(view)
+    scale = float(np.median(distances[usable if usable.any() else searched]))
+    scale *= calibration.relative_at(0.0)
+    if several is not None:
+        # The distances to their mean are shorter by a constant, which would make gaps larger.
+        each = [np.log(positive(view.index.distances(one))) for one in several]
+        distances = np.exp(np.mean(each, axis=0))
     probabilities, units = np.full(len(distances), np.nan), np.where(searched, view.units, -1)
     rates, told = view.manifest.rates, []
     for camera in np.unique(view.table.cameras[usable]).tolist():
@@ -99,8 +112,6 @@ def judge(view: View, query: Floats32, searched: Bools, outside: bool = False) -
             told.append(_evidence(view, calibration, camera, of_unit))
             there = told[-1].probability(rates.prior) / told[-1].share
         probabilities[rows] = there * calibration.shares(of_unit[None])[0][codes]
-    scale = float(np.median(distances[usable if usable.any() else searched]))
-    scale *= calibration.relative_at(0.0)
     left_out = searched & ~usable
     near_trained = left_out.any() and (
         not usable.any() or distances[left_out].min() < distances[usable].min()
@@ -147,6 +158,7 @@ def _answer(
         np.max([one.miss for one in cameras], axis=0),
         first.log_odds,
         first.share,
+        first.sure,
     )
     told = cast("Answer", calibration.answers(joint, rates).item())
     unsure = "the best match does not stand out enough from other people"

@@ -268,7 +268,8 @@ class Gallery:
         ----------
         query : path of an image, RGB uint8 array, or Described; or a list of the first two
             Several images, or Described of several rows, are taken together: they show one person.
-            Their embeddings are averaged, which ranks as the mean of their squared distances does.
+            Their embeddings are averaged, which ranks as the mean of their squared distances does;
+            probabilities and the answer pool their evidence, the mean of their log-distances.
         k : int
             How many; all that the conditions leave, if they are fewer.
         cameras, exclude_cameras, after, before, persons
@@ -531,4 +532,5 @@ def _asked(view: View, described: Described, together: bool) -> tuple[Floats32, 
     if not len(queries):
         raise InputError("no image to search for; give one or more of one person")
     # The mean of |q - g|^2 over the queries q is |mean q - g|^2 plus a constant.
-    return queries.mean(axis=0, keepdims=True), [Asked(thumbs, bool(outside.all()))]
+    several = queries if len(queries) > 1 else None
+    return queries.mean(axis=0, keepdims=True), [Asked(thumbs, bool(outside.all()), several)]

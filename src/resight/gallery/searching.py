@@ -101,11 +101,12 @@ class Asked:
     """What is known of a query besides its embedding.
 
     `thumbs` are its pictures, small, (n, h, w, 3); `outside` tells whether it looks like nothing
-    that the model learned from.
+    that the model learned from; `several` are the embeddings (n, r) of a query's several pictures.
     """
 
     thumbs: NDArray[np.float32] | None = None
     outside: bool = False
+    several: Floats32 | None = None
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ class Search:
         results = []
         for query, one, order, mask, own in zip(queries, asked, found, masks, copies, strict=True):
             searched = np.ones(len(self.view.table), bool) if mask is None else mask
-            judged = judge(self.view, query, searched, one.outside)
+            judged = judge(self.view, query, searched, one.outside, one.several)
             hits = self._hits(order, self.k, judged, own)
             hits.same_pictures = [hit for hit in hits if hit.same_picture]
             if len(own) and not self.same_pictures:

@@ -41,13 +41,12 @@ def summary(engine: Engine, view: View, pending: Generation | None) -> dict[str,
 
 
 def _measured(view: View) -> dict[str, dict[str, float]]:
-    """How often answers were right about held-out people: of all, and of each camera's queries."""
+    """How often answers were right about held-out people: all, of each camera, by height."""
     calibration = view.calibration
     if calibration is None or not calibration.decides:
         return {}
-    rates, cameras = view.manifest.rates, np.unique(calibration.cameras).tolist()
-    of_cameras = {name: calibration.measured(rates, name) for name in cameras}
-    return {"all cameras": calibration.measured(rates), **of_cameras}
+    rates, groups = view.manifest.rates, {"all cameras": None, **calibration.groups()}
+    return {name: calibration.measured(rates, some) for name, some in groups.items()}
 
 
 def _search(engine: Engine, view: View) -> str:

@@ -23,6 +23,15 @@ _SEND = (
     ", or send file contents with `resight extract --send-files`; other commands, without "
     "--cluster, then find the descriptors in the store"
 )
+_LONELY = (
+    "the scheduler at {0} has had no worker for {1:g} s. Start some with `dask worker {0}`. "
+    "Finished work is kept; run the command again to resume"
+)
+_PAUSED = (
+    "all workers of the scheduler at {0} have been paused for {1:g} s: they are near their limit "
+    "of memory. Start them with more (`dask worker --memory-limit`), or fewer on a machine. "
+    "Finished work is kept; run the same command again to resume"
+)
 
 
 class ClusterError(ResightError):
@@ -129,8 +138,8 @@ class ClusterExecutor(Executor):
         now = time.monotonic()
         self._lonely_since = self._lonely_since or now
         if now - self._lonely_since > self.patience:
-            message = self._all_paused if workers else self._no_workers
-            raise ClusterError(message(self.patience))
+            message = _PAUSED if workers else _LONELY
+            raise ClusterError(message.format(self.address, self.patience))
 
     def check_shared(self, folder: Path, file: Path | None) -> None:
         """Refuse to start when some worker cannot write to `folder` or read `file`.
@@ -204,7 +213,7 @@ class ClusterExecutor(Executor):
         deadline = time.monotonic() + seconds
         while not _or_nothing(self._client.nthreads):
             if time.monotonic() > deadline:
-                raise ClusterError(self._no_workers(seconds))
+                raise ClusterError(_LONELY.format(self.address, seconds))
             time.sleep(0.1)
 
     def _check_versions(self) -> None:
@@ -222,20 +231,6 @@ class ClusterExecutor(Executor):
         """Answers of all workers; one that dies just now has none."""
         answers: dict[str, Value] = self._client.run(question, on_error="ignore")
         return answers
-
-    def _no_workers(self, seconds: float) -> str:
-        return (
-            f"the scheduler at {self.address} has had no worker for {seconds:g} s. Start some with "
-            f"`dask worker {self.address}`. Finished work is kept; run the command again to resume"
-        )
-
-    def _all_paused(self, seconds: float) -> str:
-        return (
-            f"all workers of the scheduler at {self.address} have been paused for {seconds:g} s: "
-            "they are near their limit of memory. Start them with more (`dask worker "
-            "--memory-limit`), or fewer on a machine. Finished work is kept; run the same command "
-            "again to resume"
-        )
 
 
 def _or_nothing(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
