@@ -112,6 +112,7 @@ def test_equal_to_one_process(gallery: Gallery, memory_limit: int) -> None:
     there = over(gallery, workers, memory_limit=memory_limit)
     assert_equal(gallery, there)
     assert {*workers.asked} == {"a", "b", "c"}
+    assert there.info()["search"] == "exact, over a cluster"
     if memory_limit:  # without embeddings in memory distances of tracks are computed anew
         assert_equal(gallery, there, by_track=True)
         assert_equal(gallery, there, rerank="k-reciprocal")
