@@ -166,7 +166,7 @@ def _stored() -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as folder:
         engine = SqliteEngine(str(Path(folder) / "gallery"))
         stored(engine, embeddings)
-        numbers = engine.numbers()
+        numbers = engine.table().numbers
         part = Wanted(0, READ + 1, READ, digest_of(numbers.astype("<i8").tobytes()))
         place = Place(engine.uri, 1, DIMENSIONS)
 
@@ -180,7 +180,7 @@ def _stored() -> tuple[float, float]:
         view = View(
             Manifest("", 1, ()), None, table, Labels(table.ids, table.persons, []), None, (0, 0)
         )
-        kept = view.rows, view.persons, view.tracks, view.units, engine.numbers()
+        kept = view.rows, view.persons, view.tracks, view.units
         size = tracemalloc.get_traced_memory()[0] / len(kept[0])
         tracemalloc.stop()
         engine.close()

@@ -14,9 +14,11 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +29,7 @@ from resight.gallery.engines import connect
 from resight.gallery.engines.base import Engine, Floats32
 from resight.gallery.index import ExactIndex
 from resight.gallery.view import View
-
-if TYPE_CHECKING:
-    from resight.workers.dask_cluster import ClusterExecutor
+from resight.workers.dask_cluster import ClusterError, ClusterExecutor
 
 Rows = NDArray[np.intp]
 Numbers = NDArray[np.int64]
@@ -45,8 +45,8 @@ class ChangedError(StoreError):
 class Wanted(NamedTuple):
     """What one part has to hold for a question, and which of it may be found."""
 
-    first: int  # number, and with SIZE the range of the part
-    size: int
+    first: int  # number
+    stop: int  # the first number of the next part
     last: int  # greatest number that counts: sightings that came later do not
     digest: str  # of the numbers, in the order of the table
     allowed: bytes | None = None  # bits, in the order of the table
@@ -126,7 +126,7 @@ def _ready(place: Place, wanted: Wanted) -> _Part | None:
             with engine.transaction(reading=True):
                 if place.generation not in engine.generations():
                     return None
-                part = _read(engine, place, part, wanted.first, wanted.first + wanted.size)
+                part = _read(engine, place, part, wanted.first, wanted.stop)
             _PARTS[place.uri, wanted.first] = part
         return part if part.holds(wanted) else None
 
@@ -166,6 +166,7 @@ class Parts:
         self._layout: dict[int, tuple[Rows, Wanted]] = {}  # by the first number of a part
         self._owners: dict[int, str] = {}
         self._loads: dict[str, tuple[int, Future[Any]]] = {}  # one at a time for each worker
+        self._moving = False  # whether a thread sees to it that these go on
 
     def nearest(
         self, view: View, queries: Floats32, k: int, allowed: NDArray[np.bool_] | None
@@ -176,17 +177,23 @@ class Parts:
         with self._lock:
             layout = self._laid_out(view)
             asked, missing = self._shared_out(place, layout)
-        if allowed is not None:  # parts in which nothing may be found need no answer
-            some = {first for first, (rows, _) in layout.items() if allowed[rows].any()}
-            asked = {worker: [one for one in its if one in some] for worker, its in asked.items()}
-            missing &= some
+            if self._loads and not self._moving:
+                self._moving = True
+                threading.Thread(target=self._hand_over, args=(place,), daemon=True).start()
+        wanted = {}  # parts in which something may be found
+        for first, (rows, one) in layout.items():
+            if allowed is None:
+                wanted[first] = one
+            elif allowed[rows].any():
+                wanted[first] = one._replace(allowed=np.packbits(allowed[rows]).tobytes())
+        missing &= wanted.keys()
         tasks: dict[Future[Any], tuple[str, list[int]]] = {}
-        for worker, firsts in asked.items():
-            if not firsts:
-                continue
-            wanted = [_limited(*layout[first], allowed) for first in firsts]
-            task = self._executor.submit(answer, place, wanted, queries, k, on=worker)
-            tasks[task] = worker, firsts
+        for worker, its in asked.items():
+            firsts = [first for first in its if first in wanted]
+            if firsts:
+                some = [wanted[first] for first in firsts]
+                task = self._executor.submit(answer, place, some, queries, k, on=worker)
+                tasks[task] = worker, firsts
         found: list[list[Nearest]] = [[] for _ in queries]
         for firsts, answers in self._answered(tasks):
             if answers is None:
@@ -218,17 +225,17 @@ class Parts:
     def _laid_out(self, view: View) -> dict[int, tuple[Rows, Wanted]]:
         """Return the rows of each part and what it has to hold, worked out once for a table."""
         if self._table is not view.table:
-            with self._engine.transaction(reading=True):
-                if self._engine.version()[0] != view.version[0]:
-                    raise ChangedError(f"gallery {self._engine.uri} was changed; search again")
-                numbers = self._engine.numbers()
-            last, layout = int(numbers.max(initial=0)), {}
+            numbers, layout = view.table.numbers, {}
+            last = int(numbers.max())
             order = np.argsort(numbers // SIZE, kind="stable")  # of a part in that of the table
             cuts = np.flatnonzero(np.diff(numbers[order] // SIZE)) + 1
             for rows in np.split(order, cuts):
                 first = int(numbers[rows[0]] // SIZE * SIZE)
-                end = min(last, first + SIZE - 1)
-                layout[first] = rows, Wanted(first, SIZE, end, _digest(numbers[rows]))
+                stop = first + SIZE
+                layout[first] = (
+                    rows,
+                    Wanted(first, stop, min(last, stop - 1), _digest(numbers[rows])),
+                )
             self._table, self._layout = view.table, layout
         return self._layout
 
@@ -237,7 +244,7 @@ class Parts:
     ) -> tuple[dict[str, list[int]], set[int]]:
         """Return the parts to ask each worker for, and those that nobody can answer for yet."""
         workers = self._executor.workers()
-        wished = assigned(sorted(layout), workers)
+        wished = assigned(tuple(sorted(layout)), tuple(workers))
         for worker, (first, task) in [*self._loads.items()]:
             if worker in workers and not task.done():
                 continue
@@ -259,6 +266,18 @@ class Parts:
             else:
                 missing.add(first)
         return asked, missing
+
+    def _hand_over(self, place: Place) -> None:
+        """Have parts read where they belong, one after the other, also while nobody searches."""
+        while self._moving:
+            with self._lock:
+                tasks = [task for _, task in self._loads.values()]
+            wait(tasks, _POLL, "FIRST_COMPLETED")
+            with self._lock:
+                self._moving = False
+                with suppress(ClusterError):  # said to whoever searches
+                    self._shared_out(place, self._layout)
+                    self._moving = bool(self._loads)
 
     def _answered(
         self, tasks: dict[Future[Any], tuple[str, list[int]]]
@@ -284,7 +303,8 @@ class Parts:
                     yield firsts, task.result()
 
 
-def assigned(firsts: Sequence[int], workers: Sequence[str]) -> dict[int, str]:
+@lru_cache(maxsize=8)
+def assigned(firsts: tuple[int, ...], workers: tuple[str, ...]) -> dict[int, str]:
     """Share parts out evenly, so that few move when workers come and go."""
     most, load, found = -(-len(firsts) // max(1, len(workers))), Counter[str](), {}
     for first in firsts:
@@ -292,12 +312,6 @@ def assigned(firsts: Sequence[int], workers: Sequence[str]) -> dict[int, str]:
         found[first] = next(worker for worker in ranked if load[worker] < most)
         load[found[first]] += 1
     return found
-
-
-def _limited(rows: Rows, wanted: Wanted, allowed: NDArray[np.bool_] | None) -> Wanted:
-    if allowed is None:
-        return wanted
-    return wanted._replace(allowed=np.packbits(allowed[rows]).tobytes())
 
 
 def _merged(found: list[Nearest], k: int) -> Nearest:
