@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -121,13 +123,29 @@ def test_a_trend_that_is_linear_in_one_over_the_people_is_continued_to_all_of_th
 
 def test_measured_rates_are_those_of_the_held_out_people(calibration):
     rates = Rates()
-    for who in (None, "a"):
-        found = calibration.measured(rates, who)
+    for some in (None, calibration.groups()["a"]):
+        found = calibration.measured(rates, some)
         assert found["found"] >= 0.8 - 1e-9
         assert 0.5 < found["absent"] <= 1
-    assert calibration.measured(rates, "nobody's camera") == {}
+    assert calibration.measured(rates, np.zeros(len(calibration.cameras), bool)) == {}
     stricter = calibration.measured(rates._replace(false_accepts=0.01))
     assert stricter["found"] >= found["found"]
+
+
+def test_held_out_queries_are_grouped_by_camera_and_height(calibration):
+    n = len(calibration.cameras)
+    known = replace(calibration, heights=np.resize([60, 90, 128], n))
+    groups = known.groups()
+    assert list(groups) == [
+        "a",
+        "crops up to 60 pixels",
+        "crops of 61 to 90 pixels",
+        "crops above 90 pixels",
+    ]
+    assert [int(some.sum()) for some in groups.values()][1:] == [n // 3] * 3
+    assert all(known.measured(Rates(), some)["found"] > 0.7 for some in groups.values())
+    for heights in (np.full(n, 128), np.resize([0, 100, 200], n)):  # all alike; not known of some
+        assert list(replace(calibration, heights=heights).groups()) == ["a"]
 
 
 @pytest.mark.parametrize("rate", [0.0, 1.0, 1.5, True])

@@ -40,14 +40,14 @@ class Descriptor(TransformerMixin, BaseEstimator, ABC):
     """Turn images into vectors, without learning anything.
 
     A descriptor implements `describe_once` and says its `name`, `blocks` and `version`, and the
-    `height` to which it brings images.
+    `size`, height and width, to which it brings images.
     Every `Descriptor` is a scikit-learn transformer whose samples are images: uint8 RGB arrays,
     paths or binary streams, also mixed.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {"mirror": ["boolean"]}
     mirror: bool
-    height: int
+    size: tuple[int, int]
     batch = 1  # images that are described at once; see `describe_batch`
 
     @property
@@ -80,7 +80,7 @@ class Descriptor(TransformerMixin, BaseEstimator, ABC):
         channel, top, bottom = np.array(found).T
         channels = tuple(dict.fromkeys(channel.tolist()))
         index = np.array([channels.index(name) for name in channel.tolist()])
-        return FeatureParts(self.height, channels, top.astype(int), bottom.astype(int), index)
+        return FeatureParts(self.size[0], channels, top.astype(int), bottom.astype(int), index)
 
     @property
     def n_features(self) -> int:

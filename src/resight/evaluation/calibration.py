@@ -40,6 +40,7 @@ class HeldOut:
     distances: Floats  # (n_queries, n_gallery)
     same: Bools  # (n_queries, n_gallery), whether query and gallery sighting show one person
     camera: str = ""  # of the queries
+    rows: NDArray[np.intp] | None = None  # of the queries, among the sightings learned from
 
 
 class Rates(NamedTuple):
@@ -97,8 +98,9 @@ class Calibration(SavableMixin):
     checks : array (2, n_queries, 6)
         How held-out people were judged, with their person in the gallery and without; `CHECKS`
         names the columns.
-    cameras : array (n_queries,) of str
-        Their cameras.
+    cameras, rows, heights : arrays (n_queries,)
+        Their cameras, which of the sightings learned from they are, and the heights of their crops
+        in pixels; empty: unknown.
     centre, width, limit : arrays (n_features,), float
         Mean and spread of the training sightings' descriptors, and how far sightings that were
         not learned from may be from the mean; empty: unknown.
@@ -117,6 +119,8 @@ class Calibration(SavableMixin):
     spreads: Floats = field(default_factory=lambda: np.empty(0))
     checks: Floats = field(default_factory=lambda: np.empty(0))
     cameras: NDArray[Any] = field(default_factory=lambda: np.empty(0, str))
+    rows: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.intp))
+    heights: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.intp))
     centre: Floats = field(default_factory=lambda: np.empty(0))
     width: Floats = field(default_factory=lambda: np.empty(0))
     limit: float = np.finfo(np.float64).max
@@ -197,9 +201,22 @@ class Calibration(SavableMixin):
         told = np.where(absent & ~(found & likely), "absent", "unsure")
         return np.where(found & ~(absent & ~likely), "found", told)
 
-    def measured(self, rates: Rates, camera: str | None = None) -> dict[str, float]:
-        """Return how often each answer was right about held-out people, at the prior."""
-        some = np.ones(len(self.cameras), bool) if camera is None else self.cameras == camera
+    def groups(self) -> dict[str, Bools]:
+        """Name the held-out queries of each camera, and thirds of them by the crops' heights."""
+        found = {name: self.cameras == name for name in np.unique(self.cameras).tolist()}
+        if len(self.heights) and self.heights.min() > 0:
+            low, high = np.quantile(self.heights, (1 / 3, 2 / 3), method="lower").tolist()
+            if low < high:
+                found[f"crops up to {low} pixels"] = self.heights <= low
+                found[f"crops of {low + 1} to {high} pixels"] = (self.heights > low) & (
+                    self.heights <= high
+                )
+                found[f"crops above {high} pixels"] = self.heights > high
+        return found
+
+    def measured(self, rates: Rates, some: Bools | None = None) -> dict[str, float]:
+        """Return how often each answer was right about (some) held-out people, at the prior."""
+        some = np.ones(len(self.cameras), bool) if some is None else some
         n = int(some.sum())
         told = np.concatenate([self.answers(one, rates)[some] for one in self._checked()])
         right = np.concatenate([self.checks[0][some, -1] > 0, np.zeros(n, bool)])
