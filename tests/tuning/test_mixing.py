@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from resight.tuning import mixing
-from resight.tuning.mixing import Held, Likelihood, separating_weights
+from resight.tuning.mixing import Held, Likelihood, separating_weights, trusting_weights
 
 
 def drawn(people=40, gaps=(2.0, 1.0), correlation=0.0, seed=0):
@@ -68,6 +68,19 @@ def test_a_person_counts_once_however_often_seen():
     weights, _ = separating_weights(more, distances[:, twice][:, :, twice])
     known, _ = separating_weights(held, distances)
     np.testing.assert_allclose(weights, known, rtol=0.15)
+
+
+def test_a_network_is_trusted_alone_unless_others_help_people_left_out():
+    held, distances = drawn(people=12, gaps=(4.0, 0.2))
+    weights, separation = trusting_weights(held, distances, [True, False])
+    assert weights[1] == 0.0
+    assert separation == pytest.approx(separating_weights(held, distances[:1])[1])
+    held, distances = drawn(people=12, gaps=(2.0, 2.0))
+    assert trusting_weights(held, distances, [True, False])[0].all()
+    held, distances = drawn(people=12, gaps=(4.0, 0.2))
+    np.testing.assert_array_equal(
+        trusting_weights(held, distances, [False, False])[0], separating_weights(held, distances)[0]
+    )
 
 
 def test_strangers_count_as_many_as_a_search_meets(monkeypatch):

@@ -28,6 +28,8 @@ mixture finds them, and searches meet hundreds."""
 UNCORRELATED = 0.25
 """Part of the correlation between descriptors that is not believed."""
 
+_LEFT_OUT = 10  # groups of people that are left out one after the other
+
 
 @dataclass(frozen=True)
 class Held:
@@ -82,6 +84,42 @@ def separating_weights(held: Held, distances: NDArray[Any]) -> tuple[Floats, flo
     root = cholesky(correlations, lower=True)
     weights = nnls(root.T, solve_triangular(root, gap / spreads, lower=True))[0]
     return weights / spreads, float(weights @ (gap / spreads))
+
+
+def trusting_weights(
+    held: Held, distances: NDArray[Any], networks: Sequence[bool]
+) -> tuple[Floats, float]:
+    """Weights that separate best, of networks alone unless the others help people left out.
+
+    A network has learned to tell people apart, so others must help by more than a standard error.
+    """
+    if not len(held.asked):
+        return np.ones(len(distances)), 0.0
+    trusted = np.asarray(networks)
+    weights, separation = separating_weights(held, distances)
+    if trusted.any() and not trusted.all():
+        gain = _left_out_gaps(held, distances) - _left_out_gaps(held, distances[trusted])
+        if gain.mean() <= gain.std() / np.sqrt(len(gain)):
+            weights = np.zeros(len(distances))
+            weights[trusted], separation = separating_weights(held, distances[trusted])
+    return weights if weights.any() else np.ones(len(distances)), separation
+
+
+def _left_out_gaps(held: Held, distances: NDArray[Any]) -> Floats:
+    """Gap of each person, in spreads between strangers, under weights from other people."""
+    people = np.unique(held.persons[held.asked])
+    gaps = np.empty(len(people))
+    for start in range(_LEFT_OUT):
+        some = people[start::_LEFT_OUT]
+        rows = np.flatnonzero(~np.isin(held.persons, some))
+        inside = np.ix_(rows, rows)
+        rest = Held(held.same[inside], held.other[inside], held.persons[rows])
+        weights = np.ones(len(distances))
+        if len(rest.asked):
+            weights = separating_weights(rest, distances[:, rows][:, :, rows])[0]
+        total = np.tensordot(weights, distances, 1)
+        gaps[start::_LEFT_OUT] = held.gaps(total)[start::_LEFT_OUT] / max(held.spread(total), 1e-9)
+    return gaps
 
 
 def _usual(rows: NDArray[Any], other: NDArray[np.bool_]) -> Floats:

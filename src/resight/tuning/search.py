@@ -19,7 +19,7 @@ from resight.tuning.candidates import KNFST_KERNEL, XQDA
 from resight.tuning.cross_validation import person_folds, person_precisions
 from resight.tuning.fold_metrics import Fold, codes_of
 from resight.tuning.gram import Floats, GramSpace, Rows
-from resight.tuning.mixing import Held, Likelihood, separating_weights
+from resight.tuning.mixing import Held, Likelihood, trusting_weights
 from resight.tuning.settings import PLAIN, Part, Setting
 
 MIN_PEOPLE = 16  # from fewer nothing is learned: folds of them say too little
@@ -174,16 +174,14 @@ class Search:
         everything = np.arange(len(self.persons))
         spaces, views = self.variants[self._variant], self._views(everything)
         whole = Fold(spaces, everything, everything, self.persons, views)
-        held = Held.of(self.persons, views)
+        held, networks = Held.of(self.persons, views), [space.networks[0] for space in spaces]
         if not len(held.asked):
             return 0.0, Part("euclidean", (1.0,) * len(alone))
         found = []
         for name in PLAIN:
             parts = [Part(name, weights) for weights in alone]
             distances = np.stack([whole.part_distances(part) for part in parts])
-            weights, separation = separating_weights(held, distances)
-            if not weights.any():
-                weights = np.ones(len(parts))
+            weights, separation = trusting_weights(held, distances, networks)
             # A part's distances are told in its own unit; its weights count for raw vectors.
             raw = weights / np.array([whole.plain_unit(part) for part in parts])
             likelihood = 0.5 * self.people * separation
@@ -373,4 +371,5 @@ def _only(space: GramSpace, rows: Rows) -> GramSpace:
     part.grams = [gram[np.ix_(places, rows)] for gram in space.grams]
     part.squares = [squares[rows] for squares in space.squares]
     part.short, part.groups = [short[rows] for short in space.short], list(space.groups)
+    part.networks = list(space.networks)
     return part
