@@ -11,12 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from resight.learners._base import Codes, Floats
-from resight.learners._itml_objective import Bounds, LogDetObjective, percentile_bounds
-from resight.learners._lmnn_objective import LMNNObjective, target_neighbors
 from resight.learners._pair_blocks import mean_distance, pair_blocks
-from resight.learners._quasi_newton import descend
-from resight.learners.itml import ITML
-from resight.learners.lmnn import LMNN
+from resight.learners.itml import ITML, Bounds, LogDetObjective, percentile_bounds
+from resight.learners.lmnn import LMNN, LMNNObjective, target_neighbors
 
 N_PERSONS, N_FEATURES = 100, 100
 PUSH, SMOOTHING, GAMMA = 0.5, 0.1, 1.0
@@ -85,7 +82,7 @@ def _lmnn(Z: Floats, persons: Codes, cameras: Codes) -> tuple[float, float, floa
 def _steps(objective: Callable[[Floats], tuple[float, Floats]], steps: int) -> Floats:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return descend(LMNN(tol=1e-4, max_iter=steps), objective, N_FEATURES)
+        return LMNN(tol=1e-4, max_iter=steps)._descend(objective, N_FEATURES)
 
 
 def _triplets(persons: Codes, cameras: Codes, targets: Codes) -> list[tuple[int, int, int]]:
@@ -124,7 +121,7 @@ def _itml(Z: Floats, persons: Codes, cameras: Codes) -> tuple[float, float, floa
     fast = LogDetObjective(blocks, Z, bounds, GAMMA)
 
     def ours() -> Floats:
-        return descend(ITML(), fast, N_FEATURES)
+        return ITML()._descend(fast, N_FEATURES)
 
     def plain() -> Floats:
         return np.linalg.cholesky(_bregman_projections(Z, persons, cameras, bounds)).T

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from resight.errors import InputError
 from resight.evaluation.calibration import Calibration, HeldOut, Rates
-from resight.evaluation.calibration_fitting import continued, fit_calibration
+from resight.evaluation.calibration_fitting import continued, fit_calibration, with_person
+from resight.evaluation.presence import Expected, nearest
 from resight.evaluation.reliability import Reliability, log_loss
 from resight.experiments.confidence import identified_at, state
 
@@ -43,14 +46,28 @@ def test_stated_probabilities_come_true_in_larger_galleries(calibration, n_galle
         assert log_loss(new[p], new[right]) < log_loss(rate, new[right])
 
 
-@pytest.mark.parametrize("n_gallery", [30, 100, 800])
+@pytest.mark.parametrize("n_gallery", [30, 100, 800, 3000])
 def test_answers_are_wrong_as_rarely_as_promised(calibration, n_gallery):
     new = told(calibration, 800, n_gallery, seed=7)
     missing, answer = new["missing"], new["half_answer"]
     assert (answer[missing] == "found").mean() <= 0.13
     assert (answer[~missing] == "absent").mean() <= 0.15
     assert (answer == "found")[~missing].mean() > 2 * (answer == "found")[missing].mean()
-    assert new["half_best"][answer == "found"].mean() > 0.7
+    assert new["half_best"][answer == "found"].mean() > 0.8
+
+
+def test_how_near_strangers_come_does_not_depend_on_how_many_of_the_others_are_there(calibration):
+    one = with_person(world(400, 100, seed=3))
+    there = nearest(np.log(one.distances))
+    gone = nearest(np.log(np.where(one.same, np.inf, one.distances)))
+    half = np.arange(len(there))[:, None] % 2 == 0
+    fits = [
+        calibration.strangers.fit(np.where(half, a, b), 100)
+        for a, b in ((there, there), (there, gone), (gone, gone))
+    ]
+    assert np.ptp(fits, axis=0).max() < 0.12  # 0.35 if half of them were taken to be there
+    taken = [np.quantile(Expected.of(calibration.strangers, 100, fit).present, 0.1) for fit in fits]
+    assert np.ptp(taken) < 0.02
 
 
 def test_standing_out_finds_more_than_the_nearest_distance(calibration):
@@ -106,19 +123,44 @@ def test_a_trend_that_is_linear_in_one_over_the_people_is_continued_to_all_of_th
 
 def test_measured_rates_are_those_of_the_held_out_people(calibration):
     rates = Rates()
-    for who in (None, "a"):
-        found = calibration.measured(rates, who)
+    for some in (None, calibration.groups()["a"]):
+        found = calibration.measured(rates, some)
         assert found["found"] >= 0.8 - 1e-9
         assert 0.5 < found["absent"] <= 1
-    assert calibration.measured(rates, "nobody's camera") == {}
+    assert calibration.measured(rates, np.zeros(len(calibration.cameras), bool)) == {}
     stricter = calibration.measured(rates._replace(false_accepts=0.01))
     assert stricter["found"] >= found["found"]
+
+
+def test_held_out_queries_are_grouped_by_camera_and_height(calibration):
+    n = len(calibration.cameras)
+    known = replace(calibration, heights=np.resize([60, 90, 128], n))
+    groups = known.groups()
+    assert list(groups) == [
+        "a",
+        "crops up to 60 pixels",
+        "crops of 61 to 90 pixels",
+        "crops above 90 pixels",
+    ]
+    assert [int(some.sum()) for some in groups.values()][1:] == [n // 3] * 3
+    assert all(known.measured(Rates(), some)["found"] > 0.7 for some in groups.values())
+    for heights in (np.full(n, 128), np.resize([0, 100, 200], n)):  # all alike; not known of some
+        assert list(replace(calibration, heights=heights).groups()) == ["a"]
 
 
 @pytest.mark.parametrize("rate", [0.0, 1.0, 1.5, True])
 def test_rates_outside_zero_and_one_are_refused(rate):
     with pytest.raises(InputError, match="between 0 and 1"):
         Rates(false_accepts=rate).check()
+
+
+def test_calibrations_that_did_not_know_the_size_of_a_gallery_are_read(calibration):
+    old = {name: getattr(calibration, name) for name in ("pair", "choice", "n_people", "quantiles")}
+    old |= {name: getattr(calibration, name) for name in ("steepness", "mates", "spreads")}
+    old |= {"cameras": calibration.cameras, "checks": np.delete(calibration.checks, 4, axis=2)}
+    read = Calibration.from_state(Calibration.migrate(old, 2))
+    assert read.checks.shape == calibration.checks.shape
+    assert read.measured(Rates())["found"] >= 0.8 - 1e-9
 
 
 def test_what_an_older_version_learned_states_probabilities_and_decides_nothing():

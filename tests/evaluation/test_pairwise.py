@@ -14,7 +14,7 @@ def both():
     Q, G = rng.normal(size=(4, 3)), rng.normal(size=(6, 3))
     E = np.concatenate([Q, G])
     D = ((E[:, None] - E[None]) ** 2).sum(axis=2)
-    return D, EmbeddedPoints(Q, G), MeasuredPoints(D[:4, 4:], D[:4, :4], D[4:, 4:])
+    return D, EmbeddedPoints(Q, G), MeasuredPoints(D, 4)
 
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 4), (4, 10), (2, 7), (0, 10), (9, 10)])

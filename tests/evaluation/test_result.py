@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from resight.evaluation import RankingResult, cmc
-from resight.evaluation.result import COLUMNS
+from resight.evaluation.ranking import COLUMNS
 
 
 @pytest.fixture

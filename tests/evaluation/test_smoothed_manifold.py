@@ -72,8 +72,9 @@ def test_labels_of_training_people_carry_a_query_to_its_match():
 
 def test_measured_and_embedded_points_agree(points):
     Q, G, T = points
-    measured = MeasuredPoints(squared(G, T), squared(G, G), squared(T, T))
-    D = smoothed_manifold(squared(Q, np.concatenate([G, T])), measured, PERSONS, n_neighbors=3)
+    both = np.concatenate([G, T])
+    measured = MeasuredPoints(squared(both, both), len(G))
+    D = smoothed_manifold(squared(Q, both), measured, PERSONS, n_neighbors=3)
     np.testing.assert_allclose(D, ranked(Q, G, T, n_neighbors=3), atol=1e-9)
 
 

@@ -14,8 +14,8 @@ from resight.explanation.attribution import (
     EXACT,
     INTEGRATED,
     LEFT_OUT,
-    KernelTerm,
     _fused_views,
+    kernel_term,
     metric_of,
     opaque,
 )
@@ -210,6 +210,6 @@ def test_fused_kernels_are_sums_of_views(kernel: str, mean: bool) -> None:
         return sum(w * v for w, v in zip(weights, own, strict=True)) / sum(weights)
 
     views = _fused_views(weights, mean, kernels, [0, 20, 60])
-    parts = KernelTerm(views, Z, C).divide(a, b, GROUPS)
+    parts = kernel_term(views, Z, C)(a, b, GROUPS)
     distance = np.square((values(a) - values(b)) @ C).sum()
     assert parts.sum() == pytest.approx(distance, rel=1e-8)

@@ -5,7 +5,8 @@ import pytest
 from scipy.optimize import minimize
 
 from resight import CAMEL
-from resight.learners.camel import _centres, _farthest_first, _lloyd
+from resight.learners._base import group_means
+from resight.learners.camel import _farthest_first, _lloyd
 
 
 @pytest.fixture
@@ -61,7 +62,7 @@ def test_a_generic_solver_finds_no_better_projections(two_cameras):
     def quotient(u):
         a, b = u[:12], u[12:]
         e = wide @ u
-        lost = ((e - _centres(e[:, None], clusters)[clusters, 0]) ** 2).mean()
+        lost = ((e - group_means(e[:, None], clusters)[clusters, 0]) ** 2).mean()
         lost += learner.consistency * ((a - b) ** 2).sum()
         spread = sum((Z[cameras == v] @ w).var() + 0.5 * w @ w for v, w in ((0, a), (1, b)))
         return 2 * lost / spread
@@ -83,5 +84,5 @@ def test_cameras_of_new_sightings_are_recognised(two_cameras):
 def test_lloyd_ends_where_every_row_is_nearest_to_its_own_mean():
     E = np.random.default_rng(0).normal(size=(60, 3))
     clusters = _lloyd(E, _farthest_first(E, 7))
-    D = ((E[:, None] - _centres(E, clusters)[None]) ** 2).sum(axis=2)
+    D = ((E[:, None] - group_means(E, clusters)[None]) ** 2).sum(axis=2)
     np.testing.assert_array_equal(D.argmin(axis=1), clusters)

@@ -7,8 +7,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from resight import ITML
 from resight.errors import InputError
-from resight.learners._itml_objective import Bounds, LogDetObjective, percentile_bounds
 from resight.learners._pair_blocks import pair_blocks
+from resight.learners.itml import Bounds, LogDetObjective, percentile_bounds
 
 
 def sightings(seed: int = 0, n_persons: int = 12, n_features: int = 6):

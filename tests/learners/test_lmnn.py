@@ -7,8 +7,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from resight import LMNN
 from resight.errors import InputError
-from resight.learners import _lmnn_objective
-from resight.learners._lmnn_objective import MISSING, LMNNObjective, target_neighbors
+from resight.learners import lmnn
+from resight.learners.lmnn import MISSING, LMNNObjective, target_neighbors
 
 
 def sightings(seed: int = 0, n_persons: int = 25, n_features: int = 5, noise: float = 0.8):
@@ -50,7 +50,7 @@ def triplet_by_triplet(L, X, persons, views, k, push, smoothing):
 @pytest.mark.parametrize("cameras_known", [True, False])
 @pytest.mark.parametrize("block_entries", [1, 1 << 22])
 def test_objective_is_the_definition_triplet_by_triplet(monkeypatch, cameras_known, block_entries):
-    monkeypatch.setattr(_lmnn_objective, "BLOCK_ENTRIES", block_entries)
+    monkeypatch.setattr(lmnn, "BLOCK_ENTRIES", block_entries)
     X, persons, cameras = sightings(n_persons=7)
     L = np.eye(5) + 0.3 * np.random.default_rng(1).standard_normal((5, 5))
     objective = objective_of(X, persons, cameras if cameras_known else None)

@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from resight import MLAPG
 from resight.errors import InputError
-from resight.learners._mlapg_loss import LogisticLoss, psd_root
 from resight.learners._pair_blocks import pair_blocks
+from resight.learners.mlapg import LogisticLoss, psd_root
 
 
 def two_cameras(golden: Path, name: str, prefix: str):

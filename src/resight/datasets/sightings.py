@@ -80,17 +80,16 @@ class Sightings:
         return len(self.paths)
 
     def files(self) -> list[Path]:
-        """Paths of the crops, in row order; refused if they are boxes in larger pictures."""
-        if self.boxes is not None:
-            raise InputError(
-                f"the sightings of {self.name} are boxes (x, y, w, h) in larger "
-                "images; crop them first: resight data cut TABLE FOLDER"
-            )
-        return self.pictures()
-
-    def pictures(self) -> list[Path]:
         """Paths of the files that the sightings are in, in row order: crops or larger pictures."""
         return [self.root / path for path in self.paths.tolist()]
+
+    def heights(self) -> NDArray[np.intp]:
+        """Heights of the crops in pixels, by the headers of their files; 0 where these fail."""
+        from resight.images.reading import height_of
+
+        if self.boxes is not None:
+            return self.boxes[:, 3].astype(np.intp)
+        return np.array([height_of(path) for path in self.pictures()], np.intp)
 
     def select(self, rows: Sequence[int] | NDArray[Any]) -> Sightings:
         """Return some rows (indices or a mask), in the order asked for."""

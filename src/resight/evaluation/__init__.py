@@ -11,7 +11,7 @@ from resight.evaluation.metrics import (
     mean_average_precision,
     mean_inverse_negative_penalty,
 )
-from resight.evaluation.result import RankingResult
+from resight.evaluation.ranking import RankingResult
 
 __all__ = [
     "RankingResult",

@@ -40,7 +40,7 @@ class EmbeddedPoints(Pairwise):
                 "(n_gallery, d) with the same d and at least one row each"
             )
         self.E = np.concatenate([Q, G])  # (n_points, d)
-        _require_finite(self.E, "embeddings")
+        require_finite(self.E, "embeddings")
         self.n_queries, self.n_points = len(Q), len(self.E)
         self.squares = np.einsum("ij,ij->i", self.E, self.E)
 
@@ -63,51 +63,34 @@ class EmbeddedPoints(Pairwise):
 
 
 class MeasuredPoints(Pairwise):
-    """Points given by three matrices of distances that exist already."""
+    """Points given by the matrix of their distances, (n_points, n_points), symmetric."""
 
-    def __init__(self, query_gallery: ArrayLike, query_query: ArrayLike, gg: ArrayLike) -> None:
-        self.qg, self.qq, self.gg = (np.asarray(D, float) for D in (query_gallery, query_query, gg))
-        shape = self.qg.shape
-        if self.qg.ndim != 2 or 0 in shape:
-            raise InputError(f"query-gallery distances have shape {shape}; give (n_q, n_g)")
-        for what, D, n in (("query", self.qq, shape[0]), ("gallery", self.gg, shape[1])):
-            if D.shape != (n, n):
-                raise InputError(f"{what}-{what} distances have shape {D.shape}, not ({n}, {n})")
-        for D in (self.qg, self.qq, self.gg):
-            _require_finite(D, "distances")
-            if D.min() < 0.0:
-                raise InputError(
-                    f"the smallest distance is {D.min():.3g}; k-reciprocal re-ranking "
-                    "needs non-negative distances: use a learner with transform, or "
-                    "cross_view_reciprocal"
-                )
-        self.n_queries, self.n_points = shape[0], shape[0] + shape[1]
+    def __init__(self, distances: ArrayLike, n_queries: int) -> None:
+        self.D = np.asarray(distances, float)
+        n = len(self.D)
+        if self.D.shape != (n, n) or not 0 < n_queries < n:
+            raise InputError(
+                f"distances of shape {self.D.shape} with {n_queries} queries; give a square matrix "
+                "of all queries and gallery sightings, with at least one of each"
+            )
+        require_finite(self.D, "distances")
+        if self.D.min() < 0.0:
+            raise InputError(
+                f"the smallest distance is {self.D.min():.3g}; re-ranking needs non-negative "
+                "distances: use a learner with transform, or cross_view_reciprocal"
+            )
+        self.n_queries, self.n_points = n_queries, n
 
     def rows(self, start: int, stop: int) -> Floats:
-        """Rows of the symmetric matrix [[qq, qg], [qg', gg]]."""
-        n = self.n_queries
-        above = slice(min(start, n), min(stop, n))
-        below = slice(max(start, n) - n, max(stop, n) - n)
-        return np.concatenate(
-            [
-                np.concatenate([self.qq[above], self.qg[above]], axis=1),
-                np.concatenate([self.qg.T[below], self.gg[below]], axis=1),
-            ]
-        )
+        """Rows of the matrix, to be overwritten."""
+        return self.D[start:stop].copy()
 
     def pairs(self, i: NDArray[Any], j: NDArray[Any]) -> Floats:
-        """Entries of the same matrix."""
-        D, n = np.empty(len(i)), self.n_queries
-        i, j = np.minimum(i, j), np.maximum(i, j)  # queries come first, so (gallery, query) is gone
-        for matrix, chosen, row, column in (
-            (self.qq, j < n, i, j),
-            (self.qg, (i < n) & (j >= n), i, j - n),
-            (self.gg, i >= n, i - n, j - n),
-        ):
-            D[chosen] = matrix[row[chosen], column[chosen]]
-        return D
+        """Entries of the matrix."""
+        return np.asarray(self.D[i, j])
 
 
-def _require_finite(values: Floats, what: str) -> None:
+def require_finite(values: Floats, what: str) -> None:
+    """Refuse NaN and infinity."""
     if not np.isfinite(values).all():
         raise InputError(f"{what} contain NaN or infinite values; re-ranking needs finite numbers")

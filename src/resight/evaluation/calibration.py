@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 
 from resight.errors import InputError
 from resight.evaluation.presence import Expected, Strangers, gap, nearest
@@ -29,7 +30,7 @@ MIN_PEOPLE = 20
 PRECISION = 0.8  # part of the answers `found` whose first unit is the query's person
 _SAME = 1e-4  # of the variance of embeddings: what rounding of stored descriptors may change
 _BLOCK = 4096
-CHECKS = ("chance", "miss", "log_odds", "share", "right")  # of a held-out query, in `Calibration`
+CHECKS = ("chance", "miss", "log_odds", "share", "sure", "right")  # of a held-out query
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class HeldOut:
     distances: Floats  # (n_queries, n_gallery)
     same: Bools  # (n_queries, n_gallery), whether query and gallery sighting show one person
     camera: str = ""  # of the queries
+    rows: NDArray[np.intp] | None = None  # of the queries, among the sightings learned from
 
 
 class Rates(NamedTuple):
@@ -57,16 +59,25 @@ class Rates(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """What is known of each of some queries, arrays (n,): see `CHECKS`."""
+    """What is known of each of some queries, arrays (n,).
+
+    `share` and `sure` both say how likely the first unit is the person, if there: from all
+    distances, as held-out people had them, and from the gap, as galleries of this size have it.
+    """
 
     chance: Floats
     miss: Floats
     log_odds: Floats
     share: Floats
+    sure: Floats
 
     def probability(self, prior: float) -> Floats:
         """Return the probability of the first unit."""
         return self.share * present(self.log_odds, prior)
+
+    def certain(self, prior: float) -> Floats:
+        """Return the same by the more careful of the two: small galleries make `share` too sure."""
+        return np.minimum(self.share, self.sure) * present(self.log_odds, prior)
 
 
 @dataclass(eq=False)
@@ -84,11 +95,12 @@ class Calibration(SavableMixin):
         People it was learned from.
     quantiles, steepness, mates, spreads
         As in `Strangers`; empty where an older version wrote it, which cannot tell who is absent.
-    checks : array (2, n_queries, 5)
+    checks : array (2, n_queries, 6)
         How held-out people were judged, with their person in the gallery and without; `CHECKS`
         names the columns.
-    cameras : array (n_queries,) of str
-        Their cameras.
+    cameras, rows, heights : arrays (n_queries,)
+        Their cameras, which of the sightings learned from they are, and the heights of their crops
+        in pixels; empty: unknown.
     centre, width, limit : arrays (n_features,), float
         Mean and spread of the training sightings' descriptors, and how far sightings that were
         not learned from may be from the mean; empty: unknown.
@@ -96,7 +108,7 @@ class Calibration(SavableMixin):
         Embeddings of the sightings that the model learned from, of a few dimensions.
     """
 
-    state_version: ClassVar[int] = 2
+    state_version: ClassVar[int] = 3
 
     pair: tuple[float, float]
     choice: tuple[float, float, float]
@@ -107,6 +119,8 @@ class Calibration(SavableMixin):
     spreads: Floats = field(default_factory=lambda: np.empty(0))
     checks: Floats = field(default_factory=lambda: np.empty(0))
     cameras: NDArray[Any] = field(default_factory=lambda: np.empty(0, str))
+    rows: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.intp))
+    heights: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.intp))
     centre: Floats = field(default_factory=lambda: np.empty(0))
     width: Floats = field(default_factory=lambda: np.empty(0))
     limit: float = np.finfo(np.float64).max
@@ -114,8 +128,12 @@ class Calibration(SavableMixin):
 
     @classmethod
     def migrate(cls, state: dict[str, Any], version: int) -> dict[str, Any]:
-        """Before version 2 the decision was a threshold on the first distance."""
-        return {name: state[name] for name in ("pair", "choice", "n_people")}
+        """Before version 2 the decision was a threshold on the first distance; 2 had no `sure`."""
+        if version < 2:
+            return {name: state[name] for name in ("pair", "choice", "n_people")}
+        share = CHECKS.index("share")
+        checks = state["checks"]
+        return {**state, "checks": np.insert(checks, share + 1, checks[..., share], axis=-1)}
 
     def probability(self, distances: ArrayLike) -> Floats:
         """Probability that two sightings show one person, by their distance alone.
@@ -123,7 +141,7 @@ class Calibration(SavableMixin):
         As many pairs of one person as of two are assumed; a search knows the other candidates.
         """
         a, b = self.pair
-        return logistic(-(a + b * np.log(positive(distances))))
+        return np.asarray(expit(-(a + b * np.log(positive(distances)))))
 
     def log_ratios(self, z: ArrayLike) -> Floats:
         """Return log r(z): evidence for the query's person of relative distances."""
@@ -169,25 +187,39 @@ class Calibration(SavableMixin):
         """Judge queries by distances (n_queries, n_units), infinite where a unit does not count."""
         g = gap(nearest(np.log(positive(distances))))
         first = self.shares(distances)[np.arange(len(g)), distances.argmin(axis=1)]
-        return Evidence(expected.chance(g), expected.miss(g), expected.log_odds(g), first)
+        simulated = (expected.chance(g), expected.miss(g), expected.log_odds(g))
+        return Evidence(*simulated, first, expected.first_is_right(g))
 
     def answers(self, evidence: Evidence, rates: Rates) -> NDArray[np.str_]:
         """Answer for each query: found, unsure or absent."""
         with_person, without = self._checked()
         limit = self._limit(without.chance, rates.false_accepts)
-        p = evidence.probability(rates.prior)
-        found = (evidence.chance <= limit) & (p >= self._least(limit, rates.prior))
+        least = max(self._least(limit, rates.prior), PRECISION + self._margin(PRECISION))
+        found = (evidence.chance <= limit) & (evidence.certain(rates.prior) >= least)
         absent = evidence.miss <= self._limit(with_person.miss, rates.false_rejects)
         likely = present(evidence.log_odds, rates.prior) >= 0.5  # decides where both hold
         told = np.where(absent & ~(found & likely), "absent", "unsure")
         return np.where(found & ~(absent & ~likely), "found", told)
 
-    def measured(self, rates: Rates, camera: str | None = None) -> dict[str, float]:
-        """Return how often each answer was right about held-out people, at the prior."""
-        some = np.ones(len(self.cameras), bool) if camera is None else self.cameras == camera
+    def groups(self) -> dict[str, Bools]:
+        """Name the held-out queries of each camera, and thirds of them by the crops' heights."""
+        found = {name: self.cameras == name for name in np.unique(self.cameras).tolist()}
+        if len(self.heights) and self.heights.min() > 0:
+            low, high = np.quantile(self.heights, (1 / 3, 2 / 3), method="lower").tolist()
+            if low < high:
+                found[f"crops up to {low} pixels"] = self.heights <= low
+                found[f"crops of {low + 1} to {high} pixels"] = (self.heights > low) & (
+                    self.heights <= high
+                )
+                found[f"crops above {high} pixels"] = self.heights > high
+        return found
+
+    def measured(self, rates: Rates, some: Bools | None = None) -> dict[str, float]:
+        """Return how often each answer was right about (some) held-out people, at the prior."""
+        some = np.ones(len(self.cameras), bool) if some is None else some
         n = int(some.sum())
         told = np.concatenate([self.answers(one, rates)[some] for one in self._checked()])
-        right = np.concatenate([self.checks[0][some, 4] > 0, np.zeros(n, bool)])
+        right = np.concatenate([self.checks[0][some, -1] > 0, np.zeros(n, bool)])
         weights = np.repeat([rates.prior, 1.0 - rates.prior], n)
         rate = {}
         for answer, true in (("found", right), ("absent", np.repeat([False, True], n))):
@@ -214,25 +246,25 @@ class Calibration(SavableMixin):
         return found
 
     def _checked(self) -> tuple[Evidence, Evidence]:
-        with_person, without = (Evidence(*part.T[:4]) for part in self.checks)
+        with_person, without = (Evidence(*part.T[:-1]) for part in self.checks)
         return with_person, without
 
     def _limit(self, held_out: Floats, rate: float) -> float:
-        """Return the simulated chance that a part `rate` of held-out people really fell below.
+        """Return the simulated chance that a part `rate` of held-out people really fell below."""
+        return float(np.quantile(held_out, max(rate - self._margin(rate), rate / 2)))
 
-        One standard error of that part is left as a margin: few people err towards unsure.
-        """
-        margin = float(np.sqrt(rate * (1.0 - rate) / self.n_people))
-        return float(np.quantile(held_out, max(rate - margin, rate / 2)))
+    def _margin(self, rate: float) -> float:
+        """Return one standard error of a rate: few people err towards unsure."""
+        return float(np.sqrt(rate * (1.0 - rate) / self.n_people))
 
     def _least(self, limit: float, prior: float) -> float:
         """Return the probability from which on first units were right often enough."""
         with_person, without = self._checked()
-        p = np.concatenate([one.probability(prior) for one in (with_person, without)])
+        p = np.concatenate([one.certain(prior) for one in (with_person, without)])
         chance = np.concatenate([with_person.chance, without.chance])
         n = len(with_person.chance)
         weights = np.where(chance <= limit, np.repeat([prior, 1.0 - prior], n), 0.0)
-        right = np.concatenate([self.checks[0][:, 4], np.zeros(n)])
+        right = np.concatenate([self.checks[0][:, -1], np.zeros(n)])
         order = np.argsort(-p, kind="stable")
         accepted = np.maximum(np.cumsum(weights[order]), 1e-12)
         enough = np.cumsum((weights * right)[order]) >= PRECISION * accepted
@@ -249,12 +281,7 @@ def too_few(n_people: int) -> str:
 
 def present(log_odds: ArrayLike, prior: float) -> Floats:
     """Return the probability of presence, from its log-odds at even prior odds."""
-    return logistic(np.asarray(log_odds) + np.log(prior / (1.0 - prior)))
-
-
-def logistic(x: Floats) -> Floats:
-    """Return 1 / (1 + exp(-x)) without overflow."""
-    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)))
+    return np.asarray(expit(np.asarray(log_odds) + np.log(prior / (1.0 - prior))))
 
 
 def strangeness(features: Floats, centre: Floats, width: Floats) -> Floats:

@@ -35,6 +35,9 @@ def fit_calibration(held_out: Sequence[HeldOut], n_people: int) -> Calibration:
     checks = np.concatenate([_check(made, one) for one in held_out], axis=1)
     cameras = np.concatenate([np.repeat(one.camera, len(one.same)) for one in held_out])
     some = evenly(len(cameras), _KEPT)
+    rows = [one.rows for one in held_out if one.rows is not None]
+    if len(rows) == len(held_out):
+        made = replace(made, rows=np.concatenate(rows)[some])
     return replace(made, checks=checks[:, some], cameras=cameras[some])
 
 
@@ -57,7 +60,9 @@ def with_person(one: HeldOut) -> HeldOut:
     """Keep the queries whose person is there; take out which sightings are near to everybody."""
     has = one.same.any(axis=1)
     distances = evened(one.distances, nearness(np.log(positive(one.distances))))
-    return HeldOut(distances[has], one.same[has], one.camera)
+    return HeldOut(
+        distances[has], one.same[has], one.camera, None if one.rows is None else one.rows[has]
+    )
 
 
 def _rests(one: HeldOut) -> tuple[Floats, Floats]:
@@ -100,7 +105,7 @@ def _fit_strangers(held_out: Sequence[HeldOut]) -> dict[str, Any]:
 
 
 def _check(calibration: Calibration, one: HeldOut) -> Floats:
-    """Judge the queries of a ranking, with their person and without: (2, n_queries, 5)."""
+    """Judge the queries of a ranking, with their person and without: (2, n_queries, 6)."""
     cases = [one.distances, np.where(one.same, np.inf, one.distances)]
     near = [nearest(np.log(positive(d))) for d in cases]
     strangers, n = calibration.strangers, one.same.shape[1] - 1

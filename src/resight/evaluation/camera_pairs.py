@@ -75,11 +75,7 @@ def camera_pairs(
     """
     D = np.asarray(distances, float)
     labels = answers(query_persons, gallery_persons, query_cameras, gallery_cameras, junk)
-    if D.shape != (len(labels.query_persons), len(labels.junk)):
-        raise InputError(
-            f"distances of shape {D.shape} for {len(labels.query_persons)} queries and "
-            f"{len(labels.junk)} gallery sightings; give one row per query"
-        )
+    labels.require_shape(D)
     asking, seen, persons = np.asarray(query_cameras), np.asarray(gallery_cameras), labels.persons
     names = tuple(np.union1d(asking, seen).tolist() if cameras is None else cameras)
     asked, right = np.zeros((2, len(names), len(names)), np.int64)

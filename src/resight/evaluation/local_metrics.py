@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from resight.errors import InputError
-from resight.evaluation._pairwise import Floats
+from resight.evaluation._pairwise import Floats, require_finite
 
 _ELEMENTS_AT_ONCE = 4_000_000
 _SWEEPS = 200  # over all negatives, at most
@@ -121,5 +121,5 @@ def _check(D: Floats, near: Floats, across: Floats, among: Floats, n_negatives: 
             f"distances have shapes {D.shape}, {near.shape}, {across.shape} and {among.shape}; "
             "give (n_q, n_g), (n_q, n), (n_g, n) and (n, n), with at least one of each"
         )
-    if not all(np.isfinite(part).all() for part in (D, near, across, among)):
-        raise InputError("distances contain NaN or infinite values; give finite numbers")
+    for part in (D, near, across, among):
+        require_finite(part, "distances")

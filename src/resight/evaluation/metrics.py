@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypedDict
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from resight.evaluation.result import RankingResult
+from resight.evaluation.ranking import RankingResult
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logit
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -23,6 +24,7 @@ MIN_PEOPLE = 8  # fewer have no tail to stand out from
 _DEPTH = NEAREST + 3  # nearest strangers that are simulated
 _DRAWN = 4000
 _EVENED = 0.75  # part of the differences between sightings that is taken out
+_TURNS, _STEPS = 4, 20  # of estimating how near strangers come, and how many others are there
 
 
 def nearest(logs: Floats, depth: int = _DEPTH) -> Floats:
@@ -98,17 +100,23 @@ class Strangers:
         Parameters
         ----------
         others : array (m, depth)
-            What `nearest` gives for other queries among the same n people. Half of them are taken
-            to be present, so the first of each is left out.
+            What `nearest` gives for other queries among the same n people. Some of them are
+            there, so the first of each is left out; how many is estimated along with it.
         """
         if len(others) < MIN_PEOPLE:
             return 1.0, 0.0
         near, mates = self.draw(n)
-        both = np.sort(np.column_stack([near, mates]), axis=1)
         k = min(NEAREST + 1, others.shape[1], near.shape[1])
-        drawn, seen = np.concatenate([near[:, 1:k], both[:, 1:k]]), others[:, 1:k]
-        scale = _spacing(seen) / _spacing(drawn)
-        return scale, float(seen.mean() - scale * drawn.mean())
+        cases = [case[:, 1:k] for case in (near, np.sort(np.column_stack([near, mates]), axis=1))]
+        seen, there = others[:, 1:k], 0.5
+        for _ in range(_TURNS):
+            weights = np.array([1.0 - there, there])
+            scale = _spacing(seen) / float(weights @ [_spacing(case) for case in cases])
+            moved = float(seen.mean() - scale * (weights @ [case.mean() for case in cases]))
+            odds = Expected.of(self, n, (scale, moved)).log_odds(gap(others))
+            for _ in range(_STEPS):
+                there = float(np.clip(expit(odds + logit(there)).mean(), 0.05, 0.95))
+        return scale, moved
 
     def _at(self, share: Floats) -> Floats:
         places = (np.arange(len(self.quantiles)) + 0.5) / len(self.quantiles)
@@ -124,15 +132,17 @@ class Expected:
     absent: Floats  # gaps of queries whose person is not there, sorted
     present: Floats  # and there once
     logit: tuple[float, float]  # (a, b): log-odds of presence a + b gap, at even prior odds
+    who: tuple[float, float]  # the same, of the first being the person, if there at all
 
     @classmethod
     def of(cls, strangers: Strangers, n: int, fit: tuple[float, float] = (1.0, 0.0)) -> Expected:
         """Simulate a gallery of n people whose strangers are scaled and moved by `fit`."""
         near, mates = strangers.draw(n)
         near = fit[0] * near + fit[1]
-        absent = np.sort(gap(near))
-        present = np.sort(gap(np.sort(np.column_stack([near, mates]), axis=1)))
-        return cls(absent, present, _logistic(absent, present))
+        gaps, first = gap(np.sort(np.column_stack([near, mates]), axis=1)), mates < near[:, 0]
+        absent, present = np.sort(gap(near)), np.sort(gaps)
+        who = _logistic(gaps[~first], gaps[first])
+        return cls(absent, present, _logistic(absent[::4], present[::4]), who)
 
     def chance(self, gaps: Floats) -> Floats:
         """Return how often an absent person's gap is at least so large."""
@@ -148,21 +158,24 @@ class Expected:
         """Return the log-odds of presence at even prior odds."""
         return self.logit[0] + self.logit[1] * gaps
 
+    def first_is_right(self, gaps: Floats) -> Floats:
+        """Return the probability that the first is the person, if the person is there."""
+        return np.asarray(expit(self.who[0] + self.who[1] * gaps))
+
 
 def _spacing(near: Floats) -> float:
     return float((near[:, 1:].mean(axis=1) - near[:, 0]).mean())
 
 
-def _logistic(absent: Floats, present: Floats, steps: int = 25) -> tuple[float, float]:
+def _logistic(no: Floats, yes: Floats, steps: int = 25) -> tuple[float, float]:
     """Tell the two apart by one number: logistic regression by Newton's method."""
-    absent, present = absent[::4], present[::4]  # sorted, so these are quantiles
-    x = np.concatenate([absent, present])
+    x = np.concatenate([no, yes])
     centre, scale = float(x.mean()), float(x.std()) or 1.0
     X = np.column_stack([np.ones_like(x), (x - centre) / scale])
-    y = np.repeat([0.0, 1.0], [len(absent), len(present)])
+    y = np.repeat([0.0, 1.0], [len(no), len(yes)])
     w = np.zeros(2)
     for _ in range(steps):
-        p = 1.0 / (1.0 + np.exp(-np.clip(X @ w, -30.0, 30.0)))
+        p = expit(np.clip(X @ w, -30.0, 30.0))
         penalty = np.array([0.0, 1.0])  # matters where the two are told apart completely
         hessian = X.T @ (X * (p * (1 - p))[:, None]) + np.diag(penalty) + 1e-9 * np.eye(2)
         step = np.linalg.solve(hessian, X.T @ (y - p) - penalty * w)

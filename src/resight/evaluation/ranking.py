@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,16 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from resight.errors import InputError
 
 UNKNOWN_PERSON = ""
+COLUMNS = ("person", "first_rank", "ap", "inp", "candidates", "hits", "top", "top_distances")
+"""Columns of `rankings.csv` that a result writes; callers may add their own."""
 _BLOCK_ELEMENTS = 4_000_000  # distances sorted at once: bounds the memory of large galleries
-
-
-class Ranks(NamedTuple):
-    """Where right answers stand, and the head of each ranked list: as in `RankingResult`."""
-
-    hits: NDArray[np.intp]
-    offsets: NDArray[np.intp]
-    n_candidates: NDArray[np.intp]
-    top: NDArray[np.intp]
 
 
 class Answers(NamedTuple):
@@ -41,6 +35,156 @@ class Answers(NamedTuple):
             # Market-1501's rule: finding the query's own camera again is no achievement.
             ignored |= same & _equal(self.cameras, rows)
         return same & ~ignored, ignored
+
+    def require_shape(self, distances: NDArray[Any]) -> None:
+        """Refuse distances that are not one row for each query, one column for each sighting."""
+        wanted = len(self.query_persons), len(self.junk)
+        if distances.shape != wanted:
+            raise InputError(
+                f"distances of shape {distances.shape} for {wanted[0]} queries and {wanted[1]} "
+                f"gallery rows; the shape must be {wanted}"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class RankingResult:
+    """Where every query found its person; built once from distances.
+
+    Attributes
+    ----------
+    persons : array of shape (n_queries,)
+        Whom each query shows.
+    hits : int array of shape (n_hits,)
+        Ranks (from 1) of all right gallery sightings, query after query.
+    offsets : int array of shape (n_queries + 1,)
+        The hits of query i are ``hits[offsets[i]:offsets[i + 1]]``.
+    n_candidates : int array of shape (n_queries,)
+        How many gallery sightings were ranked for each query.
+    top : int array of shape (n_queries, depth)
+        Head of each ranked list as gallery rows; -1 where the list is shorter.
+    top_distances : float array of shape (n_queries, depth)
+        Their distances; NaN where the list is shorter.
+
+    Notes
+    -----
+    Ties never flatter: among gallery sightings at equal distance the right ones rank last. Refused
+    are distances that are not finite, and queries that have nothing to find.
+
+    Examples
+    --------
+    >>> result = RankingResult.from_distances([[1.0, 2.0], [2.0, 1.0]], ["a", "a"], ["a", "b"])
+    >>> result.cmc.tolist(), result.mean_average_precision
+    ([0.5, 1.0], 0.75)
+    """
+
+    persons: NDArray[Any]
+    hits: NDArray[np.intp]
+    offsets: NDArray[np.intp]
+    n_candidates: NDArray[np.intp]
+    top: NDArray[np.intp]
+    top_distances: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            values = np.array(getattr(self, field.name))
+            values.flags.writeable = False
+            object.__setattr__(self, field.name, values)
+
+    @classmethod
+    def from_distances(
+        cls,
+        distances: ArrayLike,
+        query_persons: ArrayLike,
+        gallery_persons: ArrayLike,
+        *,
+        query_cameras: ArrayLike | None = None,
+        gallery_cameras: ArrayLike | None = None,
+        junk: ArrayLike | None = None,
+        depth: int = 20,
+    ) -> RankingResult:
+        """Rank a gallery for every query; parameters as in `resight.evaluation.cmc`.
+
+        `depth` says how much of each ranked list is kept; the measures never depend on it.
+        """
+        D = np.asarray(distances)
+        labels = answers(query_persons, gallery_persons, query_cameras, gallery_cameras, junk)
+        labels.require_shape(D)
+        step = max(1, _BLOCK_ELEMENTS // len(labels.junk))
+        blocks = [
+            _rank_block(D[start : start + step], *labels.masks(slice(start, start + step)), depth)
+            for start in range(0, len(D), step)
+        ]
+        hits, n_hits, n_candidates, top = map(np.concatenate, zip(*blocks, strict=True))
+        _require_hits(labels.query_persons, n_hits)
+        top_distances = np.take_along_axis(D, np.maximum(top, 0), axis=1).astype(float)
+        top_distances[top < 0] = np.nan
+        offsets = np.concatenate([[0], np.cumsum(n_hits)])
+        return cls(labels.query_persons, hits, offsets, n_candidates, top, top_distances)
+
+    def __len__(self) -> int:
+        return len(self.persons)
+
+    @property
+    def first_ranks(self) -> NDArray[np.intp]:
+        """Rank of the first right answer of each query, from 1."""
+        return self.hits[self.offsets[:-1]]
+
+    @property
+    def average_precisions(self) -> NDArray[np.float64]:
+        """Mean of the precision at each hit, for each query."""
+        found = np.arange(len(self.hits)) - np.repeat(self.offsets[:-1], self._n_hits) + 1
+        means: NDArray[np.float64] = (
+            np.add.reduceat(found / self.hits, self.offsets[:-1]) / self._n_hits
+        )
+        return means
+
+    @property
+    def inverse_negative_penalties(self) -> NDArray[np.float64]:
+        """Number of hits over the rank of the last one, for each query."""
+        return np.asarray(self._n_hits / self.hits[self.offsets[1:] - 1])
+
+    @property
+    def cmc(self) -> NDArray[np.float64]:
+        """Fraction of queries answered within the first 1, 2, ... candidates."""
+        counts = np.bincount(self.first_ranks - 1, minlength=int(self.n_candidates.max()))
+        return np.asarray(np.cumsum(counts) / len(self))
+
+    def rank(self, k: int) -> float:
+        """Fraction of queries answered within the first k candidates."""
+        return float(np.mean(self.first_ranks <= k))
+
+    @property
+    def mean_average_precision(self) -> float:
+        """Mean over queries of `average_precisions`."""
+        return float(self.average_precisions.mean())
+
+    @property
+    def mean_inverse_negative_penalty(self) -> float:
+        """Mean over queries of `inverse_negative_penalties`."""
+        return float(self.inverse_negative_penalties.mean())
+
+    @property
+    def _n_hits(self) -> NDArray[np.intp]:
+        return np.diff(self.offsets)
+
+    def to_rows(self) -> list[dict[str, str]]:
+        """One row of text for each query (`COLUMNS`)."""
+        first, ap, inp = self.first_ranks, self.average_precisions, self.inverse_negative_penalties
+        rows = []
+        for i, person in enumerate(self.persons):
+            kept = self.top[i] >= 0
+            values = (
+                str(person),
+                str(first[i]),
+                f"{ap[i]:.6f}",
+                f"{inp[i]:.6f}",
+                str(self.n_candidates[i]),
+                _join(self.hits[self.offsets[i] : self.offsets[i + 1]]),
+                _join(self.top[i][kept]),
+                _join(self.top_distances[i][kept]),
+            )
+            rows.append(dict(zip(COLUMNS, values, strict=True)))
+        return rows
 
 
 def answers(
@@ -80,29 +224,6 @@ def answers(
         _require_length("gallery cameras", seen, len(gallery))
         cameras = _coded(asking, seen)
     return Answers(queries, _coded(queries, gallery), cameras, ignored)
-
-
-def rank(distances: ArrayLike, labels: Answers, depth: int = 0) -> Ranks:
-    """Rank the gallery for every query; among equal distances a right answer comes last.
-
-    `depth` says how much of each ranked list is kept in ``top``. Refused are shapes that disagree,
-    distances that are not finite, and queries that have nothing to find.
-    """
-    D = np.asarray(distances)
-    n_queries, n_gallery = map(len, labels.persons)
-    if D.shape != (n_queries, n_gallery):
-        raise InputError(
-            f"distances of shape {D.shape} for {n_queries} queries and {n_gallery} gallery rows; "
-            f"the shape must be ({n_queries}, {n_gallery})"
-        )
-    step = max(1, _BLOCK_ELEMENTS // n_gallery)
-    blocks = [
-        _rank_block(D[start : start + step], *labels.masks(slice(start, start + step)), depth)
-        for start in range(0, n_queries, step)
-    ]
-    hits, n_hits, n_candidates, top = map(np.concatenate, zip(*blocks, strict=True))
-    _require_hits(labels.query_persons, n_hits)
-    return Ranks(hits, np.concatenate([[0], np.cumsum(n_hits)]), n_candidates, top)
 
 
 def _rank_block(
@@ -158,3 +279,7 @@ def _coded(
 
 def _equal(codes: tuple[NDArray[np.intp], NDArray[np.intp]], rows: slice) -> NDArray[np.bool_]:
     return np.equal(codes[0][rows, None], codes[1][None, :])
+
+
+def _join(values: NDArray[Any]) -> str:
+    return " ".join(repr(value) for value in values.tolist())  # repr tells a float exactly

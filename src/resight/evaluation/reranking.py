@@ -62,30 +62,24 @@ def k_reciprocal(
 
 
 def k_reciprocal_from_distances(
-    query_gallery: ArrayLike,
-    query_query: ArrayLike,
-    gallery_gallery: ArrayLike,
-    *,
-    k1: int = 20,
-    k2: int = 6,
-    original_weight: float = 0.3,
+    distances: ArrayLike, n_queries: int, *, k1: int = 20, k2: int = 6, original_weight: float = 0.3
 ) -> Floats:
     """Re-rank by k-reciprocal encoding where only distances are known.
 
     Parameters
     ----------
-    query_gallery, query_query, gallery_gallery : array-like
-        Squared distances, as the ``distances`` of a learner returns them, of shapes (n_q, n_g),
-        (n_q, n_q) and (n_g, n_g); the last two symmetric.
+    distances : array-like of shape (n_queries + n_gallery, n_queries + n_gallery)
+        Squared distances among queries and gallery, as the ``distances`` of a learner returns them.
+    n_queries : int
+        How many of them are queries, which come first.
     k1, k2, original_weight
         As in `k_reciprocal`.
 
     Returns
     -------
-    array of shape (n_q, n_g)
+    array of shape (n_queries, n_gallery)
     """
-    points = MeasuredPoints(query_gallery, query_query, gallery_gallery)
-    return _re_ranked(points, k1, k2, original_weight)
+    return _re_ranked(MeasuredPoints(distances, n_queries), k1, k2, original_weight)
 
 
 def cross_view_reciprocal(distances: ArrayLike, *, k: int = 20) -> Floats:

@@ -92,7 +92,7 @@ def _chosen(right: NDArray[np.bool_], distances: NDArray[np.float64], n_matches:
 
 def _images(sightings: Sightings, pair: Rows) -> list[NDArray[np.uint8]]:
     shown = []
-    for path, row in zip(sightings.select(pair).pictures(), pair, strict=True):
+    for path, row in zip(sightings.select(pair).files(), pair, strict=True):
         image = images.read(path)
         shown.append(image if sightings.boxes is None else images.cut(image, sightings.boxes[row]))
     return shown

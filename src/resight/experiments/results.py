@@ -23,7 +23,7 @@ from resight._version import __version__
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
 from resight.evaluation.camera_pairs import CameraPairs
-from resight.evaluation.result import COLUMNS
+from resight.evaluation.ranking import COLUMNS
 from resight.evaluation.statistics import summarise
 from resight.experiments.tables import results_table
 from resight.experiments.trials import RANKS, Trial, warnings_of

@@ -16,8 +16,8 @@ from resight.errors import unknown_name
 from resight.evaluation._pairwise import MeasuredPoints
 from resight.evaluation.camera_pairs import CameraPairs, camera_pairs
 from resight.evaluation.local_metrics import adapt_locally
+from resight.evaluation.ranking import RankingResult
 from resight.evaluation.reranking import cross_view_reciprocal, k_reciprocal_from_distances
-from resight.evaluation.result import RankingResult
 from resight.evaluation.smoothed_manifold import smoothed_manifold
 from resight.plans import FROM_TRAINING, RERANKERS
 from resight.protocols import Protocol, Split, person_scores, scored_persons
@@ -169,14 +169,13 @@ def ranked(
 
 def _reranked(between: Between, query: Rows, gallery: Rows, rerank: str | None) -> Floats:
     """Distances of queries to gallery, replaced by re-ranked ones where asked for."""
-    part = between(query, gallery)
     if rerank is None:
-        return part
+        return between(query, gallery)
     if rerank == "cross-view":
-        return cross_view_reciprocal(part)
+        return cross_view_reciprocal(between(query, gallery))
     if rerank == "k-reciprocal":
-        parts = part, between(query, query), between(gallery, gallery)
-        return k_reciprocal_from_distances(*(np.maximum(one, 0.0) for one in parts))
+        both = np.concatenate([query, gallery])
+        return k_reciprocal_from_distances(np.maximum(between(both, both), 0.0), len(query))
     raise unknown_name("re-ranking", rerank, RERANKERS)
 
 
@@ -193,10 +192,10 @@ def _reranked_from_training(
     def measured(a: Rows, b: Rows) -> Floats:
         return np.maximum(between(a, b), 0.0)
 
-    across, among = measured(gallery, training), measured(training, training)
-    asked = measured(query, np.concatenate([gallery, training]))
+    n_gallery, both = len(gallery), np.concatenate([gallery, training])
+    asked = measured(query, both)
     if rerank == "ssm":
-        known = MeasuredPoints(across, measured(gallery, gallery), among)
+        known = MeasuredPoints(measured(both, both), n_gallery)
         return smoothed_manifold(asked, known, persons)
-    n_gallery = len(gallery)
+    across, among = measured(gallery, training), measured(training, training)
     return adapt_locally(asked[:, :n_gallery], asked[:, n_gallery:], across, among)

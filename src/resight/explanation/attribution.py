@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -27,51 +27,32 @@ INTEGRATED = "integrated gradients"
 LEFT_OUT = "leave part out"
 
 
-@dataclass(frozen=True)
-class KernelTerm:
-    """d = |C^T (k(a) - k(b))|^2 with k a sum of kernels of inner products."""
-
-    views: tuple[View, ...]
-    rows: NDArray[Any]
-    coef: Floats
-
-    def divide(self, A: Floats, B: Floats, groups: Groups) -> Floats:
-        """Integrate gradients from equal rows to these."""
-        return _grouped(integrated_gradients(self.views, self.rows, self.coef, A, B), groups)
+# Divides a distance of pairs of normalised rows, twice (n_pairs, n_features), among the groups that
+# the third argument, (n_features,), gives the features: (n_pairs, n_groups). Terms add up.
+Term = Callable[[Floats, Floats, Groups], Floats]
 
 
-@dataclass(frozen=True)
-class DifferenceTerm:
-    """A distance that is linear or learns nothing: what each feature of D = a - b adds to it."""
-
-    shares: Callable[[Floats], Floats]
-
-    def divide(self, A: Floats, B: Floats, groups: Groups) -> Floats:
-        """Add up the shares of each group's features."""
-        return _grouped(self.shares(A - B), groups)
+def kernel_term(views: tuple[View, ...], rows: NDArray[Any], coef: Floats) -> Term:
+    """Divide d = |C^T (k(a) - k(b))|^2, k a sum of kernels of inner products, along a path."""
+    return lambda A, B, groups: _grouped(integrated_gradients(views, rows, coef, A, B), groups)
 
 
-@dataclass(frozen=True)
-class OpaqueTerm:
-    """A learner of which nothing is known but its distances."""
+def _difference_term(shares: Callable[[Floats], Floats]) -> Term:
+    """Divide a distance that is linear or learns nothing: what each feature of a - b adds to it."""
+    return lambda A, B, groups: _grouped(shares(A - B), groups)
 
-    distances: Callable[[Floats, Floats], Floats]
 
-    def divide(self, A: Floats, B: Floats, groups: Groups) -> Floats:
-        """By how much the distance falls when a group is the same (its mean) in both rows."""
-        return np.array([self._falls(a, b, groups) for a, b in zip(A, B, strict=True)])
+def _opaque_term(distances: Callable[[Floats, Floats], Floats]) -> Term:
+    """Say by how much a distance falls when a group is the same (its mean) in both rows."""
 
-    def _falls(self, a: Floats, b: Floats, groups: Groups) -> Floats:
+    def falls(a: Floats, b: Floats, groups: Groups) -> Floats:
         n_groups = int(groups.max()) + 1
         same = groups[None, :] == np.arange(n_groups + 1)[:, None]  # (n_groups + 1, n_features)
         middle = (a + b) / 2.0
-        pairs = self.distances(np.where(same, middle, a), np.where(same, middle, b))
-        distances = np.diagonal(pairs)
-        return distances[-1] - distances[:-1]  # the last left nothing out
+        left_out = np.diagonal(distances(np.where(same, middle, a), np.where(same, middle, b)))
+        return left_out[-1] - left_out[:-1]  # the last left nothing out
 
-
-# Something whose distance can be divided among groups of features; terms add up.
-Term = DifferenceTerm | KernelTerm | OpaqueTerm
+    return lambda A, B, groups: np.array([falls(a, b, groups) for a, b in zip(A, B, strict=True)])
 
 
 @dataclass(frozen=True)
@@ -88,7 +69,7 @@ class Metric:
 
         `groups` (n_features,) has the group of each feature: 0, 1, 2, ...
         """
-        return np.sum([term.divide(A, B, groups) for term in self.terms], axis=0)
+        return np.sum([term(A, B, groups) for term in self.terms], axis=0)
 
 
 def metric_of(model: Any) -> Metric:
@@ -101,21 +82,20 @@ def metric_of(model: Any) -> Metric:
         )
     if hasattr(learner, "kernels_"):
         return _metric_of_auto(model)
-    rows, normalize = getattr(learner, "X_fit_", None), _normalizing(model.normalizer)
-    if not learner.affine:
-        return Metric(normalize, LEFT_OUT, (OpaqueTerm(learner.distances),), rows)
-    linear = _linear_term(learner)
-    if linear is not None:
-        return Metric(normalize, EXACT, (linear,), rows)
-    if rows is None or not isinstance(learner.kernel, str) or learner.kernel not in OF_PRODUCTS:
-        return Metric(normalize, LEFT_OUT, (OpaqueTerm(learner.distances),), rows)
-    term = KernelTerm((View(learner.kernel_),), rows, learner.coef_)
-    return Metric(normalize, INTEGRATED, (term,), rows)
+    rows, linear = getattr(learner, "X_fit_", None), _linear_term(learner)
+    if learner.affine and linear is not None:
+        return Metric(_normalizing(model.normalizer), EXACT, (linear,), rows)
+    if rows is None or not learner.affine or learner.kernel not in OF_PRODUCTS:
+        return replace(opaque(model), training_rows=rows)
+    term = kernel_term((View(learner.kernel_),), rows, learner.coef_)
+    return Metric(_normalizing(model.normalizer), INTEGRATED, (term,), rows)
 
 
 def opaque(model: Any) -> Metric:
     """Look at nothing but the distances that a model's learner gives."""
-    return Metric(_normalizing(model.normalizer), LEFT_OUT, (OpaqueTerm(model.learner.distances),))
+    return Metric(
+        _normalizing(model.normalizer), LEFT_OUT, (_opaque_term(model.learner.distances),)
+    )
 
 
 def _metric_of_auto(model: Any) -> Metric:
@@ -127,14 +107,14 @@ def _metric_of_auto(model: Any) -> Metric:
     if any(kernel.get("plain") == "cosine" for kernel in learner.kernels_):
         return opaque(model)
     terms: list[Term] = []
+    linear = True
     for part, (kernel, coef) in enumerate(zip(learner.kernels_, learner.coefs_, strict=True)):
         if "plain" in kernel:
-            terms.append(DifferenceTerm(partial(learner.plain_shares, part=part)))
+            terms.append(_difference_term(partial(learner.plain_shares, part=part)))
         else:
             views = _fused_views(**kernel, ends=learner.ends_)
-            terms.append(KernelTerm(views, learner.X_fit_, coef))
-    curved = (term for term in terms if isinstance(term, KernelTerm))
-    linear = all(view.kernel.kernel == "linear" for term in curved for view in term.views)
+            terms.append(kernel_term(views, learner.X_fit_, coef))
+            linear &= all(view.kernel.kernel == "linear" for view in views)
     normalize = _normalizing(model.normalizer, learner.normalizer_)
     return Metric(normalize, EXACT if linear else INTEGRATED, tuple(terms), learner.X_fit_)
 
@@ -171,15 +151,15 @@ def _normalizing(outer: Any, inner: Any = None) -> Callable[[Any], Floats]:
     return normalize
 
 
-def _linear_term(learner: MetricLearner) -> DifferenceTerm | None:
+def _linear_term(learner: MetricLearner) -> Term | None:
     """Divide d = (P^T D)^T M (P^T D) by D_f [P M P^T D]_f, if the learner is linear."""
     if isinstance(learner, Euclidean):
-        return DifferenceTerm(np.square)
+        return _difference_term(np.square)
     if isinstance(learner, KernelMetricLearner):
         if learner.kernel != "linear":
             return None
         Z, C = np.asarray(learner.X_fit_), learner.coef_  # P = Z^T C is never formed
-        return DifferenceTerm(lambda D: D * times_rows(inner_products(D, Z) @ C @ C.T, Z))
+        return _difference_term(lambda D: D * times_rows(inner_products(D, Z) @ C @ C.T, Z))
     P = getattr(learner, "components_", None)
     if P is None:
         return None
@@ -188,5 +168,5 @@ def _linear_term(learner: MetricLearner) -> DifferenceTerm | None:
     ):
         form = np.asarray(learner.metric_)
         M = (form + form.T) / 2.0
-        return DifferenceTerm(lambda D: D * (D @ P @ M @ P.T))
-    return DifferenceTerm(lambda D: D * (D @ P @ P.T))
+        return _difference_term(lambda D: D * (D @ P @ M @ P.T))
+    return _difference_term(lambda D: D * (D @ P @ P.T))

@@ -26,9 +26,11 @@ class View:
     weight: float = 1.0
 
 
-class _Path(NamedTuple):
+@dataclass(frozen=True)
+class _Path:
     """Pairs (a, b) in one view as midpoint m and difference D = a - b: all products needed."""
 
+    view: View
     middle_rows: Floats  # m . z, (n, N)
     difference_rows: Floats  # D . z, (n, N)
     middle_squares: Floats  # (n,)
@@ -36,19 +38,50 @@ class _Path(NamedTuple):
     difference_squares: Floats  # (n,)
     row_squares: Floats  # z . z, (N,)
 
+    @classmethod
+    def of(cls, view: View, Z: NDArray[Any], middle: Floats, difference: Floats) -> _Path:
+        """Compute the products of some pairs with the training rows."""
+        scale = np.broadcast_to(np.asarray(view.scale, np.float64), Z.shape[1:])
+        scaled_middle, scaled_difference = middle * scale, difference * scale
+        return cls(
+            view,
+            inner_products(scaled_middle, Z),
+            inner_products(scaled_difference, Z),
+            np.einsum("ij,ij->i", scaled_middle, middle),
+            np.einsum("ij,ij->i", scaled_middle, difference),
+            np.einsum("ij,ij->i", scaled_difference, difference),
+            np.array([np.dot(np.square(row, dtype=np.float64), scale) for row in Z]),
+        )
 
-@dataclass(frozen=True)
-class _Sums:
+    def at(self, t: float) -> tuple[Floats, Any, Any]:
+        """Kernel values (n, N) at x = m + t D / 2, and their derivatives by x.z and by x.x."""
+        kernel = self.view.kernel
+        products = self.middle_rows + (t / 2.0) * self.difference_rows
+        if kernel.kernel == "linear":
+            return products, 1.0, 0.0
+        gamma = float(kernel.gamma_ or 0.0)
+        if kernel.kernel == "poly":
+            inside = gamma * products + kernel.coef0
+            slope = kernel.degree * gamma * inside ** (kernel.degree - 1)
+            return inside**kernel.degree, slope, 0.0
+        squares = self.middle_squares + t * self.crossed
+        squares = squares + (t * t / 4.0) * self.difference_squares  # x . x, (n,)
+        apart = np.maximum(squares[:, None] + self.row_squares - 2.0 * products, 0.0)
+        if kernel.kernel == "rbf":
+            values = np.exp(-gamma * apart)
+            return values, 2.0 * gamma * values, -gamma * values
+        lengths = np.sqrt(apart)  # "exp"
+        values = np.exp(-gamma * lengths)
+        slope = gamma * values / np.maximum(lengths, np.finfo(np.float64).eps)
+        return values, slope, -slope / 2.0
+
+
+class _Sums(NamedTuple):
     """What the quadrature adds up: the gradient is rows @ Z + middle * m + difference * D."""
 
     rows: Floats  # (n, N)
     middle: Floats  # (n,)
     difference: Floats  # (n,)
-
-    def total(self, path: _Path) -> Floats:
-        """Sum of all contributions of each pair, without forming them, (n,)."""
-        along = np.einsum("ij,ij->i", self.rows, path.difference_rows)
-        return along + self.middle * path.crossed + self.difference * path.difference_squares
 
 
 def integrated_gradients(
@@ -68,12 +101,12 @@ def integrated_gradients(
     products with the training rows and one back.
     """
     middle, difference = (A + B) / 2.0, A - B
-    paths = [_path(view, Z, middle, difference) for view in views]
+    paths = [_Path.of(view, Z, middle, difference) for view in views]
     contributions = np.zeros_like(middle)
-    for view, sums in zip(views, _integrate(views, C, paths), strict=True):
+    for path, sums in zip(paths, _integrate(paths, C), strict=True):
         gradient = times_rows(sums.rows, Z)
         gradient += sums.middle[:, None] * middle + sums.difference[:, None] * difference
-        contributions += difference * gradient * view.scale
+        contributions += difference * gradient * path.view.scale
     return contributions
 
 
@@ -86,27 +119,19 @@ def times_rows(weights: Floats, Z: NDArray[Any], at_once: int = 2048) -> Floats:
     return product
 
 
-def _path(view: View, Z: NDArray[Any], middle: Floats, difference: Floats) -> _Path:
-    scale = np.broadcast_to(np.asarray(view.scale, np.float64), Z.shape[1:])
-    scaled_middle, scaled_difference = middle * scale, difference * scale
-    return _Path(
-        inner_products(scaled_middle, Z),
-        inner_products(scaled_difference, Z),
-        np.einsum("ij,ij->i", scaled_middle, middle),
-        np.einsum("ij,ij->i", scaled_middle, difference),
-        np.einsum("ij,ij->i", scaled_difference, difference),
-        np.array([np.dot(np.square(row, dtype=np.float64), scale) for row in Z]),
-    )
-
-
-def _integrate(views: Sequence[View], C: Floats, paths: list[_Path]) -> list[_Sums]:
+def _integrate(paths: list[_Path], C: Floats) -> list[_Sums]:
     """Add nodes until the parts of every pair add up to its distance, as far as they can."""
-    changes = _kernel_values(views, paths, 1.0, +1) - _kernel_values(views, paths, 1.0, -1)
-    distances = np.square(changes @ C).sum(axis=1)
+    change = sum(path.view.weight * (path.at(1.0)[0] - path.at(-1.0)[0]) for path in paths)
+    distances = np.square(change @ C).sum(axis=1)
     before = np.inf
     for n_nodes in _NODES:
-        sums = _quadrature(views, C, paths, n_nodes)
-        totals = np.sum([one.total(path) for one, path in zip(sums, paths, strict=True)], axis=0)
+        sums = _quadrature(paths, C, n_nodes)
+        totals = sum(
+            np.einsum("ij,ij->i", rows, path.difference_rows)
+            + middle * path.crossed
+            + difference * path.difference_squares
+            for path, (rows, middle, difference) in zip(paths, sums, strict=True)
+        )
         error = float(abs(totals - distances).max(initial=0.0))
         if error <= _COMPLETE * float(distances.max(initial=0.0)) or error > before / 2.0:
             break
@@ -114,49 +139,19 @@ def _integrate(views: Sequence[View], C: Floats, paths: list[_Path]) -> list[_Su
     return sums
 
 
-def _quadrature(views: Sequence[View], C: Floats, paths: list[_Path], n_nodes: int) -> list[_Sums]:
+def _quadrature(paths: list[_Path], C: Floats, n_nodes: int) -> list[_Sums]:
     sums = [
         _Sums(np.zeros_like(path.middle_rows), *np.zeros((2, len(path.crossed)))) for path in paths
     ]
     nodes, weights = np.polynomial.legendre.leggauss(n_nodes)  # on [-1, 1]
     for t, weight in zip((nodes + 1.0) / 2.0, weights / 2.0, strict=True):
-        changes = _kernel_values(views, paths, t, +1) - _kernel_values(views, paths, t, -1)
-        w = weight * ((changes @ C) @ C.T)  # (n, N): half the gradient by kernel values
-        for view, path, one in zip(views, paths, sums, strict=True):
-            _, by_product_a, by_square_a = _values(view.kernel, path, t, +1)
-            _, by_product_b, by_square_b = _values(view.kernel, path, t, -1)
-            v = view.weight * w
-            one.rows[:] += v * (by_product_a + by_product_b)
-            one.middle[:] += 2.0 * np.sum(v * (by_square_a + by_square_b), axis=1)
-            one.difference[:] += t * np.sum(v * (by_square_a - by_square_b), axis=1)
+        ends = [(path.at(t), path.at(-t)) for path in paths]
+        weighted = zip(paths, ends, strict=True)
+        change = sum(path.view.weight * (a[0] - b[0]) for path, (a, b) in weighted)
+        w = weight * ((change @ C) @ C.T)  # (n, N): half the gradient by kernel values
+        for path, (a, b), one in zip(paths, ends, sums, strict=True):
+            v = path.view.weight * w
+            one.rows[:] += v * (a[1] + b[1])
+            one.middle[:] += 2.0 * np.sum(v * (a[2] + b[2]), axis=1)
+            one.difference[:] += t * np.sum(v * (a[2] - b[2]), axis=1)
     return sums
-
-
-def _kernel_values(views: Sequence[View], paths: list[_Path], t: float, side: int) -> Floats:
-    values = [
-        view.weight * _values(view.kernel, path, t, side)[0]
-        for view, path in zip(views, paths, strict=True)
-    ]
-    return np.sum(values, axis=0)
-
-
-def _values(kernel: Kernel, path: _Path, t: float, side: int) -> tuple[Floats, Any, Any]:
-    """Kernel values (n, N) at x = m + side t D / 2, and their derivatives by x.z and by x.x."""
-    products = path.middle_rows + (side * t / 2.0) * path.difference_rows
-    if kernel.kernel == "linear":
-        return products, 1.0, 0.0
-    gamma = float(kernel.gamma_ or 0.0)
-    if kernel.kernel == "poly":
-        inside = gamma * products + kernel.coef0
-        slope = kernel.degree * gamma * inside ** (kernel.degree - 1)
-        return inside**kernel.degree, slope, 0.0
-    squares = path.middle_squares + side * t * path.crossed
-    squares = squares + (t * t / 4.0) * path.difference_squares  # x . x, (n,)
-    apart = np.maximum(squares[:, None] + path.row_squares - 2.0 * products, 0.0)
-    if kernel.kernel == "rbf":
-        values = np.exp(-gamma * apart)
-        return values, 2.0 * gamma * values, -gamma * values
-    lengths = np.sqrt(apart)  # "exp"
-    values = np.exp(-gamma * lengths)
-    slope = gamma * values / np.maximum(lengths, np.finfo(np.float64).eps)
-    return values, slope, -slope / 2.0

@@ -119,7 +119,9 @@ class Job:
             writing: deque[Future[None]] = deque()
             for outcome in describe_by(executor, self.descriptor, todo, prepare):
                 self._note_reasons(outcome)
-                writing.append(disk.submit(self._keep, outcome, table))
+                # The table follows at once on its last chunk, so that one needs no file of its own.
+                last = len(todo) == 1 and not self._reasons and not self.failures
+                writing.append(disk.submit(self._keep, outcome, table, last))
                 if len(writing) > _WAITING:
                     writing.popleft().result()
                 advance(len(outcome.item))
@@ -134,14 +136,17 @@ class Job:
         elif done is not None:
             self._reasons.update((crops[row].key, reason) for row, _, reason in done.failures)
 
-    def _keep(self, outcome: Outcome[list[Crop], Extraction], table: GrowingTable) -> None:
+    def _keep(
+        self, outcome: Outcome[list[Crop], Extraction], table: GrowingTable, last: bool
+    ) -> None:
         """Write the rows of a chunk, unless its worker did, and copy them into the table."""
         keys, done = [crop.key for crop in outcome.item], outcome.value
         if done is None or not len(done.features):
             self.tables.place_chunk(keys, table)
             return
         kept = [keys[row] for row in done.kept]
-        write_chunk(self.tables.chunk_path(keys), kept, done.features)
+        if not last:
+            write_chunk(self.tables.chunk_path(keys), kept, done.features)
         table.put(kept, done.features)
 
 

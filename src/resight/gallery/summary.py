@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from resight.gallery.engines.base import Engine
-from resight.gallery.history import models
-from resight.gallery.manifest import ERASING, Generation
+from resight.gallery.manifest import ERASING, Generation, models
 from resight.gallery.view import View
 
 
@@ -42,13 +41,12 @@ def summary(engine: Engine, view: View, pending: Generation | None) -> dict[str,
 
 
 def _measured(view: View) -> dict[str, dict[str, float]]:
-    """How often answers were right about held-out people: of all, and of each camera's queries."""
-    calibration = getattr(view.model, "calibration", None)
+    """How often answers were right about held-out people: all, of each camera, by height."""
+    calibration = view.calibration
     if calibration is None or not calibration.decides:
         return {}
-    rates, cameras = view.manifest.rates, np.unique(calibration.cameras).tolist()
-    of_cameras = {name: calibration.measured(rates, name) for name in cameras}
-    return {"all cameras": calibration.measured(rates), **of_cameras}
+    rates, groups = view.manifest.rates, {"all cameras": None, **calibration.groups()}
+    return {name: calibration.measured(rates, some) for name, some in groups.items()}
 
 
 def _search(engine: Engine, view: View) -> str:

@@ -31,6 +31,15 @@ _DEEP = ("I", "F")  # Pillow's modes of more than 8 bits begin with these letter
 Source = str | os.PathLike[str] | IO[bytes] | bytes | Image
 
 
+def height_of(path: str | os.PathLike[str]) -> int:
+    """Return the height that an image file states, in pixels; 0 if it cannot be read."""
+    try:
+        with Pillow.open(path, formats=FORMATS) as picture:
+            return picture.height
+    except (OSError, ValueError, Pillow.DecompressionBombError):
+        return 0
+
+
 def read(source: Source, name: str | None = None, most: int = MAX_PIXELS) -> Image:
     """Read one image as RGB: PNG, JPEG, BMP, WebP or TIFF.
 

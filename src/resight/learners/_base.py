@@ -204,6 +204,14 @@ def squared_euclidean(A: Floats, B: Floats) -> Floats:
     return np.maximum(squares, 0.0, out=squares)
 
 
+def group_means(rows: Floats, codes: Codes) -> Floats:
+    """Mean of the rows of each group 0, 1, 2, ..., shape (n_groups, n_columns)."""
+    counts = np.bincount(codes)
+    sums = np.zeros((len(counts), rows.shape[1]))
+    np.add.at(sums, codes, rows)
+    return sums / counts[:, None]
+
+
 def _refuse_equal(rows: Floats) -> None:
     if len(rows) > 1 and all(np.array_equal(row, rows[0]) for row in rows[1:]):
         raise InputError(

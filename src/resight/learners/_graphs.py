@@ -101,6 +101,12 @@ def nearest(D2: Floats, allowed: np.ndarray, n_neighbors: int) -> sparse.csr_arr
     return sparse.csr_array(directed.maximum(directed.T))
 
 
+def kernel_distances(K: Floats) -> Floats:
+    """Squared distances in feature space: K_ii + K_jj - 2 K_ij, (N, N)."""
+    squares = K.diagonal()
+    return np.maximum(squares[:, None] + squares[None, :] - 2.0 * K, 0.0)
+
+
 def marginal_graphs(
     persons: Codes,
     distances: Callable[[], Floats],

@@ -11,15 +11,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from resight.kernels import KERNELS
 
-POSITIVE = Interval(Real, 0, None, closed="neither")
-COUNT = Interval(Integral, 1, None, closed="left")
-KERNEL: dict[str, list[Any]] = {}  # stated by the types of `KernelMetricLearner`
-
-Positive = Annotated[float, POSITIVE]
+Positive = Annotated[float, Interval(Real, 0, None, closed="neither")]
 NotNegative = Annotated[float, Interval(Real, 0, None, closed="left")]
 Share = Annotated[float, Interval(Real, 0, 1, closed="both")]
 PositiveShare = Annotated[float, Interval(Real, 0, 1, closed="right")]
-Count = Annotated[int, COUNT]
+Count = Annotated[int, Interval(Integral, 1, None, closed="left")]
 Folds = Annotated[int, Interval(Integral, 2, None, closed="left")]
 Seed = Annotated[int, Interval(Integral, 0, None, closed="left")]
 KernelName = Annotated[str, StrOptions(set(KERNELS))]

@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples
 
 from resight.errors import InputError
-from resight.learners._base import Codes, Floats, MetricLearner, squared_euclidean
+from resight.learners._base import Codes, Floats, MetricLearner, group_means, squared_euclidean
 from resight.learners._parameters import Components, Count, NotNegative, Positive
 from resight.learners._subspace import CENTRED_BY_COLUMNS, Projection, pca
 
@@ -140,7 +140,7 @@ class CAMEL(MetricLearner):
         clusters = _lloyd(Z, _farthest_first(Z, max(2, n_clusters)))
         values: list[float] = []
         while True:
-            within = wide - _centres(wide, clusters)[clusters]
+            within = wide - group_means(wide, clusters)[clusters]
             last = min(self.n_components, Z.shape[1]) - 1
             cost, U = scipy.linalg.eigh(
                 within.T @ within / len(Z) + held, spread, subset_by_index=(0, last)
@@ -181,7 +181,7 @@ def _lloyd(E: Floats, clusters: Codes, rounds: int = 100) -> Codes:
     """Move rows to the nearest mean until none moves; clusters that lose all rows vanish."""
     for _ in range(rounds):
         before = np.unique(clusters, return_inverse=True)[1]
-        distances = squared_euclidean(E, _centres(E, before))
+        distances = squared_euclidean(E, group_means(E, before))
         clusters = distances.argmin(axis=1)
         # Round-off must not move a row that is as near to its own mean.
         own = distances[np.arange(len(E)), before]
@@ -190,10 +190,3 @@ def _lloyd(E: Floats, clusters: Codes, rounds: int = 100) -> Codes:
         if stay.all():
             break
     return np.asarray(np.unique(clusters, return_inverse=True)[1], np.intp)
-
-
-def _centres(E: Floats, clusters: Codes) -> Floats:
-    """Mean of each cluster, (n_clusters, n_columns)."""
-    sums = np.zeros((clusters.max() + 1, E.shape[1]))
-    np.add.at(sums, clusters, E)
-    return sums / np.bincount(clusters)[:, None]

@@ -8,10 +8,9 @@ import numpy as np
 from scipy.special import expit
 
 from resight.learners._base import Floats
-from resight.learners._mlapg_loss import LogisticLoss
 from resight.learners._pair_blocks import PairBlock
 from resight.learners._parameters import Components
-from resight.learners.mlapg import MLAPG
+from resight.learners.mlapg import MLAPG, LogisticLoss
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -1,4 +1,4 @@
-"""Null Foley-Sammon transform."""
+"""Null Foley-Sammon transform, of descriptors and in the feature space of a kernel."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 
 from resight.errors import InputError
-from resight.learners._base import Codes, Floats, MetricLearner
+from resight.learners._base import Codes, Floats, KernelMetricLearner, MetricLearner, group_means
 from resight.learners._graphs import check_persons
 from resight.learners._subspace import (
     CENTRED_BY_COLUMNS,
@@ -74,6 +74,51 @@ class NFST(MetricLearner):
         return Projection(self.mean_, self.components_)(X)
 
 
+class KernelNFST(KernelMetricLearner):
+    """Collapse each training person to one point in the feature space of a kernel.
+
+    It does not use ``cameras``.
+
+    Parameters
+    ----------
+    kernel, gamma, width, degree, coef0
+        The kernel, see `resight.kernels.Kernel`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_train, n_components_)
+        The embedding is the kernel row against the training set times ``coef_``. There is one
+        column less than persons when the kernel matrix has full rank.
+
+    Notes
+    -----
+    The steps of NFST in the basis B = (I - 1/N) U Lambda^-1/2 of the centred kernel matrix
+    U Lambda U^T. An eigenvalue counts as zero by its ratio to the largest; the published code has
+    an absolute 1e-12, which depends on the scale of the kernel.
+
+    References
+    ----------
+    L. Zhang, T. Xiang, S. Gong, "Learning a discriminative null space for person
+    re-identification", CVPR 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from resight import KernelNFST
+    >>> rng = np.random.default_rng(0)
+    >>> persons = np.tile(np.arange(20), 2)
+    >>> X = rng.normal(size=(20, 30))[persons] + 0.3 * rng.normal(size=(40, 30))
+    >>> KernelNFST().fit(X, persons).distances(X[:2], X[20:]).argmin(axis=1)
+    array([0, 1])
+    """
+
+    state_version = 1
+
+    def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
+        check_persons(persons)
+        self.coef_ = null_coefficients(centred_kernel(K), persons)
+
+
 def null_directions(Z: Floats, persons: Codes) -> Floats:
     """Orthonormal null space (n_dimensions, n_components) of the scatter within persons.
 
@@ -81,19 +126,17 @@ def null_directions(Z: Floats, persons: Codes) -> Floats:
     training sightings, so that no direction is null because nothing varies in it. When the null
     space is empty, the one direction of least scatter is returned, with a warning.
     """
-    members = np.bincount(persons)
-    sums = np.zeros((len(members), Z.shape[1]))
-    np.add.at(sums, persons, Z)
-    H = Z - (sums / members[:, None])[persons]  # (N, p): (I - L) Z
+    means = group_means(Z, persons)
+    H = Z - means[persons]  # (N, p): (I - L) Z
     values, vectors = scipy.linalg.eigh(H.T @ H, check_finite=False)  # T = H H^T of the paper
     null: Floats = vectors[:, values <= round_off(len(values)) * values[-1]]
     if null.shape[1]:
         return null
     warnings.warn(
         f"the null space is empty: {Z.shape[1]} dimensions cannot hold {len(Z)} sightings of "
-        f"{len(members)} persons with each person in one point. The single direction of least "
+        f"{len(means)} persons with each person in one point. The single direction of least "
         f"scatter is used instead; use KernelNFST, a descriptor of more than "
-        f"{len(Z) - len(members)} dimensions, or fewer sightings of each person",
+        f"{len(Z) - len(means)} dimensions, or fewer sightings of each person",
         UserWarning,
         stacklevel=2,
     )

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 
 from resight.kernels import Kernel
-from resight.learners._base import Codes, Floats, KernelMetricLearner
+from resight.learners._base import Codes, Floats, KernelMetricLearner, group_means
 from resight.learners._graphs import check_persons
 from resight.learners._parameters import Count, Positive
 from resight.learners._subspace import round_off
@@ -95,13 +95,12 @@ class NK3ML(KernelMetricLearner):
     def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
         check_persons(persons)
         self.coef_ = null_coefficients(centred_kernel(K), persons)
-        counts = np.bincount(persons)
-        sums = np.zeros((len(counts), self.coef_.shape[1]))
-        np.add.at(sums, persons, K @ self.coef_)
-        self.points_ = sums / counts[:, None]
+        self.points_ = group_means(K @ self.coef_, persons)
         self.margin_ = Kernel(self.margin_kernel, width=self.margin_width)
         between = self.margin_.fit_matrix(self.points_)  # (c, c)
-        self.eigenvalues_, self.directions_ = margin_directions(between, counts / len(K))
+        self.eigenvalues_, self.directions_ = margin_directions(
+            between, np.bincount(persons) / len(K)
+        )
         self.eigenvalues_ = self.eigenvalues_[: self.n_components]
         self.directions_ = self.directions_[:, : self.n_components]
 

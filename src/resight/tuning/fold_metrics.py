@@ -15,7 +15,7 @@ from resight.learners._base import squared_euclidean
 from resight.learners._kernel_pencil import KernelPencil
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._pencil import direction_weights
-from resight.learners.kernel_nfst import KernelNFST
+from resight.learners.nfst import KernelNFST
 from resight.tuning.fused_kernel import FusedKernel, RowProducts
 from resight.tuning.gram import Floats, GramSpace, Products, Rows
 from resight.tuning.settings import PLAIN, Part, Setting

@@ -54,6 +54,7 @@ class ClusterExecutor(Executor):
         self.timeout = timeout
         self.patience = patience
         self._slots = (0.0, 1)  # when it was asked, how many
+        self._workers: tuple[float, list[str]] = (0.0, [])  # likewise, which
         self._lonely_since: float | None = None
         self._sent: WeakSet[Future[Any]] = WeakSet()
         self._brought: list[Callable[[], Any]] = []
@@ -75,10 +76,26 @@ class ClusterExecutor(Executor):
             self._slots = (time.monotonic(), count)
         return count
 
-    def submit(self, function: Callable[..., Value], *arguments: Any) -> Future[Value]:
-        """Send one call to the scheduler."""
+    def workers(self, *, fresh: bool = False) -> list[str]:
+        """Return the addresses of all workers, sorted; asked at most once a second."""
+        asked, found = self._workers
+        if fresh or not found or time.monotonic() - asked > 1.0:
+            found = sorted(_or_nothing(self._client.nthreads))
+            self._workers = (time.monotonic(), found)
+        if not found:
+            raise ClusterError(
+                f"the scheduler at {self.address} does not answer or has no worker; start some "
+                f"with `dask worker {self.address}`"
+            )
+        return found
+
+    def submit(
+        self, function: Callable[..., Value], *arguments: Any, on: str | None = None
+    ) -> Future[Value]:
+        """Send one call to the scheduler, for any worker or for one address."""
+        where = {} if on is None else {"workers": [on]}
         try:
-            sent = self._client.submit(function, *arguments, pure=False)
+            sent = self._client.submit(function, *arguments, pure=False, **where)
         except Exception as error:
             if self._client.status == "running":
                 raise
