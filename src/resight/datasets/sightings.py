@@ -89,7 +89,7 @@ class Sightings:
 
         if self.boxes is not None:
             return self.boxes[:, 3].astype(np.intp)
-        return np.array([height_of(path) for path in self.pictures()], np.intp)
+        return np.array([height_of(path) for path in self.files()], np.intp)
 
     def select(self, rows: Sequence[int] | NDArray[Any]) -> Sightings:
         """Return some rows (indices or a mask), in the order asked for."""
