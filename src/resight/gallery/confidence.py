@@ -185,7 +185,8 @@ def _presence(
             np.max([one.miss for one in cameras], axis=0),
             first.log_odds,
             first.share,
-            first.sure,
+            first.first,
+            first.false,
         )
         told = cast("Answer", calibration.answers(joint, rates).item())
         if told == "unsure":
