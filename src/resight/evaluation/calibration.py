@@ -208,12 +208,10 @@ class Calibration(SavableMixin):
         found = {name: self.cameras == name for name in np.unique(self.cameras).tolist()}
         if len(self.heights) and self.heights.min() > 0:
             low, high = np.quantile(self.heights, (1 / 3, 2 / 3), method="lower").tolist()
+            third = np.digitize(self.heights, (low, high), right=True)
+            names = f"up to {low}", f"of {low + 1} to {high}", f"above {high}"
             if low < high:
-                found[f"crops up to {low} pixels"] = self.heights <= low
-                found[f"crops of {low + 1} to {high} pixels"] = (self.heights > low) & (
-                    self.heights <= high
-                )
-                found[f"crops above {high} pixels"] = self.heights > high
+                found |= {f"crops {one} pixels": third == i for i, one in enumerate(names)}
         return found
 
     def measured(self, rates: Rates, some: Bools | None = None) -> dict[str, float]:

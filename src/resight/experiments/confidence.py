@@ -103,6 +103,8 @@ def pooled(splits: list[dict[str, NDArray[Any]]]) -> dict[str, Any]:
                 for name, where in (("present", answer[~missing]), ("missing", answer[missing]))
             },
             "wrong_first_of_found": float((~best)[found].mean()) if found.any() else 0.0,
+            "found": int(found.sum()),
+            "found_people": len(np.unique(person[found])),
             "queries": int((~missing).sum()),
             "missing": int(missing.sum()),
         },
