@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from resight.gallery.engines.base import Floats32
+from resight.gallery.gathering import Gathering
 
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
+_Question = tuple[Floats32, int, "NDArray[np.bool_] | None"]
 
 _BLOCK = 4096  # rows of one product in a batch: its distances stay in the cache
+_ROWS_AT_ONCE = 2**16
+_WAIT = 0.003  # seconds that make one product of the queries of many threads
 _SPARSE = 0.25  # below this share of allowed rows it pays to copy them together
 
 
@@ -33,6 +37,7 @@ class ExactIndex:
         self._squares = np.einsum("ij,ij->i", self.embeddings, self.embeddings)  # (n,)
         self._longest = float(np.sqrt(self._squares.max(initial=0.0)))
         self.kept: dict[Any, Any] = {}  # what others worked out about these embeddings
+        self._single: Gathering[_Question, tuple[Rows, Floats]] = Gathering(self._together, _WAIT)
 
     def __len__(self) -> int:
         return len(self.embeddings)
@@ -40,6 +45,13 @@ class ExactIndex:
     def distances(self, query: Floats32) -> Floats:
         """Return squared distances of one query to all rows, in float32 accuracy, (n,)."""
         near = self._squares - 2.0 * (self.embeddings @ query) + float(query @ query)
+        return np.maximum(near, 0.0).astype(np.float64)
+
+    def distances_of_many(self, queries: Floats32) -> Floats:
+        """Return squared distances of queries (m, r) to all rows, as `distances` does, (m, n)."""
+        near = (-2.0 * queries) @ self.embeddings.T
+        near += self._squares
+        near += np.einsum("ij,ij->i", queries, queries)[:, None]
         return np.maximum(near, 0.0).astype(np.float64)
 
     def search(
@@ -59,8 +71,11 @@ class ExactIndex:
         n = len(self) if rows is None else len(rows)
         if n == 0:
             return [(np.empty(0, np.intp), np.empty(0)) for _ in queries]
+        if len(queries) == 1 and n >= _SPARSE * len(self):
+            return [self._single.ask((queries[0], k, allowed))]
         if len(queries) == 1:
-            near = [self._candidates_of_one(queries[0], k, allowed, rows)]
+            some = self._squares[rows] - 2.0 * (self.embeddings[rows] @ queries[0])
+            near = [cast("Rows", rows)[_within(some, k, self._slack(queries[0]))]]
         else:
             near = self._candidates_of_many(queries, k, rows)
         return [
@@ -78,18 +93,21 @@ class ExactIndex:
         r = self.embeddings.shape[1] + 4
         return 2.0 * r * u * self._longest * (self._longest + 2.0 * length)
 
-    def _candidates_of_one(
-        self, query: Floats32, k: int, allowed: NDArray[np.bool_] | None, rows: Rows | None
-    ) -> Rows:
-        if rows is not None and len(rows) < _SPARSE * len(self):
-            near = self._squares[rows] - 2.0 * (self.embeddings[rows] @ query)
-            return rows[_within(near, k, self._slack(query))]
-        near = self.embeddings @ query  # (n,)
-        near *= -2.0
+    def _together(self, questions: list[_Question]) -> list[tuple[Rows, Floats]]:
+        """Answer single queries of several threads, each with its own k and allowed rows."""
+        queries = np.array([query for query, _, _ in questions])
+        near = np.empty((len(queries), len(self)), np.float32)
+        doubled = -2.0 * queries.T  # (r, m): few columns are quicker at the right
+        for start in range(0, len(self), _ROWS_AT_ONCE):
+            part = slice(start, start + _ROWS_AT_ONCE)
+            near[:, part] = (self.embeddings[part] @ doubled).T
         near += self._squares
-        if allowed is not None:
-            near[~allowed] = np.inf
-        return _within(near, k, self._slack(query))
+        found = []
+        for row, (query, k, allowed) in zip(near, questions, strict=True):
+            if allowed is not None:
+                row[~allowed] = np.inf
+            found.append(self._ordered(query, _within(row, k, self._slack(query)), k))
+        return found
 
     def _candidates_of_many(self, queries: Floats32, k: int, rows: Rows | None) -> list[Rows]:
         """Go through the rows in blocks, keeping what may still be among the k nearest."""
