@@ -168,7 +168,8 @@ class Search:
     def _plain(self, alone: Sequence[tuple[float, ...]]) -> tuple[float, Part]:
         """Weigh descriptors without learning: nothing is fitted, so nobody must be held out.
 
-        Everybody is looked for among everybody. Cosine is taken where it is clearly likelier.
+        Everybody is looked for among everybody. Cosine is taken where it is clearly likelier. A
+        network's own cosine has learned to tell people apart: others must help by a standard error.
         Returns the negative log-likelihood as well.
         """
         everything = np.arange(len(self.persons))
@@ -177,37 +178,31 @@ class Search:
         held = Held.of(self.persons, views)
         if not len(held.asked):
             return 0.0, Part("euclidean", (1.0,) * len(alone))
-        networks = np.array([space.networks[0] for space in spaces])
-        found = []
-        for name in PLAIN:
-            parts = [Part(name, weights) for weights in alone]
-            distances = np.stack([whole.part_distances(part) for part in parts])
-            natural = np.array([whole.plain_unit(part) for part in parts])
-            value, weights = self._plain_weights(held, distances, natural)
-            if networks.any() and not networks.all():
-                own, of_networks = self._plain_weights(held, distances[networks], natural[networks])
-                trusted = np.zeros(len(parts))
-                trusted[networks] = of_networks
-                gain = held.gaps(np.tensordot(weights, distances, 1))
-                gain -= held.gaps(np.tensordot(trusted, distances, 1))
-                # A network has learned to tell people apart: others must clearly help it.
-                if gain.mean() <= gain.std() / np.sqrt(len(gain)):
-                    value, weights = own, trusted
-            raw = (weights / natural / (weights / natural).max()).round(3).tolist()
-            found.append((value, Part(name, tuple(raw))))
-        euclidean, cosine = found
-        return cosine if cosine[0] < euclidean[0] - _CLEARLY else euclidean
+        euclidean, cosine = (self._weighed(whole, held, name, alone) for name in PLAIN)
+        best = cosine if cosine[0] < euclidean[0] - _CLEARLY else euclidean
+        networks = [one for one, space in zip(alone, spaces, strict=True) if space.networks[0]]
+        if networks:
+            trusted = self._weighed(whole, held, "cosine", networks)
+            gain, own = (held.gaps(whole.part_distances(part)) for _, part in (best, trusted))
+            gain -= own
+            if gain.mean() <= gain.std() / np.sqrt(len(gain)):
+                return trusted
+        return best
 
-    def _plain_weights(
-        self, held: Held, distances: Floats, natural: Floats
-    ) -> tuple[float, Floats]:
-        """Return the likeliest weights of unlearned distances, near equal, and their likelihood."""
+    def _weighed(
+        self, whole: Fold, held: Held, name: str, alone: Sequence[tuple[float, ...]]
+    ) -> tuple[float, Part]:
+        """Weigh some descriptors, near equally, so that matches are likeliest."""
+        parts = [Part(name, weights) for weights in alone]
+        distances = np.stack([whole.part_distances(part) for part in parts])
+        natural = np.array([whole.plain_unit(part) for part in parts])
         spreads = np.maximum([held.spread(one) for one in distances], 1e-9)
         likelihood = Likelihood([held], [distances / spreads[:, None, None]])
         default = natural * spreads
         strength = allowed.AUTO_PLAIN_STRENGTH / self.people
         weights = likelihood.fit(default / default.sum(), strength)
-        return likelihood(weights)[0], weights / spreads
+        raw = (weights / default / (weights / default).max()).round(3)
+        return likelihood(weights)[0], Part(name, tuple((raw @ np.array(alone)).tolist()))
 
     def _choose_variant(self, n: int) -> None:
         """Take mirror images where they find more, by the default mixture's share of learning."""
