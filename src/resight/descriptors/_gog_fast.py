@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight._compile import kernel
-from resight.descriptors._gog_patch_logs import SIDE, patch_logarithms
+from resight.descriptors._gog_patch_logs import LANES, SIDE, patch_logarithms
 from resight.descriptors._gog_region_logs import N_HALVES, region_logarithms, strip_matrices
 from resight.descriptors.gog import (
     COLOURS,
@@ -151,7 +151,11 @@ def patch_half_vectors(sums: Floats, space: str) -> Floats:
     """Logarithms of the Gaussians of all patches, one patch per column, (45 or 36, n_patches)."""
     entries, kept = feature_pairs()[1][space], kept_entries(space)
     constants = (EPSILON, LEAST_TRACE, OFF_DIAGONAL)
-    return patch_logarithms(sums, entries, kept, PATCH_POLES, PATCH_WEIGHTS, *constants)
+    n_patches = sums.shape[1]
+    if n_patches % LANES:
+        sums = np.pad(sums, ((0, 0), (0, -n_patches % LANES)), "edge")
+    logs = patch_logarithms(sums, entries, kept, PATCH_POLES, PATCH_WEIGHTS, *constants)
+    return np.ascontiguousarray(logs[:, :n_patches])
 
 
 def strip_gaussians(patches: Floats, height: int, width: int) -> tuple[Floats, Floats, Floats]:

@@ -78,8 +78,8 @@ def read(source: Source, name: str | None = None, most: int = MAX_PIXELS) -> Ima
         with Pillow.open(source, formats=FORMATS) as picture:
             _check_header(picture, name, most)
             with _decoding if picture.width * picture.height > _LARGE else nullcontext():
-                upright = ImageOps.exif_transpose(picture)
-                return np.array(_to_rgb(upright))
+                ImageOps.exif_transpose(picture, in_place=True)
+                return np.array(_to_rgb(picture))
     except ResightError:
         raise
     except Pillow.UnidentifiedImageError:
@@ -142,7 +142,7 @@ def _is_deep(picture: Pillow.Image) -> bool:
 
 def _to_rgb(picture: Pillow.Image) -> Pillow.Image:
     if not picture.has_transparency_data:
-        return picture.convert("RGB")
+        return picture if picture.mode == "RGB" else picture.convert("RGB")
     layer = picture.convert("RGBA")
     paper = Pillow.new("RGBA", layer.size, "white")
     return Pillow.alpha_composite(paper, layer).convert("RGB")
