@@ -32,7 +32,8 @@ from resight.gallery.view import View
 from resight.workers.dask_cluster import ClusterError, ClusterExecutor
 
 Rows = NDArray[np.intp]
-Nearest = tuple[Rows, NDArray[np.float64]]
+Floats = NDArray[np.float64]
+Nearest = tuple[Rows, Floats]
 SIZE = 1 << 16  # numbers of a part: with 256 dimensions 64 MB
 _POLL = 0.5  # seconds after which it is looked whether a worker that does not answer is still there
 
@@ -87,7 +88,7 @@ class _Part:
         rows = order[np.searchsorted(known, numbers, sorter=order)]
         return _Part(wanted.generation, numbers, ExactIndex(vectors[rows]))
 
-    def search(self, wanted: Wanted, queries: Floats32, k: int) -> list[Nearest]:
+    def search(self, wanted: Wanted, queries: Floats32, k: int, within: Floats) -> list[Nearest]:
         """Return the k nearest of each query: places among the wanted sightings, distances."""
         places = np.flatnonzero(self.numbers <= wanted.last)
         allowed = np.zeros(len(self.numbers), bool)
@@ -95,7 +96,7 @@ class _Part:
         if wanted.allowed is not None:
             bits = np.frombuffer(wanted.allowed, np.uint8)
             allowed[places] = np.unpackbits(bits, count=len(places))
-        found = self.index.search(queries, k, None if allowed.all() else allowed)
+        found = self.index.search(queries, k, None if allowed.all() else allowed, within)
         return [(np.searchsorted(places, rows), distances) for rows, distances in found]
 
 
@@ -105,16 +106,26 @@ _PARTS: dict[tuple[str, int], _Part] = {}
 _LOCK = threading.Lock()
 
 
-def answer(
-    wanted: list[Wanted], queries: Floats32 | None = None, k: int = 1
-) -> list[list[Nearest] | None]:
-    """Search some parts (in a worker), or only read them; None for one that cannot be had."""
-    found: list[list[Nearest] | None] = []
+def answer(wanted: list[Wanted], queries: Floats32 | None = None, k: int = 1) -> list[Any]:
+    """Search some parts (in a worker), or only read them; None for one that cannot be had.
+
+    Of each part come, in three arrays, how many each query found and all places and distances;
+    what is farther than k sightings of the parts before it is left out.
+    """
+    queries = np.empty((0, 1), np.float32) if queries is None else queries
+    answers: list[Any] = []
+    best = np.full((len(queries), k), np.inf)  # distances so far
     for one in wanted:
         part = _ready(one)
-        searched = [] if part is None or queries is None else part.search(one, queries, k)
-        found.append(None if part is None else searched)
-    return found
+        if part is None or not len(queries):
+            answers.append(None if part is None else ())
+            continue
+        found = part.search(one, queries, k, best[:, -1])
+        for row, (_, distances) in zip(best, found, strict=True):
+            row[:] = np.sort(np.concatenate([row, distances]))[:k]
+        places, distances = (np.concatenate(values) for values in zip(*found, strict=True))
+        answers.append((np.array([len(rows) for rows, _ in found]), places, distances))
+    return answers
 
 
 def drop(wanted: Wanted) -> None:
@@ -191,8 +202,11 @@ class Parts:
             if of_part is None:
                 missing.add(wanted.first)
                 continue
-            for of_query, (places, distances) in zip(found, of_part, strict=True):
-                of_query.append((layout[wanted.first][0][places], distances))
+            counts, places, distances = of_part
+            cuts, rows = np.cumsum(counts)[:-1], layout[wanted.first][0][places]
+            pairs = zip(np.split(rows, cuts), np.split(distances, cuts), strict=True)
+            for of_query, pair in zip(found, pairs, strict=True):
+                of_query.append(pair)
         return [_merged(of_query, k) for of_query in found], missing
 
     def told(self, missing: Iterable[int]) -> str:
@@ -261,7 +275,7 @@ class Parts:
 
     def _answered(
         self, tasks: dict[Future[Any], tuple[str, list[Wanted]]]
-    ) -> Iterator[tuple[Wanted, list[Nearest] | None]]:
+    ) -> Iterator[tuple[Wanted, Any]]:
         """Yield parts with their answers as they come, None where the worker was lost."""
         while tasks:
             done, waiting = wait(tasks, timeout=_POLL, return_when="FIRST_COMPLETED")
