@@ -32,6 +32,7 @@ SECTIONS = (
     "reranking",
     "gallery",
     "gallery_engines",
+    "cluster_search",
     "access_log",
     "teaching",
     "grouping",

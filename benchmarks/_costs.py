@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +12,19 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from benchmarks.cluster_search import BATCH, stored
 from benchmarks.kxqda import draw_scene
 from benchmarks.market import sightings_of
 from resight import KXQDA
+from resight._files import digest_of
 from resight.datasets.synthetic import draw_cameras
 from resight.descriptors import descriptor
+from resight.gallery.engines.sqlite import SqliteEngine
 from resight.gallery.index import ExactIndex
+from resight.gallery.labels import Labels
+from resight.gallery.manifest import Manifest
+from resight.gallery.parts import Place, Wanted, answer, drop
+from resight.gallery.view import View
 from resight.learners._kernel_pencil import KernelPencil
 from resight.learners._landmark_pencil import LandmarkPencil
 from resight.learners._landmark_sums import ChunkSums, pair_weights
@@ -30,6 +38,7 @@ EXACT_PEOPLE = (125, 250, 500)  # two sightings each by two cameras
 SIGHTINGS = OVERSAMPLING * LANDMARKS  # against which kernel values are taken
 ROWS, FEATURES = SIGHTINGS, 2048  # of the landmark measurement
 SCANNED = 200_000
+READ = 20_000
 ROUNDS = 3
 
 
@@ -46,6 +55,9 @@ class Costs:
     sums : adding one row of landmark features to the sums
     pencil : solving the pencil of the landmarks
     scan : comparing a query with one embedding
+    batch : likewise, in a batch of BATCH queries
+    read : reading one embedding of a part from SQLite
+    row : bytes that a process needs of one sighting to search a gallery, without its embedding
     """
 
     image: float
@@ -55,6 +67,9 @@ class Costs:
     sums: float
     pencil: float
     scan: float
+    batch: float
+    read: float
+    row: float
 
     @property
     def exact_exponent(self) -> float:
@@ -83,14 +98,15 @@ def measure() -> Costs:
     with threadpool_limits(1):
         image, features = _image()
         kernel, sums, pencil = _landmarks()
-        return Costs(image, features, _exact(), kernel, sums, pencil, _scan())
+        scan, batch = _scan()
+        return Costs(image, features, _exact(), kernel, sums, pencil, scan, batch, *_stored())
 
 
 def _image() -> tuple[float, int]:
     described = [descriptor(name) for name in DESCRIPTORS]
     with tempfile.TemporaryDirectory() as folder:
         sightings = draw_cameras(Path(folder), 32, 2)
-        paths = list(sightings.pictures())
+        paths = list(sightings.files())
 
         def work() -> None:
             for one in described:
@@ -136,11 +152,39 @@ def _landmarks() -> tuple[float, float, float]:
     return kernel, _best(sums) / ROWS, pencil
 
 
-def _scan() -> float:
+def _scan() -> tuple[float, float]:
     rng = np.random.default_rng(0)
     index = ExactIndex(rng.normal(size=(SCANNED, DIMENSIONS)).astype(np.float32))
-    query = rng.normal(size=(1, DIMENSIONS)).astype(np.float32)
-    return _best(lambda: index.search(query, 20)) / SCANNED
+    queries = rng.normal(size=(BATCH, DIMENSIONS)).astype(np.float32)
+    one = _best(lambda: index.search(queries[:1], 20)) / SCANNED
+    return one, _best(lambda: index.search(queries, 20)) / (SCANNED * BATCH)
+
+
+def _stored() -> tuple[float, float]:
+    """Measure what a worker and the process that asks it need of a gallery in SQLite."""
+    embeddings = np.random.default_rng(0).normal(size=(READ, DIMENSIONS)).astype(np.float32)
+    with tempfile.TemporaryDirectory() as folder:
+        engine = SqliteEngine(str(Path(folder) / "gallery"))
+        stored(engine, embeddings)
+        numbers = engine.table().numbers
+        part = Wanted(0, READ + 1, READ, digest_of(numbers.astype("<i8").tobytes()))
+        place = Place(engine.uri, 1, DIMENSIONS)
+
+        def load() -> None:
+            drop(place, 0)
+            answer(place, [part], embeddings[:0], 1)
+
+        seconds = _best(load) / READ
+        tracemalloc.start()
+        table = engine.table()
+        view = View(
+            Manifest("", 1, ()), None, table, Labels(table.ids, table.persons, []), None, (0, 0)
+        )
+        kept = view.rows, view.persons, view.tracks, view.units
+        size = tracemalloc.get_traced_memory()[0] / len(kept[0])
+        tracemalloc.stop()
+        engine.close()
+    return seconds, size
 
 
 def _best(work: Callable[[], object], rounds: int = ROUNDS) -> float:

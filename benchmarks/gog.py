@@ -14,8 +14,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from resight.descriptors import _gog_fast as fast
-from resight.descriptors._gog_pixels import COLOURS
-from resight.descriptors.gog import HEIGHT, WIDTH, gog
+from resight.descriptors.gog import COLOURS, HEIGHT, WIDTH, gog
 
 ROUNDS = 40
 

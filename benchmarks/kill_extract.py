@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from resight.datasets.synthetic import draw_cameras
-from resight.features._chunks import chunk_keys
+from resight.features._chunks import read_chunk
 
 PEOPLE, KILLS, SEED = 500, 10, 0  # two cameras: 1,000 images
 DESCRIPTOR = "gog"
@@ -89,7 +89,7 @@ def _rows(store: Path) -> int:
     found: set[str] = set()
     for path in store.rglob("*.chunk"):
         with suppress(FileNotFoundError):
-            found.update(chunk_keys(path))
+            found.update(read_chunk(path)[0])
     for path in store.glob("*/*.json"):
         found.update(json.loads(path.read_text("utf-8"))["keys"])
     return len(found)

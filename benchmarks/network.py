@@ -120,7 +120,7 @@ def small_network(file: Path) -> Path:
 
 
 def _turn(network: Network, share: Sightings, store: Path) -> Times:
-    files, way, session = share.pictures(), network.preprocessing, network.session
+    files, way, session = share.files(), network.preprocessing, network.session
     batches = [
         files[start : start + network.batch] for start in range(0, len(files), network.batch)
     ]

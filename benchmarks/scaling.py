@@ -7,12 +7,13 @@ work over the machines of others.
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks._costs import DIMENSIONS, LANDMARKS, Costs, measure
+from benchmarks._costs import BATCH, DIMENSIONS, LANDMARKS, Costs, measure
 from benchmarks._simulation import Town, needed_machines, needed_workers, rate
 from benchmarks.machine import description
 from resight._files import atomic_write
@@ -21,6 +22,7 @@ from resight.learners._landmarks import EXACT_LIMIT
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "scaling.md"
 GUIDE = Path(__file__).with_name("scaling_guide.md")
 TOWNS = (Town(1e6, 1e4, 0.1), Town(1e8, 1e5, 1.0), Town(1e9, 1e6, 10.0))
+CLUSTERS = (1e7, 1e8, 1e9)  # sightings, all of which are searched
 _MARK = "<!-- costs "
 _EXACT_BYTES = 5 * 8  # times N^2: kernel matrix, two matrices of the pencil, work space
 
@@ -48,6 +50,8 @@ def page(costs: Costs) -> str:
         "## Reckoned and simulated",
         table(costs, TOWNS),
         assumptions(costs),
+        "## Exact search over a cluster",
+        cluster_table(costs),
         GUIDE.read_text(encoding="utf-8").strip(),
     ]
     return "\n\n".join(parts) + "\n"
@@ -82,6 +86,8 @@ def measured_table(costs: Costs) -> str:
             f"search, exact, each million embeddings of {DIMENSIONS} dimensions",
             f"{1e9 * costs.scan:.0f} ms",
         ),
+        (f"the same in a batch of {BATCH}, each query", f"{1e9 * costs.batch:.0f} ms"),
+        ("reading a million embeddings from SQLite into a part", f"{1e6 * costs.read:.1f} s"),
     ]
     lines = ["| step | processor time, one thread |", "|---|---|"]
     return "\n".join([*lines, *(f"| {step} | {cost} |" for step, cost in rows)])
@@ -96,6 +102,48 @@ def table(costs: Costs, towns: tuple[Town, ...]) -> str:
         "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     return "\n".join([*lines, *(_row(costs, town) for town in towns)])
+
+
+def cluster_table(costs: Costs) -> str:
+    """Count the machines that hold all embeddings, and reckon what they take."""
+    town, full = TOWNS[0], 0.75
+    lines = [
+        "`resight search` and `serve --cluster` ([how](clusters.md)): every core of a machine is a "
+        f"worker, machines have {town.cores} cores and {town.memory / 1e9:.0f} GB as above, "
+        f"{100 * full:.0f}% of it for embeddings. Nothing is left out: every search compares all "
+        "sightings, and a filter by time or camera only makes it quicker. Without spare machines: "
+        "what a lost one held is read again by the others, which need room for it.",
+        "",
+        f"| sightings | embeddings | machines | workers | one query | batch of {BATCH} | "
+        "reading all parts | the process that asks |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for n in CLUSTERS:
+        size = 4.0 * DIMENSIONS * n
+        machines = max(1, math.ceil(size / (full * town.memory)))
+        each = n / machines / town.speedup  # embeddings, as if for one core
+        cells = (
+            f"{n:.0e}".replace("e+0", "e"),
+            _size(size),
+            f"{machines:,}",
+            f"{machines * town.cores:,}",
+            _duration(each * costs.scan),
+            _duration(each * costs.batch * BATCH),
+            _duration(each * costs.read),
+            _size(n * costs.row),
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(
+        [
+            *lines,
+            "",
+            "Measured: comparing, reading, and the bytes that the process that asks keeps of every "
+            "sighting beside its embedding (names, times, labels). Reckoned: the rest; messages "
+            "between machines and a database that many workers read at once are not in it. Where "
+            "that process would need more than a machine has, split the gallery by month or site "
+            "(below) and give each its own.",
+        ]
+    )
 
 
 def _row(costs: Costs, town: Town) -> str:

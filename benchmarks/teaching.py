@@ -27,7 +27,7 @@ from resight.datasets.sightings import Sightings
 from resight.datasets.synthetic import draw_cameras
 from resight.gallery import Filter, Gallery
 from resight.gallery.adding import Described
-from resight.gallery.proposing import propose
+from resight.gallery.groups import propose
 from resight.gallery.teaching import fit_like, labelled
 from resight.gallery.view import features_of
 from resight.learners._base import squared_euclidean

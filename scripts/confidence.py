@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 from resight import KXQDA, datasets
 from resight._files import atomic_write, write_json
 from resight.datasets.synthetic import draw_cameras
-from resight.experiments.confidence import STATED, confidence, pooled, state
+from resight.experiments.confidence import confidence, pooled, state
 from resight.experiments.tables import markdown_table
 from resight.features.store import FeatureStore
 from resight.models.calibrating import add_calibration, calibrate_model
@@ -69,7 +69,7 @@ def sizes() -> dict[str, Any]:
             D = model.distances(new[asked], new[where == 1])
             held = who[where == 1].astype(str)
             told = state(calibration, D, np.ones(D.shape, bool), who[asked].astype(str), held)
-            parts.append(dict(zip(STATED, told, strict=True)))
+            parts.append(told)
         found[str(n)] = pooled(parts)
     return found
 

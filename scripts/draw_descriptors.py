@@ -17,7 +17,7 @@ from matplotlib.colors import hsv_to_rgb
 from matplotlib.patches import Rectangle
 
 from resight.datasets.synthetic import draw_person
-from resight.descriptors._gog_pixels import shared_features
+from resight.descriptors.gog import shared_features
 from resight.images.resize import resize
 from resight.images.retinex import retinex
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from resight._files import atomic_write
-from resight.experiments.learning_curve import curve_table
+from resight.experiments.tables import curve_table
 from resight.report.displays import LearningCurveDisplay
 from resight.report.result_files import read_result
 

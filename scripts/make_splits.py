@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from resight._files import atomic_write
-from resight.protocols.committed import SCHEMA
+from resight.protocols.published import SCHEMA
 
 HOME = Path(__file__).resolve().parents[1] / "src" / "resight" / "datasets" / "splits"
 CUHK01_SOURCE = "the 10 splits of the k-XQDA paper's authors (Efficient-Kernel-XQDA, MIT licence)"

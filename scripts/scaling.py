@@ -16,7 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for the package `benchmarks`
 
 from benchmarks._simulation import Town
-from benchmarks.scaling import TOWNS, measured_table, read_costs, table
+from benchmarks.scaling import TOWNS, cluster_table, measured_table, read_costs, table
 
 
 def main() -> None:
@@ -29,7 +29,7 @@ def main() -> None:
     if given:
         towns = (Town(**{"sightings": 1e8, "labelled": 1e5, "searches": 1.0, **given}),)
     costs = read_costs()
-    print(measured_table(costs), "", table(costs, towns), sep="\n")
+    print(measured_table(costs), "", table(costs, towns), "", cluster_table(costs), sep="\n")
 
 
 if __name__ == "__main__":

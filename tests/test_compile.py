@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numba
@@ -14,8 +15,10 @@ from resight._compile import cache_folder
 
 
 @pytest.fixture(autouse=True)
-def _look_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_compile, "_folder", "not looked for yet")
+def _look_again() -> Iterator[None]:
+    cache_folder.cache_clear()
+    yield
+    cache_folder.cache_clear()
 
 
 def test_the_user_decides(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_contributing_has_each_recipe() -> None:
 
 
 def test_a_gallery_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from resight.gallery import Gallery, creating, gallery
+    from resight.gallery import Gallery, gallery, rebuilding
     from resight.gallery.engines import connect as others
 
     def connect(uri: str | Path) -> Any:  # as the recipe's branch in `engines.connect` does
@@ -112,7 +112,7 @@ def test_a_gallery_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
             return toys.DoubleEngine(text.removeprefix("double://"))
         return others(uri)
 
-    for module in (creating, gallery):
+    for module in (rebuilding, gallery):
         monkeypatch.setattr(module, "connect", connect)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20, 8)).astype(np.float32)

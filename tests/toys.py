@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from resight.datasets import DATASETS
-from resight.datasets._dataset import Dataset, Row
+from resight.datasets.published import Dataset, Row
 from resight.descriptors import DESCRIPTORS
-from resight.descriptors._base import Descriptor
-from resight.descriptors._parts import FeatureParts
+from resight.descriptors._base import Descriptor, FeatureParts
 from resight.gallery.engines.sqlite import SqliteEngine
 from resight.learners._base import Codes, Floats, MetricLearner
 from resight.learners._graphs import check_persons
@@ -69,7 +68,7 @@ class MeanColour(Descriptor):
 
     def feature_parts(self) -> FeatureParts:
         strip, colour = np.divmod(np.arange(12), 3)
-        return FeatureParts.build(4, ("R", "G", "B"), strip, strip + 1, colour)
+        return FeatureParts(4, ("R", "G", "B"), strip, strip + 1, colour)
 
 
 def _row(match: re.Match[str]) -> Row:

@@ -34,7 +34,7 @@ EVERY = {"command lines": 40, "forged files": 9, "calls of the Python API": 6, "
 _LATER = (
     *("gallery.forgetting", "gallery.references", "web.serving", "models.fitting", "report"),
     *("experiments.evaluate", "features.vectors", "explanation.drawing", "datasets.video"),
-    *("datasets.cutting", "protocols.files", "reproduce.measuring"),
+    *("protocols.files", "reproduce.measuring"),
 )
 TEXT = """## Bad input
 

@@ -33,7 +33,6 @@ def base_lines(m: Material) -> dict[str, list[str]]:
         "data list": [],
         "data info": [m("people")],
         "data check": [m("people")],
-        "data cut": [m("people/boxed.csv"), "out"],
         "crop": [
             m("people/camera-1/0001"),
             "--out",
@@ -107,7 +106,7 @@ def bad_values(m: Material, kind: str) -> list[str]:
 
 
 KINDS = {
-    "data": "data", "data data cut": "table", "table": "table", "folder": "new", "image_a": "image",
+    "data": "data", "table": "table", "folder": "new", "image_a": "image",
     "image_b": "image", "images": "image", "model": "model", "place": "gallery",
     "gallery": "gallery", "root": "", "out": "out", "store": "", "html": "out", "page": "out",
     "boxes": "file", "features": "vectors", "splits": "splits", "config": "config",

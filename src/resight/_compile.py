@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,12 +32,8 @@ _lock = threading.Lock()
 def kernel(function: Function | None = None, *, fast: bool = False) -> Any:
     """Compile a module-level function with numba on its first call, or load it from the cache.
 
-    Parameters
-    ----------
-    function : callable
-        Must not close over arrays: tables are arguments, or the cache would not be found again.
-    fast : bool
-        Allow the compiler to reorder sums (`FAST`); only where no bin depends on the last bit.
+    It must not close over arrays: tables are arguments, or the cache would not be found again.
+    `fast` lets the compiler reorder sums (`FAST`): only where no bin depends on the last bit.
     """
     if function is None:
         return lambda inner: kernel(inner, fast=fast)
@@ -54,6 +51,7 @@ def kernel(function: Function | None = None, *, fast: bool = False) -> Any:
             settings.CACHE_DIR = before
 
 
+@cache
 def cache_folder() -> Path | None:
     """Find a folder for compiled code that can be written, even where the package cannot.
 
@@ -61,25 +59,17 @@ def cache_folder() -> Path | None:
     private folder in the temporary one. None if there is nowhere to write: then every process
     compiles anew.
     """
-    global _folder
-    if isinstance(_folder, str):
-        named = os.environ.get("NUMBA_CACHE_DIR")
-        candidates = [Path(named)] if named else [_users_cache(), _temporary()]
-        _folder = next((folder for folder in candidates if folder and _usable(folder)), None)
-    return _folder
-
-
-def _users_cache() -> Path | None:
-    if os.name == "nt":
-        base = os.environ.get("LOCALAPPDATA")
-        return Path(base) / "resight" / "compiled" if base else None
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(base) / "resight" / "compiled" if os.path.isabs(base) else None
-
-
-def _temporary() -> Path:
-    user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
-    return Path(tempfile.gettempdir()) / f"resight-compiled-{user}"
+    named = os.environ.get("NUMBA_CACHE_DIR")
+    if named:
+        candidates = [Path(named)]
+    else:
+        users = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME")
+        base = Path(users or os.path.expanduser("~/.cache"))
+        user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
+        temporary = Path(tempfile.gettempdir()) / f"resight-compiled-{user}"
+        candidates = [base / "resight" / "compiled"] if base.is_absolute() else []
+        candidates.append(temporary)
+    return next((folder for folder in candidates if _usable(folder)), None)
 
 
 def _usable(folder: Path) -> bool:
@@ -115,5 +105,4 @@ class _Notice(event.Listener):
         """Nothing to tell: the result follows."""
 
 
-_folder: Path | str | None = "not looked for yet"
 event.register("numba:compile", _Notice())

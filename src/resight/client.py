@@ -96,7 +96,9 @@ class RemoteGallery:
         found = self._get(
             "/search.json", k=k, **query, **{names[n]: value for n, value in where.items()}
         )
-        return Hits(Hit(**{f.name: one.get(f.name) for f in fields(Hit)}) for one in found["hits"])
+        hits = Hits(Hit(**{f.name: one.get(f.name) for f in fields(Hit)}) for one in found["hits"])
+        hits.missing = found["missing"]
+        return hits
 
     def image(self, sighting: str) -> bytes:
         """Return the stored image of a sighting."""

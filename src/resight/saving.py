@@ -204,8 +204,7 @@ def decode(
     if not isinstance(value, dict):
         return value
     if "float" in value:
-        number = float.fromhex(value["float"])
-        if math.isnan(number):
+        if math.isnan(number := float.fromhex(value["float"])):
             raise ValueError("a parameter is NaN")
         return number
     if "tensor" in value:

@@ -66,7 +66,7 @@ def test_what_was_measured_is_kept_when_a_question_is_refused(own, capsys):
 
 
 def test_more_inner_products_than_memory_allows_are_refused(own, capsys, monkeypatch):
-    monkeypatch.setattr("resight.experiments.diagnostics.GRAM_LIMIT", 1000)
+    monkeypatch.setattr("resight.experiments.evaluate.GRAM_LIMIT", 1000)
     assert main([*own[1], "--curve"]) == 1
     assert "too many; evaluate a part of the people" in capsys.readouterr().err
 

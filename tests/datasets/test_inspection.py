@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from resight.datasets import Sightings, load
-from resight.datasets.inspection import CameraCount, FileTroubles, check_files, overview
+from resight.datasets.inspection import FileTroubles, check_files, overview
 
 Fill = Callable[[Iterable[str]], Path]
 
@@ -21,17 +21,17 @@ def test_counts_by_hand() -> None:
     persons, cameras, roles = (np.array(c) for c in zip(*rows, strict=True))
     paths = np.array([f"{i}.png" for i in range(len(rows))])
     found = overview(Sightings(paths, persons, cameras, roles=roles))
-    assert (found.images, found.people) == (8, 3)
-    assert (found.unknown, found.distractors, found.junk) == (1, 1, 1)
-    assert found.cameras == {"a": CameraCount(4, 2), "b": CameraCount(4, 2)}
-    assert found.per_person_and_camera == (1, 1, 2)
-    assert found.one_camera_only == ("2", "10")
+    assert (found["images"], found["people"]) == (8, 3)
+    assert (found["unknown"], found["distractors"], found["junk"]) == (1, 1, 1)
+    assert found["cameras"] == {camera: {"images": 4, "people": 2} for camera in "ab"}
+    assert found["images_per_person_and_camera"] == {"min": 1, "median": 1, "max": 2}
+    assert found["one_camera_only"] == ["2", "10"]
 
 
 def test_unlabelled_data_has_no_people(fill: Fill) -> None:
     found = overview(load(fill(["a/1.png", "b/1.png"])))
-    assert (found.people, found.unknown) == (0, 2)
-    assert found.per_person_and_camera == (0, 0, 0)
+    assert (found["people"], found["unknown"]) == (0, 2)
+    assert set(found["images_per_person_and_camera"].values()) == {0}
 
 
 def test_sound_files_have_no_troubles(fill: Fill) -> None:

@@ -67,13 +67,6 @@ def test_files_are_below_root_unless_absolute() -> None:
     assert sightings.files() == [Path("/home/a.png"), Path("/data/b.png")]
 
 
-def test_boxes_are_never_taken_for_crops() -> None:
-    sightings = _three(boxes=np.ones((3, 4), int))
-    with pytest.raises(InputError, match="crop them first: resight data cut"):
-        sightings.files()
-    assert len(sightings.pictures()) == 3
-
-
 def test_columns_of_different_lengths_are_refused() -> None:
     with pytest.raises(InputError, match="3 paths but 2 roles"):
         _three(roles=np.array(["", ""]))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from resight.descriptors._gog_pixels import (
+from resight.descriptors.gog import (
     COLOURS,
     EPSILON,
     LEAST_TRACE,

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from definitions import gog as definition
 from resight.descriptors import _gog_fast as fast
-from resight.descriptors._gog_fast import REGION_CONDITION
-from resight.descriptors._gog_moments import framed_planes, patch_sums
-from resight.descriptors._gog_pixels import COLOURS, orientation_votes
+from resight.descriptors._gog_fast import REGION_CONDITION, framed_planes, patch_sums
+from resight.descriptors.gog import COLOURS, orientation_votes
 
 SETTINGS = settings(max_examples=20, deadline=None)
 

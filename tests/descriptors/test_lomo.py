@@ -12,8 +12,8 @@ from definitions import lomo as definition
 from definitions.colour import gray as gray_levels
 from definitions.lomo import lomo_definition
 from resight.descriptors import _lomo_kernels as compiled
-from resight.descriptors import lomo
-from resight.descriptors.lomo import feature_names, feature_parts, scale_sizes
+from resight.descriptors import descriptor, lomo
+from resight.descriptors.lomo import feature_names, scale_sizes
 from resight.errors import InputError
 from resight.images import colour
 from resight.images.retinex import retinex
@@ -58,7 +58,7 @@ def test_quantised_maps_are_exact() -> None:
     levels = np.arange(0, 256, 5)
     cube = np.stack(np.meshgrid(levels, levels, levels), -1).reshape(52, -1, 3).astype(np.uint8)
     np.testing.assert_array_equal(compiled.hsv_bins(cube, UNIT), definition.hsv_bins(cube))
-    gray = compiled.gray_levels(cube, colour.GRAY_WEIGHTS, UNIT)
+    gray = compiled.gray_levels(cube, colour.GRAY_WEIGHTS) / 255.0
     np.testing.assert_array_equal(gray, gray_levels(cube) / 255.0)
 
 
@@ -116,7 +116,7 @@ def test_dimension_follows_the_height() -> None:
 
 
 def test_names_say_strip_channel_and_bin() -> None:
-    names, parts = feature_names(), feature_parts()
+    names, parts = feature_names(), descriptor("lomo").feature_parts()
     assert names[1] == "hsv:scale0:rows0-10:h1s0v0"
     assert names[20480 + 81 + 2] == "siltp3:scale0:rows5-15:e2n0w0s0"
     assert names[-1] == "siltp5:scale2:rows80-120:e2n2w2s2"
@@ -130,7 +130,7 @@ def test_only_features_of_touched_rows_change() -> None:
     image = _blocks(128, 48)
     changed = image.copy()
     changed[60:64] = 255 - changed[60:64]
-    parts = feature_parts()
+    parts = descriptor("lomo").feature_parts()
     # The length of a part is shared by all its rows, so compare directions only.
     before, after = (lomo(i, retinex=False)[:20480] for i in (image, changed))
     outside = ((parts.bottom <= 60) | (parts.top >= 64))[:20480]

@@ -10,8 +10,8 @@ from PIL import Image
 
 from definitions import whos as definition
 from definitions.whos import lbp_table, whos_definition
-from resight.descriptors import whos
-from resight.descriptors.whos import feature_names, feature_parts
+from resight.descriptors import descriptor, whos
+from resight.descriptors.whos import feature_names
 from resight.errors import InputError
 
 VARIANTS = {"dagger": "composed_dagger5138_gauss", "star": "composed_star2960_epan"}
@@ -100,7 +100,7 @@ def test_the_middle_counts_more_than_the_border() -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_names_say_strip_channel_and_bin(variant: str) -> None:
-    names, parts = feature_names(variant), feature_parts(variant)
+    names, parts = feature_names(variant), descriptor(f"whos-{variant}").feature_parts()
     assert names[0] == "hs:rows0-16:h0s0"
     assert names[960 + 64 + 1] == "rgb:rows8-24:r1g0b0"
     for i in range(0, len(names), 101):
@@ -113,7 +113,7 @@ def test_only_features_of_touched_rows_change() -> None:
     image = _image(8)
     changed = image.copy()
     changed[60:64] = 255 - changed[60:64]
-    parts = feature_parts()
+    parts = descriptor("whos-dagger").feature_parts()
     differs = whos(image) != whos(changed)
     reach = np.where(parts.channel == 4, 16, np.where(parts.channel == 3, 8, 0)) + 1
     outside = (parts.bottom + reach <= 60) | (parts.top - reach >= 64)

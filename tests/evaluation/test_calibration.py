@@ -10,7 +10,7 @@ from resight.evaluation.calibration import Calibration, HeldOut, Rates
 from resight.evaluation.calibration_fitting import continued, fit_calibration, with_person
 from resight.evaluation.presence import Expected, nearest
 from resight.evaluation.reliability import Reliability, log_loss
-from resight.experiments.confidence import STATED, identified_at, state
+from resight.experiments.confidence import identified_at, state
 
 
 def world(n_queries, n_gallery, seed):
@@ -29,8 +29,7 @@ def told(calibration, n_queries, n_gallery, seed):
     one = world(n_queries, n_gallery, seed)
     held = np.array([f"p{i}" for i in range(n_gallery)])
     asked = held[one.same.argmax(axis=1)]
-    found = state(calibration, one.distances, np.ones_like(one.same), asked, held)
-    return dict(zip(STATED, found, strict=True))
+    return state(calibration, one.distances, np.ones_like(one.same), asked, held)
 
 
 @pytest.fixture(scope="module")

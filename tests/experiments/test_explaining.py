@@ -11,15 +11,15 @@ import pytest
 
 from resight.datasets.synthetic import draw_cameras
 from resight.errors import InputError
+from resight.experiments.evaluate import Evaluation, FeatureSet
 from resight.experiments.explaining import FILE, _chosen, explain_matches, save_explanations
-from resight.experiments.measuring import Evaluation, FeatureSet
 from resight.experiments.results import Result, Run, document, ranking_rows
 from resight.experiments.runner import FinishedSplits
 from resight.features.store import FeatureStore
 from resight.plans import Plan
 from resight.protocols import half_half
 from resight.report import write
-from resight.report.matches import read_matches
+from resight.report.pictures import read_matches
 
 PLANS = [Plan("kxqda", rerank="cross-view"), Plan("kxqda", params={"reg": 1e-3}), Plan("xqda")]
 

@@ -6,7 +6,8 @@ import pytest
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
 from resight.experiments.in_gram_space import measure
-from resight.experiments.learning_curve import checked_sizes, curve_table, learning_curve
+from resight.experiments.learning_curve import checked_sizes, learning_curve
+from resight.experiments.tables import curve_table
 from resight.plans import Plan
 from resight.protocols import half_half
 from resight.tuning.candidates import CV

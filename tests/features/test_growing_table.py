@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from resight.errors import StoreError
-from resight.features._chunks import FAILED
-from resight.features._growing_table import GrowingTable
+from resight.features._chunks import FAILED, GrowingTable
 
 ROWS = np.arange(24, dtype=np.float32).reshape(6, 4)
 KEYS = ["a", "b", "c", "d", "e", "f"]

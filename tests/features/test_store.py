@@ -20,7 +20,7 @@ from PIL import Image
 from resight.datasets.sightings import Sightings
 from resight.descriptors import descriptor
 from resight.errors import InputError, StoreError
-from resight.features._chunks import chunk_keys
+from resight.features._chunks import read_chunk
 from resight.features.describing import CHUNK
 from resight.features.store import FeatureStore
 from resight.workers.executors import local
@@ -29,7 +29,7 @@ from resight.workers.executors import local
 SCRIPT = """
 import runpy, sys
 from pathlib import Path
-from resight.features._chunks import chunk_keys
+from resight.features._chunks import read_chunk
 from resight.workers.executors import local
 from resight.features.store import FeatureStore
 kit = runpy.run_path(sys.argv[1])
@@ -277,7 +277,7 @@ def test_full_disk_is_reported_and_loses_nothing(kit: Any, tmp_path: Path, limit
     assert "no space left to write" in full.stderr
     assert "Everything finished is kept" in full.stderr
     assert not list((tmp_path / "store").rglob("*.part"))
-    kept = sum(len(chunk_keys(path)) for path in (tmp_path / "store").rglob("*.chunk"))
+    kept = sum(len(read_chunk(path)[0]) for path in (tmp_path / "store").rglob("*.chunk"))
     assert kept in ((0, 36) if limit == 5000 else (36, 100))
     free = subprocess.run(
         [sys.executable, "-c", SCRIPT, *command], capture_output=True, text=True, check=True

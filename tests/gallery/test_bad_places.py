@@ -17,7 +17,7 @@ from resight.datasets.sightings import Sightings
 from resight.errors import InputError, StoreError
 from resight.gallery import Gallery
 from resight.gallery.checking import check
-from resight.gallery.engines import network
+from resight.gallery.engines import sqlite
 from resight.gallery.forgetting import forget
 
 
@@ -116,7 +116,7 @@ def test_a_network_folder_is_refused(
     mounts.write_text(
         f"/dev/sda1 / ext4 rw 0 0\nhost:/export {tmp_path} {kind} rw 0 0\ntmpfs /run tmpfs rw 0 0\n"
     )
-    monkeypatch.setattr(network, "MOUNTS", mounts)
+    monkeypatch.setattr(sqlite, "MOUNTS", mounts)
     with pytest.raises(InputError, match=rf"network folder \({kind}\).*PostgreSQL"):
         Gallery.open(folder)
     with pytest.raises(InputError, match="network folder"):

@@ -29,7 +29,7 @@ ROUNDS = 20
 def children() -> ForkServerContext:
     """Processes that start quickly: a server that has imported everything forks them."""
     context = multiprocessing.get_context("forkserver")
-    heavy = ["psycopg", "resight.gallery.streaming", "resight.models.model"]
+    heavy = ["psycopg", "resight.gallery.adding", "resight.models.model"]
     context.set_forkserver_preload([*heavy, "resight.learners.euclidean", "killable"])
     return context
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import fields, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,8 @@ from resight.gallery.groups import (
     BY_DISTANCE,
     Groups,
     accept,
-    farthest,
     find_groups,
     group,
-    next_group,
     not_sure,
     open_groups,
 )
@@ -111,7 +110,7 @@ def unknown(uri: str, people: Sightings, model: Callable[..., Any]) -> Gallery:
 
 def test_groups_are_kept_with_what_they_come_from(unknown: Gallery) -> None:
     assert Groups.read(unknown.engine) is None
-    assert next_group(unknown) is None
+    assert list(open_groups(unknown)) == []
     made = group(unknown)
     assert Groups.read(unknown.engine) == made
     assert (made.total, made.model, made.last) == (36, unknown.model.fingerprint, "")
@@ -129,17 +128,14 @@ def test_groups_are_kept_with_what_they_come_from(unknown: Gallery) -> None:
 
 def test_accepting_dropping_naming_and_undoing(unknown: Gallery) -> None:
     group(unknown)
-    first = next_group(unknown)
-    assert first is not None
-    second = next_group(unknown, first.key)
-    assert second is not None
+    first, second = islice(open_groups(unknown), 2)
     assert second.key != first.key
     entries = accept(unknown, first.sightings[1:], dropped=first.sightings[:1], name="Zoë")
     labels = unknown.view.labels
     assert {labels.person(one) for one in first.sightings[1:]} == {"Zoë"}
     assert labels.person(first.sightings[0]) == ""
     assert labels.verdict(*first.sightings[:2]) == "different"
-    assert next_group(unknown) == second  # at once, without computing
+    assert next(open_groups(unknown)) == second  # at once, without computing
     unknown.teach("undo", entries[0].key)
     assert "Zoë" not in unknown.view.named
     assert unknown.view.labels.verdict(*first.sightings[:2]) is None
@@ -158,8 +154,7 @@ def test_not_sure_comes_last_and_can_be_undone(unknown: Gallery) -> None:
     group(unknown)
     before = [one.key for one in open_groups(unknown)]
     assert len(before) > 1
-    first = next_group(unknown)
-    assert first is not None
+    first = next(open_groups(unknown))
     said = not_sure(unknown, first.sightings)
     assert [one.key for one in open_groups(unknown)] == [*before[1:], before[0]]
     unknown.teach("undo", said.key)
@@ -168,8 +163,7 @@ def test_not_sure_comes_last_and_can_be_undone(unknown: Gallery) -> None:
 
 def test_removed_sightings_leave_the_groups(unknown: Gallery) -> None:
     group(unknown)
-    first = next_group(unknown)
-    assert first is not None
+    first = next(open_groups(unknown))
     unknown.remove(first.sightings[:1])
     for one in open_groups(unknown):
         assert first.sightings[0] not in one.sightings
@@ -181,15 +175,18 @@ def test_removed_sightings_leave_the_groups(unknown: Gallery) -> None:
 def test_proposals_are_read_never_computed(
     unknown: Gallery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    group(unknown)
+    made = group(unknown)
 
     def refuse(*args: Any) -> None:
         raise AssertionError("computed on a request")
 
     monkeypatch.setattr("resight.gallery.groups.propose", refuse)
     monkeypatch.setattr("resight.gallery.groups.find_groups", refuse)
-    assert len(farthest(unknown, 5)) == 5
-    assert next_group(unknown) is not None
+    kept = Groups.read(unknown.engine)
+    assert kept is not None
+    assert kept.farthest == made.farthest
+    assert len(kept.farthest) > 5
+    assert next(open_groups(unknown)) == made.groups[0]
 
 
 def test_tracks_stay_together_unless_somebody_saw_two_people(

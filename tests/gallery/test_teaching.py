@@ -14,7 +14,7 @@ from resight.datasets.sightings import Sightings
 from resight.datasets.synthetic import draw_cameras
 from resight.errors import InputError
 from resight.gallery import Gallery
-from resight.gallery.proposing import propose
+from resight.gallery.groups import propose
 from resight.gallery.teaching import (
     Candidate,
     adopt,

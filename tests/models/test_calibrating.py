@@ -9,7 +9,7 @@ import resight
 from resight import KXQDA, MLAPG, XQDA, AutoKXQDA
 from resight.errors import InputError
 from resight.evaluation.reliability import Reliability
-from resight.experiments.confidence import STATED, state
+from resight.experiments.confidence import state
 from resight.learners.euclidean import Euclidean
 from resight.models import calibrating
 from resight.models.calibrating import (
@@ -89,7 +89,7 @@ def test_probabilities_come_true_in_a_gallery_four_times_as_large():
     new, who, where = sightings(400, seed=1)
     D = model.distances(new[where == 0], new[where == 1])
     names = who[where == 0].astype(str), who[where == 1].astype(str)
-    told = dict(zip(STATED, state(calibration, D, np.ones(D.shape, bool), *names), strict=True))
+    told = state(calibration, D, np.ones(D.shape, bool), *names)
     assert 0.2 < told["right"].mean() < 0.95
     for p, right in (("probability", "right"), ("half_probability", "half_right")):
         assert Reliability.of(told[p], told[right]).error < 0.1

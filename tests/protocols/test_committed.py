@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from resight.errors import StoreError
-from resight.protocols import committed
-from resight.protocols.committed import committed_splits, parse
+from resight.protocols import published
+from resight.protocols.published import committed_splits, parse
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZES = {
@@ -72,7 +72,7 @@ def test_a_changed_file_is_noticed(monkeypatch, tmp_path):
     shutil.copytree(folder, tmp_path / "splits")
     changed = tmp_path / "splits" / "grid.json"
     changed.write_text(changed.read_text().replace('"people": 250', '"people": 251'))
-    monkeypatch.setattr(committed, "files", lambda _: tmp_path)
+    monkeypatch.setattr(published, "files", lambda _: tmp_path)
     with pytest.raises(StoreError, match=r"grid\.json of this installation was modified"):
         committed_splits.__wrapped__("grid")
 

@@ -8,7 +8,7 @@ import pytest
 from resight.datasets import DATASETS
 from resight.errors import InputError
 from resight.protocols import for_dataset
-from resight.protocols.committed import committed_splits
+from resight.protocols.published import committed_splits
 
 
 def test_cuhk01_single_shot_trains_with_all_and_tests_with_one_picture(cuhk01):

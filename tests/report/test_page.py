@@ -17,7 +17,7 @@ from resight.plans import Plan
 from resight.protocols import half_half
 from resight.report import write
 from resight.report.displays import CMCDisplay
-from resight.report.rankings import worst_first
+from resight.report.pictures import worst_first
 from resight.report.result_files import read_rankings, read_result
 from resight.tuning.gram import GramSpace
 

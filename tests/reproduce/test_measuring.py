@@ -8,7 +8,7 @@ import pytest
 
 from resight.datasets.synthetic import draw_cameras
 from resight.errors import InputError
-from resight.reproduce.measuring import reproduce
+from resight.reproduce.measuring import Bench, reproduce
 from resight.reproduce.page import page_of
 from resight.reproduce.paper import PaperRow, PaperTable
 
@@ -33,7 +33,7 @@ def table(tmp_path_factory):
 def measured(table, tmp_path_factory):
     out = tmp_path_factory.mktemp("out")
     said = []
-    return out, said, reproduce([table], out, out, say=said.append)
+    return out, said, reproduce([table], Bench(out, out, say=said.append))
 
 
 def test_every_version_is_measured_and_auto_compared_with_cv(measured):
@@ -65,7 +65,7 @@ def test_the_page_tells_gain_target_and_choice(measured):
 def test_a_second_call_measures_nothing(table, measured):
     out, _, document = measured
     said = []
-    assert reproduce([table], out, out, say=said.append) == document
+    assert reproduce([table], Bench(out, out, say=said.append)) == document
     assert said == []
 
 
@@ -81,7 +81,7 @@ def test_an_interrupted_run_measures_the_missing_splits_only(table, measured):
     splits = out / "splits" / auto.stem
     before = {file.name: file.stat().st_mtime_ns for file in splits.iterdir()}
     (splits / "3.json").unlink()
-    again = reproduce([table], out, out)
+    again = reproduce([table], Bench(out, out))
     after = {file.name: file.stat().st_mtime_ns for file in splits.iterdir()}
     assert [name for name in before if before[name] != after[name]] == ["3.json"]
     assert json.loads(auto.read_text())["chosen"] == kept["chosen"]
@@ -92,7 +92,7 @@ def test_an_interrupted_run_measures_the_missing_splits_only(table, measured):
 def test_one_version_can_be_measured_alone(table, measured, tmp_path):
     out, _, _ = measured
     (tmp_path / "features").symlink_to(out / "features")
-    document = reproduce([table], out, tmp_path, only=["paper"], n_jobs=2)
+    document = reproduce([table], Bench(out, tmp_path, n_jobs=2), only=["paper"])
     assert [row["version"] for row in document["tables"][0]["rows"]] == ["paper"]
     with pytest.raises(InputError, match="paper-poly"):
-        reproduce([table], out, tmp_path, only=["papers"])
+        reproduce([table], Bench(out, tmp_path), only=["papers"])

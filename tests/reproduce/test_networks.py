@@ -72,7 +72,7 @@ def test_the_cosine_learns_nothing(out: Path) -> None:
     sightings = bench.sightings(place.dataset)
     split = for_dataset(sightings, "half-half").splits[0]
     asked, searched = (
-        network.transform([sightings.pictures()[row] for row in rows])
+        network.transform([sightings.files()[row] for row in rows])
         for rows in (split.query, split.gallery)
     )
     cosine = asked @ searched.T / np.linalg.norm(searched, axis=1)  # the query's norm is no matter

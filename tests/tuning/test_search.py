@@ -107,11 +107,12 @@ def test_the_more_people_the_more_is_learned_by_default():
     assert default_shares(parts[1:], 6) == pytest.approx([1.0])
 
 
-def test_few_people_are_divided_into_more_folds():
-    assert folds_for(10, None, None) == (5, 3)
-    assert folds_for(6, None, None) == (3, 3)
-    assert folds_for(125, None, None) == (3, 2)
-    assert folds_for(10, 2, 1) == (2, 1)
+def test_the_fewer_people_the_more_folds_are_fitted():
+    assert folds_for(10, None, None) == (5, 15)
+    assert folds_for(6, None, None) == (3, 15)
+    assert folds_for(125, None, None) == (5, 5)
+    assert folds_for(485, None, None) == (5, 2)
+    assert folds_for(10, 2, 1) == (2, 2)
 
 
 def test_people_seen_by_one_camera_only_are_refused(data):

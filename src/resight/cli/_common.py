@@ -165,6 +165,17 @@ def open_gallery(place: str) -> Gallery:
     return Gallery.open(place)
 
 
+def open_searched(ctx: typer.Context, place: str, cluster: str | None) -> Gallery:
+    """Open a gallery that this process searches, or a cluster until the command ends."""
+    from resight.gallery import Gallery
+    from resight.workers import executors
+
+    workers = None if cluster is None else executors.cluster(cluster)
+    if workers is not None:
+        ctx.call_on_close(workers.close)
+    return Gallery.open(place, cluster=workers)
+
+
 def record(gallery: Gallery, what: str, **facts: Any) -> None:
     """Write into a gallery's log what the user of this machine did."""
     from resight.gallery.log import operator

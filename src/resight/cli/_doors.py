@@ -87,8 +87,7 @@ def log(
     Keep heads where whoever runs the gallery cannot change them. --verify "" checks without one,
     which does not find entries that are missing at the end, nor a chain that was written anew.
     """
-    from resight.gallery.log import latest, operator
-    from resight.gallery.log_erasing import expire_log
+    from resight.gallery.log import expire_log, latest, operator
 
     gallery = open_gallery(place)
     if verify is not None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from resight.cli import _common as common
-from resight.cli._common import Data, Json, Root, answer, count, print_json, say, verb
+from resight.cli._common import Data, Json, Root, count, print_json, say, verb
 
 if TYPE_CHECKING:
     from resight.datasets import Sightings
@@ -88,41 +86,13 @@ def check(data: Data, root: Root = None, json: Json = False) -> None:
         raise typer.Exit(1)
 
 
-@app.command()
-def cut(
-    table: Annotated[str, typer.Argument(help="CSV table with the columns x, y, w, h")],
-    folder: Annotated[str, typer.Argument(help="Output folder; it must not exist")],
-    root: Root = None,
-    json: Json = False,
-) -> None:
-    """Crop boxes from larger images into a new folder that every verb can read.
-
-    The exit code is 1 if some boxes could not be cropped; they are listed, the rest is written.
-    """
-    from resight.datasets import load
-    from resight.datasets.cutting import cut_boxes
-    from resight.descriptors.describing import Failure
-
-    done = cut_boxes(load(table, root), folder)
-    failures = [{"row": row + 1, "reason": why} for row, why in done.failures.items()]
-    document = {"schema": "resight.cut/1", "folder": folder, "crops": len(done.sightings)}
-    words = f"wrote {count(len(done.sightings), 'crop')} to {folder}"
-    answer(json, {**document, "failures": failures}, words)
-    common.report_failures(
-        [Failure(row, f"row {row + 1}", why) for row, why in done.failures.items()]
-    )
-
-
 def _described(sightings: Sightings) -> dict[str, Any]:
     from resight.datasets.inspection import overview
     from resight.protocols import possible
 
-    counts = asdict(overview(sightings))
-    fewest, middle, most = counts.pop("per_person_and_camera")
     return {
         "name": sightings.name,
-        **counts,
-        "images_per_person_and_camera": {"min": fewest, "median": middle, "max": most},
+        **overview(sightings),
         "protocols": [{"name": name, "why_not": why} for name, why in possible(sightings)],
     }
 
@@ -143,7 +113,7 @@ def _problems(document: dict[str, Any]) -> list[str]:
 def _notes(document: dict[str, Any], sightings: Sightings) -> list[str]:
     """List what is worth knowing but harmless."""
     from resight.datasets import DATASETS
-    from resight.datasets._walk import other_files_below
+    from resight.datasets._walk import images_below
 
     found = []
     harmless = len(document["duplicates"]) - len(document["conflicts"])
@@ -155,7 +125,8 @@ def _notes(document: dict[str, Any], sightings: Sightings) -> list[str]:
     expected = DATASETS[sightings.name].images if sightings.name in DATASETS else None
     if expected is not None and expected != len(sightings):
         found.append(f"the complete dataset has {expected:,} images, this copy {len(sightings):,}")
-    ignored = [p for p in other_files_below(Path(sightings.root)) if p.name != "sightings.csv"]
+    others = images_below(Path(sightings.root), others=True)
+    ignored = [path for path in others if path.name != "sightings.csv"]
     if ignored:
         files = count(len(ignored), "file")
         found.append(f"ignored {files} not recognised as images, such as {ignored[0]}")

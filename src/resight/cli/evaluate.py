@@ -128,7 +128,7 @@ def _sizes(words: str | None) -> list[int] | None:
 
 def _way_on(result: Result, places: list[str], store: Path) -> str:
     """Say which row won, and how to fit it."""
-    from resight.experiments.conclusion import fit_command
+    from resight.experiments.results import fit_command
 
     document: dict[str, Any] = result.document
     winner = result.winner
@@ -146,8 +146,7 @@ def _print(result: Result, name: str, as_json: bool) -> None:
     if as_json:
         print_json(document)
         return
-    from resight.experiments.diagnostics import diagnostics_text
-    from resight.experiments.tables import notes
+    from resight.experiments.tables import diagnostics_text, notes
 
     protocol = document["protocol"]
     print(

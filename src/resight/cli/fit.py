@@ -159,7 +159,7 @@ def _measured(
 ) -> tuple[Plan, str, bool, Path | None]:
     """Return what an evaluation measured: plan, descriptors, mirror and file of own vectors."""
     from resight._files import digest_of_file
-    from resight.experiments.conclusion import fit_of
+    from resight.experiments.results import fit_of
     from resight.plans import plan_of
 
     fit = fit_of(result, learner, descriptor)

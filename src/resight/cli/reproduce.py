@@ -11,7 +11,7 @@ import typer
 from resight.cli._common import Jobs, Json, answer, flag, option, say, verb
 
 if TYPE_CHECKING:
-    from resight.workers.executors import Executor
+    from resight.reproduce.measuring import Bench
 
 app = verb("Reproduce the paper's tables from raw images.")
 
@@ -43,6 +43,7 @@ def reproduce(
     With --network: what labelled people bring on top of a network of your own. Finished runs are
     kept: run again to resume.
     """
+    from resight.reproduce.measuring import Bench
     from resight.reproduce.measuring import reproduce as measure
     from resight.reproduce.page import page_of
     from resight.reproduce.paper import select_tables
@@ -53,34 +54,23 @@ def reproduce(
     chosen = select_tables(tables or [])
     n_jobs = jobs or os.cpu_count() or 1
     with local(n_jobs) as workers:
+        bench = Bench(data, out, n_jobs, workers, say)
         if network is not None:
-            document, text = _networks(network, data, out, page, n_jobs, workers)
+            document, text = _networks(network, bench, page)
         else:
-            document = measure(
-                chosen,
-                data,
-                out,
-                slow=slow,
-                only=only or (),
-                n_jobs=n_jobs,
-                executor=workers,
-                say=say,
-            )
+            document = measure(chosen, bench, slow=slow, only=only or ())
             text = page_of(document)
     _write(page, text)
     answer(json, document, text)
 
 
-def _networks(
-    file: Path, data: Path, out: Path, page: Path | None, n_jobs: int, workers: Executor
-) -> tuple[dict[str, Any], str]:
+def _networks(file: Path, bench: Bench, page: Path | None) -> tuple[dict[str, Any], str]:
     """Measure a network; the page grows with each dataset."""
     from resight.descriptors import Network
-    from resight.reproduce.measuring import Bench
     from resight.reproduce.networks import measure_network, page_of
 
     document: dict[str, Any] = {}
-    for document in measure_network(Network(file), Bench(data, out, n_jobs, workers, say)):
+    for document in measure_network(Network(file), bench):
         _write(page, page_of(document))
     return document, page_of(document)
 

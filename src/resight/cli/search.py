@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from resight.cli._common import GalleryPlace, Json, Purpose, flag, option, print_json, say, verb
+from resight.cli._common import (
+    Cluster,
+    GalleryPlace,
+    Json,
+    Purpose,
+    flag,
+    open_searched,
+    option,
+    print_json,
+    say,
+    verb,
+)
 
 if TYPE_CHECKING:
     from resight.gallery import Gallery, Hits
@@ -24,6 +35,7 @@ _RERANK = (
 
 @app.command()
 def search(
+    ctx: typer.Context,
     gallery: GalleryPlace,
     images: Annotated[
         list[Path] | None,
@@ -59,6 +71,7 @@ def search(
     same_pictures: Annotated[
         bool, flag("--same-pictures", "Also rank stored pictures that are the query itself")
     ] = False,
+    cluster: Cluster = None,
     json: Json = False,
     html: Annotated[Path | None, option("FILE", "Write an HTML page", "print a table")] = None,
     purpose: Purpose = "",
@@ -68,7 +81,7 @@ def search(
     from hashlib import sha256
 
     from resight.features.vectors import load_vectors
-    from resight.gallery import Filter, Gallery
+    from resight.gallery import Filter
     from resight.gallery.log import operator
     from resight.gallery.reranking import NOTE, method_named
     from resight.times import parse
@@ -80,7 +93,7 @@ def search(
         None if before is None else parse(before),
         tuple(person or ()),
     )
-    opened, begin = Gallery.open(gallery), time.time()
+    opened, begin = open_searched(ctx, gallery, cluster), time.time()
     method = None if rerank is None else method_named(rerank)
     if (features is None) == (not images):
         raise typer.BadParameter("give images or --features FILE, and not both")
@@ -139,6 +152,7 @@ def _document(
                 "images": [str(path) for path in paths],
                 "presence": None if hits.presence is None else asdict(hits.presence),
                 "note": hits.note,
+                "missing": hits.missing,
                 "hits": [asdict(hit) for hit in hits],
                 "same_pictures": [asdict(hit) for hit in hits.same_pictures],
             }
@@ -154,6 +168,8 @@ def _name(paths: list[Path]) -> str:
 def _print_table(name: str, hits: Hits, where: Any) -> None:
     from resight.times import show
 
+    if hits.missing:
+        print(f"{name}: INCOMPLETE: {hits.missing}")
     for hit in hits.same_pictures:
         print(f"{name}: this very picture is stored, at {hit.camera}: {hit.id} / {hit.source}")
     if not hits:
@@ -200,6 +216,7 @@ def _write_page(
     image = read if gallery.model.descriptors else lambda path: NO_IMAGE
     queries = [(_name(paths), image(paths[0]), hits) for paths, hits in answers]
     mark = "" if method is None else f"Re-ranked by {method}: {NOTE}."
+    mark += "".join(f" Incomplete: {hits.missing}." for _, hits in answers[:1] if hits.missing)
     page = render_results(gallery.uri, queries, gallery.image, mark)
     with atomic_write(file, "w") as stream:
         stream.write(page)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from resight.cli._common import GalleryPlace, option, say, verb
+from resight.cli._common import Cluster, GalleryPlace, open_searched, option, say, verb
 
 app = verb("Serve the web page and JSON API of a gallery.")
 
@@ -16,6 +16,7 @@ _File = {"exists": True, "dir_okay": False}
 
 @app.command()
 def serve(
+    ctx: typer.Context,
     gallery: GalleryPlace,
     host: Annotated[str, option("HOST", "Address to listen on")] = "127.0.0.1",
     port: Annotated[int, option("PORT", "Port; 0 = any free port", min=0, max=65535)] = 0,
@@ -42,6 +43,7 @@ def serve(
         Path | None,
         option("DIR", "Where uploads wait until they are added", "in the gallery", file_okay=False),
     ] = None,
+    cluster: Cluster = None,
     browser: Annotated[bool, typer.Option(help="Open the browser")] = True,
 ) -> None:
     """Serve the web page and JSON API until interrupted.
@@ -49,11 +51,10 @@ def serve(
     Users are kept in the gallery (`resight gallery users`). While there are none, a link for one
     log-in is printed.
     """
-    from resight.gallery import Gallery
     from resight.gallery.forgetting import resume
     from resight.web.serving import Settings, run
 
-    opened = Gallery.open(gallery)
+    opened = open_searched(ctx, gallery, cluster)
     opened.view  # noqa: B018  # report damage now, not on the first page
     for done in resume(opened):
         say(f"finished erasing {done.sightings} sightings, begun earlier")

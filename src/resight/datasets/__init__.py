@@ -6,11 +6,10 @@ from os import PathLike
 from pathlib import Path
 
 from resight._progress import log
-from resight.datasets._dataset import Dataset
 from resight.datasets._walk import images_below, require_folder
 from resight.datasets.folders import TABLE, read_folder
 from resight.datasets.inspection import fingerprint
-from resight.datasets.published import DATASETS
+from resight.datasets.published import DATASETS, Dataset
 from resight.datasets.sightings import Sightings
 from resight.datasets.table import read_table, write_table
 from resight.errors import InputError, unknown_name

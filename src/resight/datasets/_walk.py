@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 from resight.errors import InputError
@@ -23,26 +23,18 @@ def natural(text: str) -> list[tuple[int, str]]:
     return [(int(piece), piece) if piece[0] in "0123456789" else (-1, piece) for piece in pieces]
 
 
-def in_order(paths: Iterator[PurePosixPath] | list[PurePosixPath]) -> list[PurePosixPath]:
+def in_order(paths: Iterable[PurePosixPath]) -> list[PurePosixPath]:
     """Sort paths folder by folder, numbers by value, ties (01 and 1) by spelling."""
     return sorted(paths, key=lambda path: ([natural(part) for part in path.parts], str(path)))
 
 
-def images_below(folder: Path) -> list[PurePosixPath]:
-    """Image files at most four levels below `folder`, relative to it, in natural order.
+def images_below(folder: Path, others: bool = False) -> list[PurePosixPath]:
+    """Images by their suffix at most four levels below `folder`, relative to it; or all `others`.
 
-    Hidden files and folders, and files that are no images by their suffix, are left out.
+    Hidden files and folders are left out.
     """
-    return in_order(
-        [path for path in _walk(folder, _DEEPEST) if path.suffix.lower() in IMAGE_SUFFIXES]
-    )
-
-
-def other_files_below(folder: Path) -> list[PurePosixPath]:
-    """Visible files that are no images by their suffix."""
-    return in_order(
-        [path for path in _walk(folder, _DEEPEST) if path.suffix.lower() not in IMAGE_SUFFIXES]
-    )
+    files = _walk(folder, _DEEPEST)
+    return in_order(p for p in files if (p.suffix.lower() in IMAGE_SUFFIXES) != others)
 
 
 def folders_without_images(folder: Path, images: list[PurePosixPath]) -> list[str]:

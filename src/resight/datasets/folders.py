@@ -15,8 +15,8 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from resight.datasets._dataset import Row, sightings_of_rows
 from resight.datasets._walk import folders_without_images, images_below, require_folder
+from resight.datasets.published import Row, sightings_of_rows
 from resight.datasets.sightings import Sightings
 from resight.datasets.table import read_table
 from resight.errors import InputError
@@ -71,8 +71,9 @@ def _rows(root: Path, images: list[PurePosixPath]) -> list[Row]:
         examples = " and ".join(repr(str(path)) for _, path in sorted(by_depth.items()))
         raise InputError(f"mixed layouts in {str(root)!r}: {examples}; use one of {LAYOUTS}")
     depth = next(iter(by_depth))
-    if _named_as_market(images, depth):
-        return [_market_row(path) for path in images]
+    market = _market_rows(images, depth) if depth < 3 else None
+    if market is not None:
+        return market
     if depth == 2:
         return [Row("", camera=path.parts[0]) for path in images]
     if depth == 3:
@@ -81,31 +82,24 @@ def _rows(root: Path, images: list[PurePosixPath]) -> list[Row]:
     raise InputError(f"{trouble} in {str(root)!r}, as in {str(images[0])!r}; expected {LAYOUTS}")
 
 
-def _named_as_market(images: list[PurePosixPath], depth: int) -> bool:
-    """Whether all names follow Market-1501; some that do beside some that do not are refused."""
-    if depth > 2:
-        return False
-    named = [path for path in images if _NAME.fullmatch(path.name)]
-    in_roles = [path for path in images if depth == 1 or path.parts[0].lower() in _ROLE_FOLDERS]
-    if not named or (depth == 2 and not in_roles):
-        return False
-    for wrong in (set(images) - set(named), set(images) - set(in_roles)):
-        if wrong:
+def _market_rows(images: list[PurePosixPath], depth: int) -> list[Row] | None:
+    """Read names that all follow Market-1501, None if none does; a mixture is refused."""
+    matches = [_NAME.fullmatch(path.name) for path in images]
+    roles = [_ROLE_FOLDERS.get(path.parts[0].lower()) if depth == 2 else "" for path in images]
+    if not any(matches) or not any(role is not None for role in roles):
+        return None
+    rows = []
+    for path, match, role in zip(images, matches, roles, strict=True):
+        if match is None or role is None:
+            example = next(str(path) for path, match in zip(images, matches, strict=True) if match)
             raise InputError(
-                f"{str(named[0])!r} is named as in Market-1501 but {str(min(wrong))!r} is not; "
+                f"{example!r} is named as in Market-1501 but {str(path)!r} is not; "
                 f"name all files that way, in {', '.join(_ROLE_FOLDERS)} or in one folder"
             )
-    return True
-
-
-def _market_row(path: PurePosixPath) -> Row:
-    match = _NAME.fullmatch(path.name)
-    if match is None:
-        raise InputError(f"{str(path)!r} is not named as in Market-1501")
-    person, camera, sequence = match.groups()
-    role = _ROLE_FOLDERS[path.parts[0].lower()] if len(path.parts) == 2 else ""
-    role = {"-1": "junk", "0000": "distractor"}.get(person, role)
-    return Row(person, f"c{camera}", role, sequence=f"s{sequence}" if sequence else "")
+        person, camera, sequence = match.groups()
+        role = {"-1": "junk", "0000": "distractor"}.get(person, role)
+        rows.append(Row(person, f"c{camera}", role, sequence=f"s{sequence}" if sequence else ""))
+    return rows
 
 
 def of_one_camera(path: Path, camera: str) -> Sightings:

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 
@@ -17,29 +18,6 @@ from resight.errors import InputError
 
 
 @dataclass(frozen=True)
-class CameraCount:
-    """What one camera saw."""
-
-    images: int
-    people: int
-
-
-@dataclass(frozen=True)
-class Overview:
-    """Counts of a table of sightings."""
-
-    images: int
-    people: int  # known ones, without distractors and junk
-    unknown: int  # images without a person
-    distractors: int  # images of people nobody asks for
-    junk: int  # images to be ignored
-    cameras: dict[str, CameraCount]
-    # Fewest, median and most images of a known person in a camera that saw them.
-    per_person_and_camera: tuple[int, float, int]
-    one_camera_only: tuple[str, ...]  # known people whom one camera saw, in natural order
-
-
-@dataclass(frozen=True)
 class FileTroubles:
     """What reading every file brought to light; groups are paths of files."""
 
@@ -48,8 +26,11 @@ class FileTroubles:
     conflicts: tuple[tuple[str, ...], ...]  # duplicates labelled as different people
 
 
-def overview(sightings: Sightings) -> Overview:
-    """Count people, cameras and images."""
+def overview(sightings: Sightings) -> dict[str, Any]:
+    """Count people (known ones, without distractors and junk), cameras and images.
+
+    Per person and camera are the images of a known person in a camera that saw them.
+    """
     persons, cameras, roles = (
         column.tolist() for column in (sightings.persons, sightings.cameras, sightings.roles)
     )
@@ -58,31 +39,33 @@ def overview(sightings: Sightings) -> Overview:
         for person, camera, role in zip(persons, cameras, roles, strict=True)
         if person and role not in ("distractor", "junk")
     ]
-    seen_by: dict[str, set[str]] = defaultdict(set)
-    for person, camera in known:
-        seen_by[person].add(camera)
-    pair_counts = list(Counter(known).values()) or [0]
-    alone = [person for person, views in seen_by.items() if len(views) == 1]
-    return Overview(
-        images=len(sightings),
-        people=len(seen_by),
-        unknown=persons.count(""),
-        distractors=roles.count("distractor"),
-        junk=roles.count("junk"),
-        cameras={
-            camera: CameraCount(count, len({p for p, c in known if c == camera}))
+    pairs = Counter(known)
+    seen_by, people_of = (Counter(pair[side] for pair in pairs) for side in (0, 1))
+    images = list(pairs.values()) or [0]
+    return {
+        "images": len(sightings),
+        "people": len(seen_by),
+        "unknown": persons.count(""),
+        "distractors": roles.count("distractor"),
+        "junk": roles.count("junk"),
+        "cameras": {
+            camera: {"images": count, "people": people_of[camera]}
             for camera, count in sorted(Counter(cameras).items(), key=lambda item: natural(item[0]))
         },
-        per_person_and_camera=(min(pair_counts), median(pair_counts), max(pair_counts)),
-        one_camera_only=tuple(sorted(alone, key=natural)),
-    )
+        "one_camera_only": sorted((p for p, n in seen_by.items() if n == 1), key=natural),
+        "images_per_person_and_camera": {
+            "min": min(images),
+            "median": median(images),
+            "max": max(images),
+        },
+    }
 
 
 def check_files(sightings: Sightings) -> FileTroubles:
     """Decode every file once and compare contents."""
     unreadable: dict[str, str] = {}
     copies: dict[str, list[int]] = defaultdict(list)
-    files = sightings.pictures()
+    files = sightings.files()
     first = np.unique(sightings.paths, return_index=True)[1]  # frames with boxes: each file once
     with progress("reading", len(first)) as advance:
         for row in np.sort(first).tolist():
@@ -113,7 +96,7 @@ def fingerprint(sightings: Sightings) -> str:
     names = ("cameras", "persons", "roles", "sequences", "sites")
     columns = [getattr(sightings, name).tolist() for name in names]
     labels = zip(*columns, map(repr, sightings.times.tolist()), map(str, boxes), strict=True)
-    files = sightings.pictures()
+    files = sightings.files()
     contents = {file: _contents(file) for file in set(files)}
     rows = sorted(
         digest_of(*label, file.name, contents[file])

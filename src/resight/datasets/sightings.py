@@ -80,15 +80,6 @@ class Sightings:
         return len(self.paths)
 
     def files(self) -> list[Path]:
-        """Paths of the crops, in row order; refused if they are boxes in larger pictures."""
-        if self.boxes is not None:
-            raise InputError(
-                f"the sightings of {self.name} are boxes (x, y, w, h) in larger "
-                "images; crop them first: resight data cut TABLE FOLDER"
-            )
-        return self.pictures()
-
-    def pictures(self) -> list[Path]:
         """Paths of the files that the sightings are in, in row order: crops or larger pictures."""
         return [self.root / path for path in self.paths.tolist()]
 
@@ -98,7 +89,7 @@ class Sightings:
 
         if self.boxes is not None:
             return self.boxes[:, 3].astype(np.intp)
-        return np.array([height_of(path) for path in self.pictures()], np.intp)
+        return np.array([height_of(path) for path in self.files()], np.intp)
 
     def select(self, rows: Sequence[int] | NDArray[Any]) -> Sightings:
         """Return some rows (indices or a mask), in the order asked for."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,22 +16,38 @@ from sklearn.utils import Tags
 
 from resight import images
 from resight._files import digest_of
-from resight.descriptors._parts import FeatureParts
 from resight.descriptors.describing import Extraction
-from resight.descriptors.streaming import extract, stream
+from resight.descriptors.streaming import extract
 from resight.images.colour import Floats, Image
+
+
+@dataclass(frozen=True)
+class FeatureParts:
+    """For every feature of a descriptor, the rows of the image and the channel it comes from.
+
+    `top` and `bottom` are the first row that a feature looks at and the row after the last, of the
+    `height` rows that the image has after resizing; `channel` is an index into `channels`.
+    """
+
+    height: int
+    channels: tuple[str, ...]
+    top: NDArray[np.intp]  # (n_features,)
+    bottom: NDArray[np.intp]  # (n_features,)
+    channel: NDArray[np.intp]  # (n_features,)
 
 
 class Descriptor(TransformerMixin, BaseEstimator, ABC):
     """Turn images into vectors, without learning anything.
 
-    A descriptor implements `describe_once` and says its `name`, `blocks` and `version`.
+    A descriptor implements `describe_once` and says its `name`, `blocks` and `version`, and the
+    `size`, height and width, to which it brings images.
     Every `Descriptor` is a scikit-learn transformer whose samples are images: uint8 RGB arrays,
     paths or binary streams, also mixed.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {"mirror": ["boolean"]}
     mirror: bool
+    size: tuple[int, int]
     batch = 1  # images that are described at once; see `describe_batch`
 
     @property
@@ -55,9 +73,14 @@ class Descriptor(TransformerMixin, BaseEstimator, ABC):
     def feature_names(self) -> list[str]:
         """Name every feature: channel, strip and bin."""
 
-    @abstractmethod
     def feature_parts(self) -> FeatureParts:
-        """Say for every feature which rows of the image and which channel it measures."""
+        """Read rows and channel off names of features, such as ``"hsv:scale0:rows5-15:h0s0v0"``."""
+        pattern = re.compile(r"(\w+):.*?rows(\d+)-(\d+):")
+        found = [match.groups() for match in map(pattern.match, self.feature_names()) if match]
+        channel, top, bottom = np.array(found).T
+        channels = tuple(dict.fromkeys(channel.tolist()))
+        index = np.array([channels.index(name) for name in channel.tolist()])
+        return FeatureParts(self.size[0], channels, top.astype(int), bottom.astype(int), index)
 
     @property
     def n_features(self) -> int:
@@ -119,19 +142,6 @@ class Descriptor(TransformerMixin, BaseEstimator, ABC):
         """
         self._validate_params()
         return extract(self, sources, on_error, n_jobs)
-
-    def stream(
-        self,
-        sources: Sequence[Any] | NDArray[np.uint8],
-        on_error: str = "raise",
-        n_jobs: int | None = None,
-    ) -> Iterator[Extraction]:
-        """Describe images one chunk after the other, in order, in memory that does not grow.
-
-        For features that are written somewhere as they come; parameters as in `extract`.
-        """
-        self._validate_params()
-        return stream(self, sources, on_error, n_jobs)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Name the columns that `transform` gives: channel, strip and bin."""

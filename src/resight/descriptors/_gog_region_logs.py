@@ -51,8 +51,7 @@ def _centred_halves(patches: Floats, centre: Floats, roots: Floats) -> Floats:
             source, row = patches[e, half * size : (half + 1) * size], extended[half, e]
             for patch in range(size):
                 row[patch] = roots[patch] * (source[patch] - centre[e])
-        for patch in range(size):
-            extended[half, m, patch] = roots[patch]
+        extended[half, m] = roots
     return extended
 
 
@@ -77,8 +76,7 @@ def _embed(matrices: Floats, centre: Floats, epsilon: float) -> tuple[Floats, Fl
                 row[j] += mean_i * mean[j] - offset_i * offset[j]
             row[i] += added
             row[m] = mean_i
-        for i in range(m):
-            offset[i] = mean[i]
+        offset[:m] = mean
         lower[strip] = min(added, 1.0) / (2.0 + squares)
         upper[strip] = 1.0 + squares + trace + m * added
     return lower, upper

@@ -10,10 +10,10 @@ function as it is written runs too, element by element, and gives the same numbe
 from __future__ import annotations
 
 import ast
-import copy
 import inspect
-import textwrap
+import re
 from collections.abc import Callable
+from functools import cache
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -28,24 +28,23 @@ def registers() -> dict[Any, float]:
 def unroll(function: Callable[..., Any]) -> Callable[..., Any]:
     """Rewrite a module-level function without its ``static`` loops and ``registers``.
 
-    Integers that it takes from its module are known values too. An ``if`` whose test is made of
-    known values is decided here. The new function has the name and file of the old one, so that
-    compiled forms of it can be cached beside that file.
+    An ``if`` whose test is made of loop variables and integers of the module is decided here. The
+    new function has the name and file of the old one, so that compiled forms of it can be cached
+    beside that file.
     """
-    definition = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
-    if not isinstance(function, FunctionType) or not isinstance(definition, ast.FunctionDef):
+    if not isinstance(function, FunctionType):
         raise TypeError(f"only plain functions can be unrolled, not {function!r}")
-    known = {n: v for n, v in function.__globals__.items() if isinstance(v, int)}
+    definition: Any = ast.parse(inspect.getsource(function)).body[0]
     writer = _Writer()
-    undocumented = definition.body[ast.get_docstring(definition) is not None :]
-    writer.block(undocumented, known, "    ")
-    header = f"def {definition.name}({ast.unparse(definition.args)}):"
+    known = {n: v for n, v in function.__globals__.items() if isinstance(v, int)}
+    writer.block(definition.body, known, "    ")
+    header = f"def {function.__name__}({', '.join(inspect.signature(function).parameters)}):"
     tree = ast.parse("\n".join([header, *writer.lines]))
     ast.increment_lineno(tree, function.__code__.co_firstlineno - 1)
     scope: dict[str, Any] = {}
     exec(compile(tree, function.__code__.co_filename, "exec"), function.__globals__, scope)
-    unrolled = scope[definition.name]
-    unrolled.__module__, unrolled.__doc__ = function.__module__, function.__doc__
+    unrolled: Callable[..., Any] = scope[function.__name__]
+    unrolled.__module__ = function.__module__
     return unrolled
 
 
@@ -54,9 +53,7 @@ class _Writer:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.matrices: set[str] = set()
-        # A statement in a static loop is written many times but analysed once.
-        self.templates: dict[int, _Template] = {}
+        self._matrices: set[str] = set()
 
     def block(self, statements: list[ast.stmt], known: dict[str, int], indent: str) -> None:
         """Write a block; one statement may become many lines, or none."""
@@ -65,70 +62,49 @@ class _Writer:
                 self._loop(statement, known, indent)
             elif isinstance(statement, ast.If):
                 self._choice(statement, known, indent)
-            elif isinstance(statement, ast.Assign) and _calls(statement.value, "registers"):
-                self.matrices |= {t.id for t in statement.targets if isinstance(t, ast.Name)}
+            elif "registers()" in (text := _source(statement)):
+                self._matrices.add(text.split()[0])
             else:
-                self.lines.append(indent + self._text(statement, known))
+                self.lines.append(indent + self._filled(text, known))
 
-    def _loop(self, loop: ast.For, known: dict[str, int], indent: str) -> None:
-        variable = ast.unparse(loop.target)
-        if isinstance(loop.iter, ast.Call) and _calls(loop.iter, "static"):
-            bounds = [int(self._text(argument, known)) for argument in loop.iter.args]
-            for turn in range(*bounds):
+    def _loop(self, loop: Any, known: dict[str, int], indent: str) -> None:
+        variable, bounds = loop.target.id, _source(loop.iter)
+        if bounds.startswith("static("):
+            for turn in eval(bounds, {"static": range}, known):
                 self.block(loop.body, {**known, variable: turn}, indent)
         else:
-            self.lines.append(f"{indent}for {variable} in {self._text(loop.iter, known)}:")
+            self.lines.append(f"{indent}for {variable} in {bounds}:")
             self.block(loop.body, known, indent + "    ")
 
     def _choice(self, choice: ast.If, known: dict[str, int], indent: str) -> None:
-        test = self._text(choice.test, known)
-        if {n.id for n in ast.walk(choice.test) if isinstance(n, ast.Name)} <= known.keys():
-            self.block(choice.body if test == "True" else choice.orelse, known, indent)
+        test = _source(choice.test)
+        if set(re.findall(r"[a-zA-Z]\w*", test)) <= known.keys():
+            self.block(choice.body if eval(test, {}, known) else choice.orelse, known, indent)
             return
-        self.lines.append(f"{indent}if {test}:")
+        self.lines.append(f"{indent}if {self._filled(test, known)}:")
         self.block(choice.body, known, indent + "    ")
         if choice.orelse:
             self.lines.append(f"{indent}else:")
             self.block(choice.orelse, known, indent + "    ")
 
-    def _text(self, node: ast.AST, known: dict[str, int]) -> str:
-        if id(node) not in self.templates:
-            self.templates[id(node)] = _Template(node, known, self.matrices)
-        return self.templates[id(node)].fill(known)
+    def _filled(self, text: str, known: dict[str, int]) -> str:
+        """Put variables in the place of matrix entries, and values in that of known names."""
+
+        def variable(entry: re.Match[str]) -> str:
+            if entry[1] not in self._matrices:
+                return entry[0]
+            index = eval(_code(entry[2]), {}, known)
+            return "_".join(map(str, [entry[1], *(index if isinstance(index, tuple) else [index])]))
+
+        text = re.sub(r"(\w+)\[([^][]+)\]", variable, text)
+        return re.sub(r"[a-zA-Z]\w*", lambda name: str(known.get(name[0], name[0])), text)
 
 
-class _Template(ast.NodeTransformer):
-    """Source of a statement or expression with gaps where known values come in."""
-
-    def __init__(self, node: ast.AST, known: dict[str, int], matrices: set[str]) -> None:
-        self.known, self.matrices = frozenset(known), frozenset(matrices)
-        self.gaps: list[tuple[str, CodeType]] = []
-        self.text = ast.unparse(self.visit(copy.deepcopy(node)))
-
-    def fill(self, known: dict[str, int]) -> str:
-        """Write the source for given values."""
-        return self.text.format(*(_filled(name, eval(code, {}, known)) for name, code in self.gaps))
-
-    def visit(self, node: ast.AST) -> Any:
-        """Make a gap of the largest expressions that are known, and of matrix entries."""
-        if isinstance(node, ast.Subscript) and ast.unparse(node.value) in self.matrices:
-            return self._gap(ast.unparse(node.value), node.slice)
-        names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-        unknown, bound = names - self.known - {"max", "min"}, names & self.known
-        if isinstance(node, ast.expr) and bound and not unknown:
-            return self._gap("", node)
-        return self.generic_visit(node)
-
-    def _gap(self, name: str, expression: ast.expr) -> ast.Name:
-        self.gaps.append((name, compile(ast.Expression(expression), "<known>", "eval")))
-        return ast.Name(f"{{{len(self.gaps) - 1}}}")
+@cache
+def _source(node: ast.AST) -> str:
+    return ast.unparse(node)
 
 
-def _filled(matrix: str, value: Any) -> str:
-    if not matrix:
-        return repr(value)
-    return "_".join([matrix, *map(str, value if isinstance(value, tuple) else (value,))])
-
-
-def _calls(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Call) and ast.unparse(node.func) == name
+@cache
+def _code(expression: str) -> CodeType:
+    return compile(expression, "<known>", "eval")

@@ -7,15 +7,18 @@ or compared go through the same operations in the same order as in the definitio
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from resight._compile import kernel
-from resight.descriptors._pixel_kernels import pixel_gray, pixel_hsv
+from resight.descriptors._pixel_kernels import gray_levels, pixel_hsv
 from resight.images.colour import Floats, Image
 
 Codes = NDArray[np.int16]
-Weights = tuple[float, float, float]
+
+FOUR = np.uint8(4)  # keeps levels in 8 bits
 
 
 @kernel
@@ -26,7 +29,7 @@ def describe(
     side: int,
     step: int,
     radii: tuple[int, int],
-    weights: Weights,
+    weights: tuple[float, float, float],
     unit: Floats,
     logs: Floats,
 ) -> Floats:
@@ -37,12 +40,16 @@ def describe(
     last = starts.shape[1] - 1
     counts_of_colours = np.empty((starts[0, last], 512), np.int16)
     counts_of_patterns = np.empty((starts[1, last] + starts[2, last], 81), np.int16)
-    bins, gray = hsv_bins(coloured, unit), gray_levels(image, weights, unit)
+    hue, saturation, value = hsv_bins(coloured, unit)
+    gray = gray_levels(image, weights) / 255.0
     for scale in range(last):
         if scale > 0:
-            bins, gray = halved_bins(bins), halved_gray(gray)
+            # Levels are averaged and rounded down.
+            hue, saturation = sums_of_four(hue) // FOUR, sums_of_four(saturation) // FOUR
+            value, gray = sums_of_four(value) // FOUR, sums_of_four(gray) / 4.0
         rows = counts_of_colours[starts[0, scale] : starts[0, scale + 1]]
-        strip_maxima(joint_codes(bins), side, step, rows)
+        codes = hue + np.int16(8) * saturation + np.int16(64) * value
+        strip_maxima(codes, side, step, rows)
         for i in range(2):
             before = i * starts[1, last]  # both radii share one array, one after the other
             begin, end = starts[1 + i, scale], starts[1 + i, scale + 1]
@@ -59,8 +66,8 @@ def describe(
 
 
 @kernel
-def hsv_bins(image: Image, unit: Floats) -> Image:
-    """Quantise hue, saturation and value to 8 levels each: three uint8 maps (3, h, w).
+def hsv_bins(image: Image, unit: Floats) -> tuple[Image, Image, Image]:
+    """Quantise hue, saturation and value to 8 levels each: three maps (h, w).
 
     `unit` holds ``arange(256) / 255``: the division of the definition, done once per value.
     """
@@ -73,57 +80,18 @@ def hsv_bins(image: Image, unit: Floats) -> Image:
             bins[0, y, x] = min(int(8.0 * hue), 7)
             bins[1, y, x] = min(int(8.0 * saturation), 7)
             bins[2, y, x] = min(int(8.0 * value), 7)
-    return bins
+    return bins[0], bins[1], bins[2]
 
 
 @kernel
-def halved_bins(bins: Image) -> Image:
-    """Average quantised maps over 2 x 2 pixels and round down; an odd last line is dropped."""
-    height, width = bins.shape[1] // 2, bins.shape[2] // 2
-    half = np.empty((3, height, width), np.uint8)
-    for c in range(3):
-        for y in range(height):
-            above, below = bins[c, 2 * y], bins[c, 2 * y + 1]
-            for x in range(width):
-                total = above[2 * x] + below[2 * x] + above[2 * x + 1] + below[2 * x + 1]
-                half[c, y, x] = total // 4
-    return half
-
-
-@kernel
-def joint_codes(bins: Image) -> Codes:
-    """Join three maps of 8 levels into codes h + 8 s + 64 v, (h, w) int16."""
-    height, width = bins.shape[1:]
-    codes = np.empty((height, width), np.int16)
-    for y in range(height):
-        for x in range(width):
-            codes[y, x] = bins[0, y, x] + 8 * bins[1, y, x] + 64 * bins[2, y, x]
-    return codes
-
-
-@kernel
-def gray_levels(image: Image, weights: Weights, unit: Floats) -> Floats:
-    """Gray image in [0, 1]: rounded to 8 bits first, as the definition does, (h, w) float64."""
-    height, width = image.shape[:2]
-    gray = np.empty((height, width))
-    for y in range(height):
-        for x in range(width):
-            red, green, blue = image[y, x, 0], image[y, x, 1], image[y, x, 2]
-            gray[y, x] = unit[pixel_gray(red, green, blue, weights)]
-    return gray
-
-
-@kernel
-def halved_gray(gray: Floats) -> Floats:
-    """Average a gray image over 2 x 2 pixels, summed column by column as the original does."""
-    height, width = gray.shape[0] // 2, gray.shape[1] // 2
-    half = np.empty((height, width))
-    for y in range(height):
-        above, below = gray[2 * y], gray[2 * y + 1]
-        for x in range(width):
-            total = above[2 * x] + below[2 * x] + above[2 * x + 1] + below[2 * x + 1]
-            half[y, x] = total / 4.0
-    return half
+def sums_of_four(plane: NDArray[Any]) -> NDArray[Any]:
+    """Add up 2 x 2 pixels, column by column as the original; an odd last line is dropped."""
+    sums = np.empty((plane.shape[0] // 2, plane.shape[1] // 2), plane.dtype)
+    for y in range(sums.shape[0]):
+        above, below = plane[2 * y], plane[2 * y + 1]
+        for x in range(sums.shape[1]):
+            sums[y, x] = above[2 * x] + below[2 * x] + above[2 * x + 1] + below[2 * x + 1]
+    return sums
 
 
 @kernel
@@ -192,18 +160,9 @@ def log_normalised(counts: Codes, logs: Floats, out: Floats) -> None:
 
     Counts are small integers, so the length follows from how often each value occurs.
     """
-    often = np.zeros(logs.shape[0], np.int64)
-    rows, columns = counts.shape
-    for row in range(rows):
-        for column in range(columns):
-            often[counts[row, column]] += 1
-    total = 0.0
-    for value in range(logs.shape[0]):
-        total += often[value] * logs[value] * logs[value]
-    scale = 1.0 / np.sqrt(total)
-    scaled = np.empty(logs.shape[0])
-    for value in range(logs.shape[0]):
-        scaled[value] = logs[value] * scale
-    for row in range(rows):
-        for column in range(columns):
-            out[row * columns + column] = scaled[counts[row, column]]
+    flat, often = counts.ravel(), np.zeros(len(logs), np.int64)
+    for place in range(len(flat)):
+        often[flat[place]] += 1
+    scaled = logs * (1.0 / np.sqrt(np.sum(often * logs * logs)))
+    for place in range(len(flat)):
+        out[place] = scaled[flat[place]]

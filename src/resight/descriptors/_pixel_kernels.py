@@ -1,4 +1,4 @@
-"""Colour conversions of one pixel, compiled; `resight.images.colour` is their oracle.
+"""Colour conversions of pixels, compiled; `resight.images.colour` is their oracle.
 
 The operations and their order are those of `resight.images.colour`: what they give is quantised,
 and the last bit can decide a bin.
@@ -6,7 +6,11 @@ and the last bit can decide a bin.
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from resight._compile import kernel
+from resight.images.colour import Image
 
 
 @kernel
@@ -28,6 +32,12 @@ def pixel_hsv(red: float, green: float, blue: float) -> tuple[float, float, floa
 
 
 @kernel
-def pixel_gray(red: int, green: int, blue: int, weights: tuple[float, float, float]) -> int:
-    """Gray level 0..255 of a pixel, as `colour.gray`."""
-    return int(weights[0] * red + weights[1] * green + weights[2] * blue + 0.5)
+def gray_levels(image: Image, weights: tuple[float, float, float]) -> NDArray[np.int16]:
+    """Gray levels 0..255 of an image, (h, w), as `colour.gray`."""
+    height, width = image.shape[:2]
+    gray = np.empty((height, width), np.int16)
+    for y in range(height):
+        for x in range(width):
+            red, green, blue = image[y, x]
+            gray[y, x] = int(weights[0] * red + weights[1] * green + weights[2] * blue + 0.5)
+    return gray

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight._compile import kernel
-from resight.descriptors._pixel_kernels import pixel_gray, pixel_hsv
+from resight.descriptors._pixel_kernels import gray_levels, pixel_hsv
 from resight.images.colour import Floats, Image
 
 Codes = NDArray[np.int64]
@@ -127,16 +127,9 @@ def hog_blocks(image: Image, cell: int, n_bins: int, out: Floats) -> None:
     at = 0
     for column in range(1, votes.shape[1] - 2):
         for row in range(1, votes.shape[0] - 2):
-            begin, total = at, 0.0
-            for i in range(2):
-                for j in range(2):
-                    for k in range(n_bins):
-                        out[at] = votes[row + i, column + j, k]
-                        total += out[at] * out[at]
-                        at += 1
-            scale = 1.0 / np.sqrt(total) if total > 0.0 else 0.0
-            for i in range(begin, at):
-                out[i] *= scale
+            block = votes[row : row + 2, column : column + 2].copy().ravel()
+            _write_normalised(block, out[at : at + block.size])
+            at += block.size
 
 
 @kernel(fast=True)
@@ -144,12 +137,12 @@ def _hog_votes(image: Image, cell: int, n_bins: int) -> Floats:
     """Spread each gradient over the nearest 2 x 2 cells and 2 angles, linearly in each."""
     height, width = image.shape[:2]
     votes = np.zeros((height // cell + 2, width // cell + 2, n_bins))
+    framed = np.zeros((height + 2, width + 2, 3), np.int64)  # outside the image all is black
+    framed[1:-1, 1:-1] = image
     for y in range(height):
-        down = (y + 0.5) / cell + 0.5
-        row = int(down)
-        lower = down - row
+        row, lower = _cell_before(y, cell)
         for x in range(width):
-            dx, dy = _strongest_change(image, y, x)
+            dx, dy = _strongest_change(framed, y, x)
             magnitude = np.sqrt(float(dx * dx + dy * dy))
             if magnitude == 0.0:
                 continue
@@ -159,9 +152,7 @@ def _hog_votes(image: Image, cell: int, n_bins: int) -> Floats:
             share = turn - first
             second = (first + 1) % n_bins
             first %= n_bins
-            across = (x + 0.5) / cell + 0.5
-            column = int(across)
-            right = across - column
+            column, right = _cell_before(x, cell)
             for i in range(2):
                 for j in range(2):
                     weight = magnitude * (lower if i else 1.0 - lower)
@@ -172,16 +163,19 @@ def _hog_votes(image: Image, cell: int, n_bins: int) -> Floats:
 
 
 @kernel
-def _strongest_change(image: Image, y: int, x: int) -> tuple[int, int]:
-    """Centred differences of the channel that changes most; outside the image all is black."""
-    height, width = image.shape[:2]
+def _cell_before(pixel: int, cell: int) -> tuple[int, float]:
+    """Cell whose centre lies before that of a pixel, and the pixel's share in the next cell."""
+    place = (pixel + 0.5) / cell + 0.5
+    return int(place), place - int(place)
+
+
+@kernel
+def _strongest_change(framed: Codes, y: int, x: int) -> tuple[int, int]:
+    """Centred differences of the channel that changes most."""
     best, best_dx, best_dy = -1, 0, 0
     for c in range(3):
-        right = int(image[y, x + 1, c]) if x + 1 < width else 0
-        left = int(image[y, x - 1, c]) if x > 0 else 0
-        above = int(image[y - 1, x, c]) if y > 0 else 0
-        below = int(image[y + 1, x, c]) if y + 1 < height else 0
-        dx, dy = right - left, above - below
+        dx = framed[y + 1, x + 2, c] - framed[y + 1, x, c]
+        dy = framed[y, x + 1, c] - framed[y + 2, x + 1, c]
         if dx * dx + dy * dy > best:
             best, best_dx, best_dy = dx * dx + dy * dy, dx, dy
     return best_dx, best_dy
@@ -194,38 +188,19 @@ def lbp_cells(gray: Codes, table: Codes, cell: int, n_codes: int, out: Floats) -
     rows, columns = height // cell, width // cell
     counts = np.zeros((rows + 2, columns + 2, n_codes))
     for y in range(1, height - 1):
-        down = (y + 0.5) / cell + 0.5
-        row = int(down)
-        lower = down - row
+        row, lower = _cell_before(y, cell)
         for x in range(1, width - 1):
             code = table[_neighbour_bits(gray, y, x)]
-            across = (x + 0.5) / cell + 0.5
-            column = int(across)
-            right = across - column
+            column, right = _cell_before(x, cell)
             counts[row, column, code] += (1.0 - lower) * (1.0 - right)
             counts[row, column + 1, code] += (1.0 - lower) * right
             counts[row + 1, column, code] += lower * (1.0 - right)
             counts[row + 1, column + 1, code] += lower * right
+    shares = out.reshape(n_codes, columns, rows)
     for row in range(rows):
         for column in range(columns):
-            total = 0.0
-            for code in range(n_codes):
-                total += counts[row + 1, column + 1, code]
-            scale = 1.0 / (np.sqrt(total) + 1e-10)
-            for code in range(n_codes):
-                share = np.sqrt(counts[row + 1, column + 1, code]) * scale
-                out[(code * columns + column) * rows + row] = share
-
-
-@kernel
-def gray_levels(image: Image, weights: tuple[float, float, float]) -> Codes:
-    """Gray levels 0..255, (h, w)."""
-    height, width = image.shape[:2]
-    gray = np.empty((height, width), np.int64)
-    for y in range(height):
-        for x in range(width):
-            gray[y, x] = pixel_gray(image[y, x, 0], image[y, x, 1], image[y, x, 2], weights)
-    return gray
+            found = counts[row + 1, column + 1]
+            shares[:, column, row] = np.sqrt(found) / (np.sqrt(found.sum()) + 1e-10)
 
 
 @kernel

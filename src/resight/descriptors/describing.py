@@ -13,8 +13,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, NamedTuple, Protocol
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from resight import images
 from resight._files import digest_of
 from resight.errors import InputError, ResightError
 from resight.images.colour import Image
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 Features = NDArray[np.float32]
 Read = Callable[[Any], Image]
@@ -224,18 +227,24 @@ def keep_freed_memory() -> None:
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Keep BLAS, OpenMP and OpenCV from starting threads: who describes is one of many already."""
-    from threadpoolctl import threadpool_limits
-
     opencv = sys.modules.get("cv2")  # not imported for this: our descriptors do without it
     before = opencv.getNumThreads() if opencv else 1
     try:
         if opencv:
             opencv.setNumThreads(1)
-        with threadpool_limits(1):
+        with _thread_pools(len(sys.modules)).limit(limits=1):
             yield
     finally:
         if opencv:
             opencv.setNumThreads(before)
+
+
+@lru_cache(maxsize=1)
+def _thread_pools(n_modules: int) -> ThreadpoolController:
+    """Find the libraries that may start threads; again once more modules brought more of them."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def _name(source: Any, row: int) -> str:

@@ -7,7 +7,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.descriptors._parts import FeatureParts
 from resight.errors import InputError
 from resight.images.check import as_rgb
 from resight.images.colour import GRAY_WEIGHTS, Floats, Image
@@ -128,11 +127,6 @@ def feature_names() -> list[str]:
         for scale, top, bottom in _strips(channel)
         for bin_ in (colours if part == 0 else patterns)
     ]
-
-
-def feature_parts() -> FeatureParts:
-    """Say for each of the 26,960 features which rows and which channel it measures."""
-    return FeatureParts.of_names(HEIGHT, CHANNELS, feature_names())
 
 
 def _strips(channel: str) -> list[tuple[int, int, int]]:

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from resight import images
 from resight._files import digest_of
 from resight._progress import log
-from resight.descriptors._base import Descriptor
-from resight.descriptors._parts import FeatureParts
+from resight.descriptors._base import Descriptor, FeatureParts
 from resight.errors import InputError, unknown_name
 from resight.images.colour import Floats, Image
 from resight.networks import Preprocessing, Session
@@ -197,8 +196,8 @@ class Network(SavableMixin, Descriptor):
 
     def feature_parts(self) -> FeatureParts:
         """Every feature looks at the whole image."""
-        height, every = self.preprocessing.size[0], np.zeros(self.n_features_, np.int16)
-        return FeatureParts.build(height, ("network",), every, every + height, every)
+        height, every = self.preprocessing.size[0], np.zeros(self.n_features_, int)
+        return FeatureParts(height, ("network",), every, every + height, every)
 
     def with_mirror(self, mirror: bool) -> Network:
         """Return the same network, its identity included, with or without mirror images."""

@@ -7,6 +7,7 @@ import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from itertools import islice
 from typing import Any
 
@@ -18,7 +19,6 @@ from resight.descriptors.describing import (
     Describes,
     Extraction,
     Failure,
-    Features,
     batch_of,
     describe_images,
     one_thread,
@@ -61,22 +61,29 @@ def extract(
     n_jobs: int | None = None,
 ) -> Extraction:
     """Describe images in threads, into one array: in memory, or in a file if it is large."""
-    given = _as_sequence(sources)
+    given, width = _as_sequence(sources), descriptor.n_features
     kept: list[NDArray[np.intp]] = [np.empty(0, np.intp)]
     failures: list[Failure] = []
-
-    def rows() -> Iterator[Features]:
+    large = 4 * len(given) * width > IN_MEMORY
+    features = np.empty((0 if large else len(given), width), np.float32)
+    filled, title = 0, f"describing with {descriptor.name}"
+    with ExitStack() as opened, progress(title, len(given)) as advance:
+        file = None
+        if large:
+            file = opened.enter_context(tempfile.TemporaryFile(prefix="resight-features-"))
         for chunk in stream(descriptor, given, on_error, n_jobs):
             kept.append(chunk.kept)
             failures.extend(chunk.failures)
+            if file:
+                file.write(chunk.features.data)
+            else:
+                features[filled : filled + len(chunk.kept)] = chunk.features
+            filled += len(chunk.kept)
             advance(len(chunk.kept) + len(chunk.failures))
-            yield chunk.features
-
-    width = descriptor.n_features
-    collect = _rows_in_memory if 4 * len(given) * width <= IN_MEMORY else _rows_in_file
-    with progress(f"describing with {descriptor.name}", len(given)) as advance:
-        features = collect(rows(), len(given), width)
-    return Extraction(features, failures, np.concatenate(kept))
+        if file and filled:
+            file.flush()
+            features = np.memmap(file, np.float32, "r+", shape=(filled, width))
+    return Extraction(features[:filled], failures, np.concatenate(kept))
 
 
 def _in_order(
@@ -94,27 +101,6 @@ def _in_order(
         finally:
             for future in waiting:
                 future.cancel()
-
-
-def _rows_in_memory(rows: Iterator[Features], n_images: int, n_features: int) -> Features:
-    features = np.empty((n_images, n_features), np.float32)
-    filled = 0
-    for part in rows:
-        features[filled : filled + len(part)] = part
-        filled += len(part)
-    return features[:filled]
-
-
-def _rows_in_file(rows: Iterator[Features], n_images: int, n_features: int) -> Features:
-    with tempfile.TemporaryFile(prefix="resight-features-") as file:
-        filled = 0
-        for part in rows:
-            file.write(part.tobytes())
-            filled += len(part)
-        file.flush()
-        if filled == 0:
-            return np.empty((0, n_features), np.float32)
-        return np.memmap(file, np.float32, "r+", shape=(filled, n_features))
 
 
 def _as_sequence(sources: Any) -> Sequence[Any]:

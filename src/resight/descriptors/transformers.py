@@ -6,21 +6,22 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import StrOptions
 
+from resight.descriptors import descriptor
 from resight.descriptors._base import Descriptor
-from resight.descriptors._parts import FeatureParts
 from resight.descriptors.gog import GOG_BLOCKS, gog
 from resight.descriptors.gog import VERSION as GOG_VERSION
 from resight.descriptors.gog import feature_names as gog_names
-from resight.descriptors.gog import feature_parts as gog_parts
 from resight.descriptors.lomo import VERSION as LOMO_VERSION
 from resight.descriptors.lomo import feature_names as lomo_names
-from resight.descriptors.lomo import feature_parts as lomo_parts
 from resight.descriptors.lomo import lomo
 from resight.descriptors.whos import VERSION as WHOS_VERSION
 from resight.descriptors.whos import feature_names as whos_names
-from resight.descriptors.whos import feature_parts as whos_parts
 from resight.descriptors.whos import whos
+from resight.images.check import as_rgb
 from resight.images.colour import Floats, Image
+from resight.images.grey_world import grey_world
+from resight.images.resize import resize
+from resight.images.retinex import retinex
 
 
 class LOMO(Descriptor):
@@ -50,9 +51,9 @@ class LOMO(Descriptor):
         **Descriptor._parameter_constraints,
     }
     version = LOMO_VERSION
+    size = (128, 48)
     blocks = (26960,)
     feature_names = staticmethod(lomo_names)
-    feature_parts = staticmethod(lomo_parts)
 
     def __init__(self, *, retinex: bool = True, mirror: bool = False) -> None:
         self.retinex = retinex
@@ -83,9 +84,9 @@ class GOG(Descriptor):
 
     name = "gog"
     version = GOG_VERSION
+    size = (128, 48)
     blocks = GOG_BLOCKS
     feature_names = staticmethod(gog_names)
-    feature_parts = staticmethod(gog_parts)
 
     def __init__(self, *, mirror: bool = False) -> None:
         self.mirror = mirror
@@ -93,6 +94,16 @@ class GOG(Descriptor):
     def describe_once(self, image: Image) -> Floats:
         """Describe one image as it is, (27622,)."""
         return gog(image)
+
+
+class NormalizedGOG(GOG):
+    """GOG whose patches and strips all count the same: 27,622 features; ``norm=True`` of `gog`."""
+
+    name = "gog-norm"
+
+    def describe_once(self, image: Image) -> Floats:
+        """Describe one image as it is, (27622,)."""
+        return gog(image, norm=True)
 
 
 class WHOS(Descriptor):
@@ -115,6 +126,7 @@ class WHOS(Descriptor):
         **Descriptor._parameter_constraints,
     }
     version = WHOS_VERSION
+    size = (128, 64)
 
     def __init__(self, *, variant: str = "dagger", mirror: bool = False) -> None:
         self.variant = variant
@@ -138,6 +150,61 @@ class WHOS(Descriptor):
         """Name every feature: channel, rows (and columns), bin."""
         return whos_names(self.variant)
 
-    def feature_parts(self) -> FeatureParts:
-        """Rows and channel (HS, RGB, Lab, HOG, LBP) of every feature."""
-        return whos_parts(self.variant)
+
+class Relit(Descriptor):
+    """A descriptor of images whose light was evened out first.
+
+    Parameters
+    ----------
+    of : str
+        Name of the descriptor.
+    light : {"grey", "retinex"}
+        What is done to an image once it has the descriptor's size: `resight.images.grey_world` or
+        `resight.images.retinex`.
+    mirror : bool
+        Average over the image and its mirror image.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "of": [str],
+        "light": [StrOptions({"grey", "retinex"})],
+        **Descriptor._parameter_constraints,
+    }
+
+    def __init__(self, *, of: str, light: str, mirror: bool = False) -> None:
+        self.of = of
+        self.light = light
+        self.mirror = mirror
+
+    @property
+    def _plain(self) -> Descriptor:
+        return descriptor(self.of)
+
+    @property
+    def name(self) -> str:
+        """Name on the command line and in files."""
+        return f"{self.of}-{self.light}"
+
+    @property
+    def version(self) -> int:
+        """Number of the algorithm; that of the light is the version of all images."""
+        return self._plain.version
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """Widths of the blocks that are centred and scaled separately before learning."""
+        return self._plain.blocks
+
+    @property
+    def size(self) -> tuple[int, int]:  # type: ignore[override]
+        """Height and width to which images are brought."""
+        return self._plain.size
+
+    def describe_once(self, image: Image) -> Floats:
+        """Describe one image under even light."""
+        even = grey_world if self.light == "grey" else retinex
+        return self._plain.describe_once(even(resize(as_rgb(image), *self.size)))
+
+    def feature_names(self) -> list[str]:
+        """Name every feature as the descriptor does."""
+        return self._plain.feature_names()

@@ -6,7 +6,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from resight.descriptors._parts import FeatureParts
 from resight.errors import InputError, unknown_name
 from resight.images.check import as_rgb
 from resight.images.colour import GRAY_WEIGHTS, Floats, Image
@@ -132,11 +131,6 @@ def feature_names(variant: str = "dagger") -> list[str]:
         for channel in CHANNELS[variant]
         for name in (names[channel]() if channel in names else _colour_names(channel))
     ]
-
-
-def feature_parts(variant: str = "dagger") -> FeatureParts:
-    """Say for every feature which rows and which channel it measures."""
-    return FeatureParts.of_names(HEIGHT, CHANNELS[variant], feature_names(variant))
 
 
 def _colour_names(channel: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,27 +20,11 @@ from resight.models.calibrating import calibrate, iterates
 from resight.models.held_out_distances import gram_distances
 from resight.plans import Plan
 from resight.protocols import Protocol, Split, scored_persons
-from resight.tuning.gram import Floats, GramSpace
+from resight.tuning.gram import Floats, GramSpace, Rows
 
 Bools = NDArray[np.bool_]
+Stated = dict[str, NDArray[Any]]
 RATES = Rates()
-# What is stated about the first match of a query, and what is true: with everybody in the gallery,
-# and with half of the queries' people taken out of it (whose: missing; `half_best`: whether the
-# likeliest is right). How much evidence there is that the person is there is `stands_out`, or the
-# nearest relative distance of resight 0.1.
-STATED = (
-    "person",
-    "probability",
-    "right",
-    "answer",
-    "half_probability",
-    "half_right",
-    "half_answer",
-    "half_best",
-    "missing",
-    "stands_out",
-    "relative",
-)
 _RESAMPLED = 1000
 _OTHERS = 128  # queries that tell how near strangers come, as in a gallery
 
@@ -68,40 +52,40 @@ def confidence(
             f"protocol {protocol.name!r} ranks people by the {protocol.scoring} of several "
             "distances; probabilities are stated for single sightings, so use a single-shot one"
         )
-    task = partial(_stated, sightings, protocol, space, plan)
+
+    def stated(split: Split) -> dict[str, list[Any]]:
+        told = _stated(sightings, protocol, space, plan, split)
+        return {name: values.tolist() for name, values in told.items()}
+
     title = f"calibration, {plan.learner}"
-    found = over_splits(task, protocol.splits, folder, n_jobs=n_jobs, title=title)
-    return pooled([{name: np.array(one[name]) for name in STATED} for one in found])
+    found = over_splits(stated, protocol.splits, folder, n_jobs=n_jobs, title=title)
+    return pooled([{name: np.array(values) for name, values in one.items()} for one in found])
 
 
-def pooled(splits: list[dict[str, NDArray[Any]]]) -> dict[str, Any]:
+def pooled(splits: list[Stated]) -> dict[str, Any]:
     """Count over the queries of all splits; rates come with bounds over people."""
-    stated = {name: np.concatenate([split[name] for split in splits]) for name in STATED}
+    stated = _joined(splits)
     missing, answer, person = stated["missing"], stated["half_answer"], stated["person"]
-    found, right, best = answer == "found", stated["half_right"], stated["half_best"]
+    found, absent, best = answer == "found", answer == "absent", stated["half_best"]
+    nobody = stated["answer"] == "absent"  # where everybody is there
     rates = [float((s["half_answer"] == "found")[s["missing"]].mean()) for s in splits]
     identified = {
-        name: identified_at(stated[name], first, missing, RATES.false_accepts)
-        for name, first in (("stands_out", best), ("relative", right))
+        name: identified_at(stated[name], stated[first], missing, RATES.false_accepts)
+        for name, first in (("stands_out", "half_best"), ("relative", "half_right"))
     }
     return {
         "first_match": scores(stated["probability"], stated["right"]),
-        "half_missing": scores(stated["half_probability"], right),
+        "half_missing": scores(stated["half_probability"], stated["half_right"]),
         "not_in_gallery": {
             "stated_false_accepts": RATES.false_accepts,
             "false_accepts": float(found[missing].mean()),
             "false_accepts_bound": upper_bound(found[missing], person[missing]),
             "false_accepts_of_splits": rates,
-            "false_rejects": float((answer == "absent")[~missing].mean()),
-            "false_rejects_bound": upper_bound((answer == "absent")[~missing], person[~missing]),
+            "false_rejects": float(absent[~missing].mean()),
+            "false_rejects_bound": upper_bound(absent[~missing], person[~missing]),
             "identified": float((found & best)[~missing].mean()),
             "identified_at_rate": identified,
-            "answers": {
-                name: {
-                    told: float((where == told).mean()) for told in ("found", "unsure", "absent")
-                }
-                for name, where in (("present", answer[~missing]), ("missing", answer[missing]))
-            },
+            "answers": {"present": _shares(answer[~missing]), "missing": _shares(answer[missing])},
             "wrong_first_of_found": float((~best)[found].mean()) if found.any() else 0.0,
             "found": int(found.sum()),
             "found_people": len(np.unique(person[found])),
@@ -109,11 +93,15 @@ def pooled(splits: list[dict[str, NDArray[Any]]]) -> dict[str, Any]:
             "missing": int(missing.sum()),
         },
         "all_there": {
-            "false_rejects": float((stated["answer"] == "absent").mean()),
-            "false_rejects_bound": upper_bound(stated["answer"] == "absent", person),
+            "false_rejects": float(nobody.mean()),
+            "false_rejects_bound": upper_bound(nobody, person),
             "found": float((stated["answer"] == "found").mean()),
         },
     }
+
+
+def _shares(answers: NDArray[Any]) -> dict[str, float]:
+    return {told: float((answers == told).mean()) for told in ("found", "unsure", "absent")}
 
 
 def identified_at(evidence: Floats, right: Bools, missing: Bools, rate: float) -> float:
@@ -132,69 +120,70 @@ def upper_bound(wrong: Bools, persons: NDArray[Any]) -> float:
 
 def _stated(
     sightings: Sightings, protocol: Protocol, space: GramSpace, plan: Plan, split: Split
-) -> dict[str, list[float]]:
+) -> Stated:
     """Calibrate on a split's training people and state probabilities for its queries."""
     learner = plan.spec.make(**plan.params)
     persons, cameras = sightings.persons, sightings.cameras
     train, test = split.train, split.test
-    folds = gram_distances(learner, space, train, persons[train], cameras[train], plan.normalize)
+    fit = gram_distances(learner, space, persons, cameras, plan.normalize)
+
+    def folds(learn: Rows, held: Rows) -> Floats:
+        return fit(train[learn], train[held])
+
     calibration = calibrate(folds, persons[train], cameras[train], once=iterates(learner))
-    everything = np.arange(len(space))
-    fit = gram_distances(learner, space, everything, persons, cameras, plan.normalize)
     distances = fit(train, test)
-    place = np.full(len(sightings), -1)
-    place[test] = np.arange(len(test))
     parts = []
     for query, gallery in split.directions:
-        usable = _comparable(sightings, protocol, query, gallery)
-        D = distances[np.ix_(place[query], place[gallery])]
+        usable = np.tile(sightings.roles[gallery] != "junk", (len(query), 1))
+        if protocol.cross_camera_only:
+            same = persons[query][:, None] == persons[gallery]
+            usable &= ~(same & (cameras[query][:, None] == cameras[gallery]))
+        D = distances[np.ix_(np.searchsorted(test, query), np.searchsorted(test, gallery))]
         asked, held = scored_persons(sightings, query), scored_persons(sightings, gallery)
         parts.append(state(calibration, D, usable, asked, held))
-    stated = zip(STATED, zip(*parts, strict=True), strict=True)
-    return {name: np.concatenate(values).tolist() for name, values in stated}
+    return _joined(parts)
 
 
-def _comparable(
-    sightings: Sightings, protocol: Protocol, query: NDArray[np.intp], gallery: NDArray[np.intp]
-) -> Bools:
-    """Which gallery sightings count for which query, as in the rankings."""
-    usable = np.broadcast_to(sightings.roles[gallery] != "junk", (len(query), len(gallery))).copy()
-    if protocol.cross_camera_only:
-        same = sightings.persons[query][:, None] == sightings.persons[gallery][None, :]
-        usable &= ~(same & (sightings.cameras[query][:, None] == sightings.cameras[gallery]))
-    return usable
+def _joined(parts: Sequence[Stated]) -> Stated:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def state(
     calibration: Calibration, distances: Floats, usable: Bools, asked: Any, held: Any
-) -> tuple[NDArray[Any], ...]:
-    """Return the arrays that `STATED` names, for the queries of one direction."""
+) -> Stated:
+    """Return what is stated about the first match of each query of a direction, and what is true.
+
+    First with everybody in the gallery, then with half of the queries' people (`missing`) taken
+    out of it; `half_best` tells whether the likeliest is right there. How much evidence there is
+    that the person is there is `stands_out`, or the nearest `relative` distance of resight 0.1.
+    """
     gone = _half(asked)
     fair = evened(distances, nearness(np.log(positive(distances))))
     D, own = by_person(np.where(usable, distances, np.inf), held, asked)
     even, _ = by_person(np.where(usable, fair, np.inf), held, asked)
-    told: list[Any] = []
-    for without in (np.zeros_like(own), own & gone[:, None]):
+
+    def told(without: Bools) -> tuple[Floats, Floats, Evidence, Floats]:
         plain, d = (np.where(without, np.inf, one) for one in (D, even))
-        evidence = judged(calibration, d)
-        listed = calibration.shares(d)[np.arange(len(d)), plain.argmin(axis=1)]
-        best = _first_is_right(d, own)
-        told.append((plain, evidence, listed, _first_is_right(plain, own), best))
-    (_, everybody, share, right, _), (plain, found, half_share, half_right, best) = told
-    there = found.probability(RATES.prior) / found.share
-    return (
-        np.asarray(asked, str),
-        share,
-        right,
-        calibration.answers(everybody, RATES),
-        there * half_share,
-        half_right,
-        calibration.answers(found, RATES),
-        best,
-        gone,
-        found.probability(RATES.prior),
-        -plain.min(axis=1) / np.nanmedian(np.where(np.isfinite(plain), plain, np.nan), axis=1),
-    )
+        share = calibration.shares(d)[np.arange(len(d)), plain.argmin(axis=1)]
+        return plain, d, judged(calibration, d), share
+
+    everybody, _, evidence, share = told(np.zeros_like(own))
+    plain, d, found, half_share = told(own & gone[:, None])
+    there = found.probability(RATES.prior)
+    middle = np.nanmedian(np.where(np.isfinite(plain), plain, np.nan), axis=1)
+    return {
+        "person": np.asarray(asked, str),
+        "probability": share,
+        "right": _first_is_right(everybody, own),
+        "answer": calibration.answers(evidence, RATES),
+        "half_probability": there / found.share * half_share,
+        "half_right": _first_is_right(plain, own),
+        "half_answer": calibration.answers(found, RATES),
+        "half_best": _first_is_right(d, own),
+        "missing": gone,
+        "stands_out": there,
+        "relative": -plain.min(axis=1) / middle,
+    }
 
 
 def by_person(distances: Floats, held: Any, asked: Any) -> tuple[Floats, Bools]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 from resight import images
 from resight._files import write_json
 from resight.datasets.sightings import Sightings
-from resight.experiments.measuring import Evaluation
 from resight.experiments.results import Run
 from resight.explanation.explainer import N_PAIRS, Explainer
 from resight.models.model import Model
 from resight.registry import AUTO
+
+if TYPE_CHECKING:
+    from resight.experiments.evaluate import Evaluation
 
 SCHEMA = "resight.explanations/1"
 FILE = "explanations.json"
@@ -90,7 +92,7 @@ def _chosen(right: NDArray[np.bool_], distances: NDArray[np.float64], n_matches:
 
 def _images(sightings: Sightings, pair: Rows) -> list[NDArray[np.uint8]]:
     shown = []
-    for path, row in zip(sightings.select(pair).pictures(), pair, strict=True):
+    for path, row in zip(sightings.select(pair).files(), pair, strict=True):
         image = images.read(path)
         shown.append(image if sightings.boxes is None else images.cut(image, sightings.boxes[row]))
     return shown

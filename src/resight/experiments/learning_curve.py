@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from math import log2
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from resight._files import digest_of
 from resight.datasets.sightings import Sightings, seen_by_two
 from resight.errors import InputError
 from resight.experiments.results import summary_of
 from resight.experiments.runner import over_splits
-from resight.experiments.tables import HEADINGS, markdown_table, summary_cells
 from resight.experiments.trials import Trial, rank_directions
 from resight.models.held_out_distances import gram_distances
 from resight.plans import Plan
@@ -49,13 +48,29 @@ def learning_curve(
     plan.require_fixed()
     people = min(len(_people(sightings, split.train)) for split in protocol.splits)
     chosen = checked_sizes(sizes, people)
-    task = partial(_fewer_people, sightings, protocol, space, plan, chosen, draws)
+    labels = sightings.persons, sightings.cameras
+    fit = gram_distances(plan.spec.make(**plan.params), space, *labels, plan.normalize)
+
+    def figures(split: Split, size: int, draw: int) -> dict[str, Any]:
+        distances = fit(some_people(sightings, split.train, size, draw), split.test)
+        rankings = rank_directions(sightings, protocol, split, lookup(distances))
+        return Trial(rankings, plan.params, 0.0).figures()
+
+    def fits(split: Split) -> dict[str, list[dict[str, Any]]]:
+        everybody = len(_people(sightings, split.train))  # the same in each draw
+        return {
+            f"{size}": [
+                figures(split, size, draw) for draw in range(draws if size < everybody else 1)
+            ]
+            for size in chosen
+        }
+
     title = f"learning curve, {plan.learner}"
-    found = over_splits(task, protocol.splits, folder, n_jobs=n_jobs, title=title)
+    found = over_splits(fits, protocol.splits, folder, n_jobs=n_jobs, title=title)
     points = []
     for size in chosen:
-        fits = [figures for of_split in found for figures in of_split[f"{size}"]]
-        points.append({"people": size, "fits": len(fits), **summary_of(fits)})
+        of_size = [one for of_split in found for one in of_split[f"{size}"]]
+        points.append({"people": size, "fits": len(of_size), **summary_of(of_size)})
     gain = _gain(points)
     return {"points": points, "draws": draws, "gain": gain, "sentence": _sentence(points, gain)}
 
@@ -83,16 +98,9 @@ def checked_sizes(sizes: Sequence[int] | None, people: int) -> list[int]:
     return sorted(set(sizes))
 
 
-def curve_table(curve: dict[str, Any]) -> str:
-    """Return a Markdown table of a curve, in percent."""
-    rows = [[str(point["people"]), *summary_cells(point)] for point in curve["points"]]
-    return markdown_table(("people", *HEADINGS), rows)
-
-
-def _people(sightings: Sightings, rows: Rows) -> list[str]:
+def _people(sightings: Sightings, rows: Rows) -> NDArray[np.str_]:
     """People of some rows that two cameras have seen."""
-    people: list[str] = seen_by_two(sightings.persons[rows], sightings.cameras[rows]).tolist()
-    return people
+    return seen_by_two(sightings.persons[rows], sightings.cameras[rows])
 
 
 def some_people(sightings: Sightings, rows: Rows, size: int, draw: int = 0) -> Rows:
@@ -100,36 +108,9 @@ def some_people(sightings: Sightings, rows: Rows, size: int, draw: int = 0) -> R
 
     More people of one draw include those of fewer.
     """
-    people = _people(sightings, rows)
+    people = _people(sightings, rows).tolist()
     order = sorted(people, key=lambda person: digest_of(f"{draw}", person))
     return rows[np.isin(sightings.persons[rows], order[:size])]
-
-
-def _fewer_people(
-    sightings: Sightings,
-    protocol: Protocol,
-    space: GramSpace,
-    plan: Plan,
-    sizes: list[int],
-    draws: int,
-    split: Split,
-) -> dict[str, list[dict[str, Any]]]:
-    """Fit on nested subsets of a split's training people; the same people are asked for always."""
-    everything = np.arange(len(space))
-    learner = plan.spec.make(**plan.params)
-    persons, cameras = sightings.persons, sightings.cameras
-    fit = gram_distances(learner, space, everything, persons, cameras, plan.normalize)
-    people = _people(sightings, split.train)
-    found: dict[str, list[dict[str, Any]]] = {f"{size}": [] for size in sizes}
-    for draw in range(draws):
-        for size in sizes:
-            if size == len(people) and draw:
-                continue  # everybody: the same in each draw
-            rows = some_people(sightings, split.train, size, draw)
-            distances = fit(rows, split.test)
-            rankings = rank_directions(sightings, protocol, split, lookup(distances))
-            found[f"{size}"].append(Trial(rankings, plan.params, 0.0).figures())
-    return found
 
 
 def _gain(points: list[dict[str, Any]]) -> float | None:

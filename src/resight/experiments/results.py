@@ -1,10 +1,15 @@
-"""Results as documents: `result.json` (schema resight.result/1) and `rankings.csv`."""
+"""Results as documents: `result.json` (schema resight.result/1), `rankings.csv`, and the way on.
+
+The way on after an evaluation: which run won, whether by more than chance, and how to fit it.
+"""
 
 from __future__ import annotations
 
 import csv
+import json
 import os
 import platform
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -20,17 +25,17 @@ from resight.errors import InputError
 from resight.evaluation.camera_pairs import CameraPairs
 from resight.evaluation.ranking import COLUMNS
 from resight.evaluation.statistics import summarise
-from resight.experiments.conclusion import winner_of
 from resight.experiments.tables import results_table
 from resight.experiments.trials import RANKS, Trial, warnings_of
-from resight.features.store import Failure
+from resight.features.store import Failure, Features
 from resight.plans import Plan
 from resight.protocols import Protocol
-from resight.report.result_files import JSON, SCHEMA, read_rankings, read_result
+from resight.report.result_files import JSON, SCHEMA, compare_runs, read_rankings, read_result
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+SURE = 0.05  # p below which a margin is called more than chance
 LABELS = ("run", "split", "direction", "query", "query_camera", "top_paths")
 
 
@@ -92,8 +97,8 @@ class Result:
             from pandas import DataFrame
         except ImportError:
             raise InputError("to_frame() needs pandas: pip install pandas") from None
-        document: dict[str, Any] = self.document
         rows = []
+        document: dict[str, Any] = self.document
         for run in document["runs"]:
             facts = {name: run[name] for name in ("title", "learner", "version", "rerank")}
             facts["descriptors"] = "+".join(run["descriptors"])
@@ -206,3 +211,76 @@ def ranking_rows(sightings: Sightings, runs: Sequence[Run]) -> list[dict[str, st
                 seen = (str(paths[source]), str(cameras[source]), "|".join(top))
                 rows.append({**dict(zip(LABELS, (*place, *seen), strict=True)), **row})
     return rows
+
+
+def winner_of(document: dict[str, Any]) -> dict[str, Any]:
+    """Compare the run of the best mean rank 1 with the next best, over the same splits.
+
+    Re-ranked runs are left out: re-ranking belongs to searches, not to models. The interval and
+    p-value (None for a single split) are those of the corrected resampled t test.
+    """
+    runs = document["runs"]
+    rank1 = {i: run["summary"]["rank1"]["mean"] for i, run in enumerate(runs) if not run["rerank"]}
+    best, *others = sorted(rank1, key=lambda i: -rank1[i])
+    found = {"run": best, "title": runs[best]["title"], "rank1": rank1[best]}
+    most = f"{found['title']} finds most at rank 1 ({rank1[best]:.1f}%)"
+    if not others:
+        return {**found, "sentence": f"{found['title']} finds {rank1[best]:.1f}% at rank 1."}
+    other, margin = runs[others[0]], rank1[best] - rank1[others[0]]
+    found |= {"over": other["title"], "margin": margin}
+    ahead = f"{most}, {margin:.1f} points more than {other['title']}"
+    n_splits = len(other["trials"])
+    if n_splits < 2:
+        told = f"{ahead}; one split cannot tell whether that is chance."
+        return {**found, "ci95": None, "p_value": None, "more_than_chance": None, "sentence": told}
+    compared = compare_runs(document, runs[best], other)
+    sure, (low, high) = compared.p_value < SURE, compared.ci95
+    found |= {"ci95": [low, high], "p_value": compared.p_value, "more_than_chance": sure}
+    chance = "more than chance" if sure else "that may be chance"
+    interval = f"(95% interval {low:+.1f} to {high:+.1f} over {n_splits} splits)"
+    return {**found, "sentence": f"{ahead}: {chance} {interval}."}
+
+
+def fit_facts(plan: Plan, features: Features, mirror: bool) -> dict[str, Any]:
+    """Return everything that `resight fit` needs to fit what a run measured."""
+    own = features.file is not None
+    # A network is found again by its file, and called by its name elsewhere.
+    described = "+".join(getattr(one, "file", one.name) for one in features.made_by)
+    return {
+        "learner": plan.word,
+        "params": plan.params,
+        "descriptor": None if own else described,
+        "mirror": mirror,
+        "features": features.file,
+        "digest": features.fingerprint if own else None,
+    }
+
+
+def fit_command(run: dict[str, Any], *places: str) -> str:
+    """Return the `resight fit` that makes a run's model; `places` are data and root as given."""
+    fit = run["fit"]
+    words = ["resight", "fit", *places]
+    for name in ("features", "descriptor", "learner"):
+        words += [f"--{name}", fit[name]] if fit[name] else []
+    for name, value in fit["params"].items():
+        text = value if isinstance(value, str) else json.dumps(value)
+        words += ["--param", f"{name}={text}"]
+    return shlex.join([*words, *(["--mirror"] if fit["mirror"] else []), "--out", "model"])
+
+
+def fit_of(folder: str | Path, learner: str | None, descriptor: str | None) -> dict[str, Any]:
+    """Return the `fit_facts` of the best run of a saved result, or of the best of those named."""
+    document = read_result(folder)
+    runs = [run for run in document["runs"] if not run["rerank"]]
+    if not all("fit" in run for run in runs):
+        raise InputError(
+            f"{folder} was written by resight {document['environment']['resight']}, which did not "
+            "note how to fit what it measured; evaluate again, or name --descriptor and --learner "
+            "instead of --from"
+        )
+    wanted = {"learner": learner, "descriptor": descriptor}
+    named = [run for run in runs if all(v in (None, run["fit"][k]) for k, v in wanted.items())]
+    if not named:
+        known = (fit_command(run).partition("fit ")[2].partition(" --out")[0] for run in runs)
+        raise InputError(f"{folder} has no such run; it has {'; '.join(known)}")
+    return dict(max(named, key=lambda run: float(run["summary"]["rank1"]["mean"]))["fit"])

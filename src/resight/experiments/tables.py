@@ -28,6 +28,38 @@ def summary_cells(summary: dict[str, Any]) -> list[str]:
     return [cells[0] + ("" if spread is None else f" ± {spread:.1f}"), *cells[1:]]
 
 
+def curve_table(curve: dict[str, Any]) -> str:
+    """Return a Markdown table of a learning curve, in percent."""
+    rows = [[str(point["people"]), *summary_cells(point)] for point in curve["points"]]
+    return markdown_table(("people", *HEADINGS), rows)
+
+
+def diagnostics_text(document: dict[str, Any]) -> str:
+    """Tell what ``--calibrate`` and ``--curve`` added to a result document."""
+    parts = []
+    for run in document["runs"]:
+        if "learning_curve" in run:
+            curve, title = (
+                run["learning_curve"],
+                f"{run['title']}: how many people must be labelled",
+            )
+            parts += [title, curve_table(curve), curve["sentence"]]
+    rows = []
+    for run in document["runs"]:
+        if "confidence" in run:
+            first, gone = run["confidence"]["first_match"], run["confidence"]["not_in_gallery"]
+            rates = (f"{100 * gone[name]:.1f}%" for name in ("identified", "false_accepts"))
+            losses = (
+                f"{first[name]:.3f} ({first[f'{name}_constant']:.3f})"
+                for name in ("log_loss", "brier")
+            )
+            rows.append([run["title"], f"{first['ece']:.3f}", *losses, *rates])
+    if rows:
+        headings = ("how sure (best constant)", "ECE", "log-loss", "Brier", "DIR", "FAR of 10%")
+        parts.append(markdown_table(headings, rows))
+    return "\n\n".join(parts)
+
+
 def notes(result: dict[str, Any]) -> list[str]:
     """Return what must be said beside the table of a result document."""
     found = [*map(_choice_note, result["runs"]), _learning_note(result)]
@@ -71,20 +103,15 @@ def markdown_table(headings: tuple[str, ...], rows: list[list[str]]) -> str:
     """Return an aligned Markdown table: first column left, the others right."""
     table = [list(headings), *rows]
     widths = [max(len(row[i]) for row in table) for i in range(len(headings))]
-    lines = [_line(row, widths) for row in table]
-    rule = ["-" * widths[0], *(("-" * (width - 1)) + ":" for width in widths[1:])]
-    return "\n".join([lines[0], _line(rule, widths), *lines[1:]])
+    table.insert(1, ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])])
+    lines = []
+    for first, *others in table:
+        cells = (cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))
+        lines.append(f"| {' | '.join([first.ljust(widths[0]), *cells])} |")
+    return "\n".join(lines)
 
 
 def _html_table(headings: tuple[str, ...], rows: list[list[str]]) -> str:
     table = [("th", headings), *(("td", row) for row in rows)]
     lines = ("".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) for tag, cells in table)
     return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
-
-
-def _line(cells: list[str], widths: list[int]) -> str:
-    first, *others = (
-        cell.ljust(width) if i == 0 else cell.rjust(width)
-        for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
-    )
-    return f"| {' | '.join([first, *others])} |"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,6 @@ from resight.evaluation.reranking import cross_view_reciprocal, k_reciprocal_fro
 from resight.evaluation.smoothed_manifold import smoothed_manifold
 from resight.plans import FROM_TRAINING, RERANKERS
 from resight.protocols import Protocol, Split, person_scores, scored_persons
-from resight.protocols.scoring import PersonScores
 from resight.tuning.gram import Between, Floats, Rows
 
 RANKS = (1, 5, 10, 20)
@@ -109,14 +109,10 @@ def warnings_of(splits: Sequence[Sequence[str]]) -> list[str]:
 
     Warnings that differ only in their figures count as one; the first is shown.
     """
-    counts: dict[str, int] = {}
-    shown: dict[str, str] = {}
-    for texts in splits:
-        for text in texts:
-            kind = re.sub(r"[-+.\d]+(e[-+]?\d+)?", "#", text)
-            counts[kind] = counts.get(kind, 0) + 1
-            shown.setdefault(kind, text)
-    return [f"in {counts[kind]} of {len(splits)} splits: {text}" for kind, text in shown.items()]
+    kinds: dict[str, list[str]] = {}
+    for text in chain.from_iterable(splits):
+        kinds.setdefault(re.sub(r"[-+.\d]+(e[-+]?\d+)?", "#", text), []).append(text)
+    return [f"in {len(same)} of {len(splits)} splits: {same[0]}" for same in kinds.values()]
 
 
 def rank_directions(
@@ -133,14 +129,15 @@ def rank_directions(
     """
     place = np.full(len(sightings), -1)
     place[split.test] = np.arange(len(split.test))
+    training = np.arange(len(split.train)) + len(split.test)
     rankings = []
     for query, gallery in split.directions:
+        rows = place[query], place[gallery]
         if rerank in FROM_TRAINING:
-            training = np.arange(len(split.train)) + len(split.test)
-            rows = (place[query], place[gallery], training)
-            part = _reranked_from_training(between, *rows, rerank, sightings.persons[split.train])
+            persons = sightings.persons[split.train]
+            part = _reranked_from_training(between, *rows, training, rerank, persons)
         else:
-            part = _reranked(between, place[query], place[gallery], rerank)
+            part = _reranked(between, *rows, rerank)
         rankings.append(ranked(sightings, protocol, query, gallery, part))
     return tuple(rankings)
 
@@ -156,36 +153,18 @@ def ranked(
     asked, held = scored_persons(sightings, query), scored_persons(sightings, gallery)
     scores = person_scores(distances, asked, held, protocol.scoring)
     query, gallery = query[scores.query_rows], gallery[scores.gallery_rows]
-    own_camera = protocol.cross_camera_only
+    scored = scores.distances, scores.query_persons, scores.gallery_persons
+    seen_by = sightings.cameras[query], sightings.cameras[gallery]
+    junk = sightings.roles[gallery] == "junk"
+    own = seen_by if protocol.cross_camera_only else (None, None)
     result = RankingResult.from_distances(
-        scores.distances,
-        scores.query_persons,
-        scores.gallery_persons,
-        query_cameras=sightings.cameras[query] if own_camera else None,
-        gallery_cameras=sightings.cameras[gallery] if own_camera else None,
-        junk=sightings.roles[gallery] == "junk",
+        *scored, query_cameras=own[0], gallery_cameras=own[1], junk=junk
     )
-    return Ranked(
-        result, query, gallery, _camera_pairs(sightings, protocol, query, gallery, scores)
-    )
-
-
-def _camera_pairs(
-    sightings: Sightings, protocol: Protocol, query: Rows, gallery: Rows, scores: PersonScores
-) -> CameraPairs | None:
-    """Count by pairs of cameras, if there are more than two and sightings stand for themselves."""
-    cameras = np.unique(sightings.cameras).tolist()
-    if len(cameras) < 3 or protocol.scoring != "single":
-        return None
-    return camera_pairs(
-        scores.distances,
-        scores.query_persons,
-        scores.gallery_persons,
-        sightings.cameras[query],
-        sightings.cameras[gallery],
-        junk=sightings.roles[gallery] == "junk",
-        cameras=cameras,
-    )
+    # Pairs are counted if there are more than two cameras and sightings stand for themselves.
+    cameras, pairs = np.unique(sightings.cameras).tolist(), None
+    if len(cameras) > 2 and protocol.scoring == "single":
+        pairs = camera_pairs(*scored, *seen_by, junk=junk, cameras=cameras)
+    return Ranked(result, query, gallery, pairs)
 
 
 def _reranked(between: Between, query: Rows, gallery: Rows, rerank: str | None) -> Floats:

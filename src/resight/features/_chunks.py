@@ -1,8 +1,9 @@
-"""Files of a feature store: chunks of rows, full disks, and what killed processes left."""
+"""Files of a feature store in the making: chunks of rows, and a table that grows of them."""
 
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from resight._files import atomic_write
+from resight._files import atomic_write, keep_part, open_part
 from resight.errors import StoreError
 
 try:
@@ -34,23 +35,17 @@ def write_chunk(target: Path, keys: Sequence[str], rows: Rows) -> None:
             stream.write(array.view(np.uint8).data)  # np.save hides why a full disk takes no more
 
 
-def chunk_keys(path: Path) -> list[str]:
-    """Keys of a chunk file, without reading its rows."""
+def read_chunk(path: Path) -> tuple[list[str], Rows]:
+    """Keys and rows of a chunk file; the rows, (n, n_features), are memory-mapped."""
     with path.open("rb") as stream:
-        keys: NDArray[np.bytes_] = _load(stream, path)
-    return [key.decode() for key in keys.tolist()]
-
-
-def chunk_rows(path: Path) -> Rows:
-    """Rows of a chunk file, (n, n_features), memory-mapped."""
-    with path.open("rb") as stream:
-        _load(stream, path)
         try:
+            keys: NDArray[np.bytes_] = np.load(stream, allow_pickle=False)
             npy.read_magic(stream)
             shape, _, dtype = npy.read_array_header_1_0(stream)
-            return np.memmap(stream, dtype, "r", stream.tell(), shape)
-        except ValueError as error:
+            rows: Rows = np.memmap(stream, dtype, "r", stream.tell(), shape)
+        except (ValueError, EOFError) as error:
             raise damaged(path, error) from error
+    return [key.decode() for key in keys.tolist()], rows
 
 
 @contextmanager
@@ -82,15 +77,83 @@ def remove_if_abandoned(path: Path) -> None:
         path.unlink()
 
 
-def _load(stream: IO[bytes], path: Path) -> Any:
-    try:
-        return np.load(stream, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise damaged(path, error) from error
-
-
 def damaged(path: Path, reason: object, files: str = "it") -> StoreError:
     """Make the error about a file that cannot be read, and which files to delete."""
     return StoreError(
         f"{path} is damaged ({reason}). Delete {files}: what it held is computed again"
     )
+
+
+class GrowingTable:
+    """Context for a file with a place for every row, which is removed unless it is kept.
+
+    It is written while workers compute, so that little is left to do when the last one is ready.
+    It will be in `folder`; of the `keys` of its rows, the same may come several times.
+    """
+
+    def __init__(self, folder: Path, keys: Sequence[str], n_features: int) -> None:
+        self._folder = folder
+        self._shape = (len(keys), n_features)
+        self._missing: dict[str, list[int]] = {}
+        for row, key in enumerate(keys):
+            self._missing.setdefault(key, []).append(row)
+        self._stream: IO[Any] | None = None
+        self._start = 0
+
+    def lacks(self, keys: Sequence[str]) -> bool:
+        """Tell whether some of these rows are wanted and not here yet."""
+        return not self._missing.keys().isdisjoint(keys)
+
+    def put(self, keys: Sequence[str], rows: Rows) -> None:
+        """Write rows to all their places; those not wanted, or here already, are passed over."""
+        pairs = [
+            (place, row)
+            for row, key in enumerate(keys)
+            if key != FAILED
+            for place in self._missing.pop(key, ())
+        ]
+        if not pairs:
+            return
+        # Pairs of which both go up by one are written together.
+        ends = np.flatnonzero((np.diff(pairs, axis=0) != 1).any(axis=1)) + 1
+        with refusing_full_disk(self._folder / "a table"):  # named once it is known what failed
+            for run in np.split(np.array(pairs), ends):
+                self._write(run[0, 0], rows[run[0, 1] : run[-1, 1] + 1])
+            self._file().flush()
+            os.fsync(self._file().fileno())  # now, beside the workers, and not at the end
+
+    def finish(self, keys: Sequence[str], path: Path) -> bool:
+        """Keep the file as `path`, rows whose key is now FAILED as NaN; False while rows lack."""
+        failed = [row for row, key in enumerate(keys) if key == FAILED]
+        if not {row for rows in self._missing.values() for row in rows}.issubset(failed):
+            return False
+        nothing = np.full(self._shape[1], np.nan, np.float32)
+        with refusing_full_disk(path):
+            for row in failed:
+                self._write(row, nothing)
+            keep_part(self._file(), path)
+        return True
+
+    def _write(self, place: int, rows: Rows) -> None:
+        stream = self._file()
+        stream.seek(self._start + place * 4 * self._shape[1])
+        stream.write(np.ascontiguousarray(rows, "<f4").data)
+
+    def _file(self) -> IO[Any]:
+        """Open it on first use: what is in one table already needs no other."""
+        if self._stream is None:
+            self._stream = open_part(self._folder / "table")
+            lock(self._stream)
+            header = {"descr": "<f4", "fortran_order": False, "shape": self._shape}
+            npy.write_array_header_1_0(self._stream, header)  # type: ignore[arg-type]
+            self._start = self._stream.tell()
+        return self._stream
+
+    def __enter__(self) -> GrowingTable:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._stream is not None:
+            with suppress(OSError):  # closing tries again to write what a full disk did not take
+                self._stream.close()
+            Path(self._stream.name).unlink(missing_ok=True)

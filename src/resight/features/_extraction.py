@@ -13,8 +13,7 @@ from resight._progress import progress
 from resight.datasets.sightings import Sightings
 from resight.descriptors.describing import Describes, Extraction, Failure
 from resight.errors import InputError, StoreError
-from resight.features._chunks import FAILED, Rows, write_chunk
-from resight.features._growing_table import GrowingTable
+from resight.features._chunks import FAILED, GrowingTable, Rows, write_chunk
 from resight.features._tables import DescriptorTables
 from resight.features.describing import CHUNK, Crop, Task, describe_by
 from resight.workers.executors import Executor, InProcess, Outcome
@@ -61,23 +60,24 @@ class Job:
         self.tables.create()
         readable = next((Path(crop.path) for crop in self.crops if crop is not None), None)
         executor.check_shared(self.tables.chunks, readable)
-        self._notice_changes()
+        paths = self.sightings.paths.tolist()
+        known = self.tables.known_keys(self.sightings.name)
+        for path, crop in zip(paths, self.crops, strict=True):
+            if crop is not None and crop.key not in known.get(path, {crop.key}):
+                self.changed.add(path)
         with GrowingTable(self.tables.folder, self.keys, self.tables.n_features) as table:
             for _ in range(_ROUNDS):
                 chunks = self._missing()
                 self._work(chunks, executor, table)
-                failed = zip(self.crops, self.sightings.paths.tolist(), strict=True)
                 self.failures.update(
-                    Failure(row, path, self._reasons[crop.key])
-                    for row, (crop, path) in enumerate(failed)
+                    Failure(row, paths[row], self._reasons[crop.key])
+                    for row, crop in enumerate(self.crops)
                     if crop is not None and crop.key in self._reasons
                 )
                 if self.failures and on_error == "raise":
                     raise cannot_use(sorted(self.failures))
                 self.computed = self.computed or sum(map(len, chunks)) - len(self._reasons)
-                rows = self.tables.finish(
-                    table, self.keys, self.sightings.name, self.sightings.paths.tolist()
-                )
+                rows = self.tables.finish(table, self.keys, self.sightings.name, paths)
                 if rows is not None:
                     self.tables.sweep()
                     return rows
@@ -119,7 +119,9 @@ class Job:
             writing: deque[Future[None]] = deque()
             for outcome in describe_by(executor, self.descriptor, todo, prepare):
                 self._note_reasons(outcome)
-                writing.append(disk.submit(self._keep, outcome, table))
+                # The table follows at once on its last chunk, so that one needs no file of its own.
+                last = len(todo) == 1 and not self._reasons and not self.failures
+                writing.append(disk.submit(self._keep, outcome, table, last))
                 if len(writing) > _WAITING:
                     writing.popleft().result()
                 advance(len(outcome.item))
@@ -134,21 +136,18 @@ class Job:
         elif done is not None:
             self._reasons.update((crops[row].key, reason) for row, _, reason in done.failures)
 
-    def _keep(self, outcome: Outcome[list[Crop], Extraction], table: GrowingTable) -> None:
+    def _keep(
+        self, outcome: Outcome[list[Crop], Extraction], table: GrowingTable, last: bool
+    ) -> None:
         """Write the rows of a chunk, unless its worker did, and copy them into the table."""
         keys, done = [crop.key for crop in outcome.item], outcome.value
         if done is None or not len(done.features):
             self.tables.place_chunk(keys, table)
             return
         kept = [keys[row] for row in done.kept]
-        write_chunk(self.tables.chunk_path(keys), kept, done.features)
+        if not last:
+            write_chunk(self.tables.chunk_path(keys), kept, done.features)
         table.put(kept, done.features)
-
-    def _notice_changes(self) -> None:
-        known = self.tables.known_keys(self.sightings.name)
-        for path, crop in zip(self.sightings.paths.tolist(), self.crops, strict=True):
-            if crop is not None and crop.key not in known.get(path, {crop.key}):
-                self.changed.add(path)
 
 
 def _contents(paths: set[str]) -> dict[str, bytes]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,24 +25,20 @@ from resight.descriptors.describing import Describes
 from resight.errors import StoreError
 from resight.features._chunks import (
     FAILED,
+    GrowingTable,
     Rows,
-    chunk_keys,
-    chunk_rows,
     damaged,
+    read_chunk,
     refusing_full_disk,
     remove_if_abandoned,
 )
-from resight.features._growing_table import GrowingTable
 from resight.validation import parse_json
 
 SCHEMA = "resight.features/1"
 
 
-class Place(NamedTuple):
-    """Where a row is."""
-
-    file: Path
-    row: int
+Place = tuple[Path, int]
+"""File and row."""
 
 
 class DescriptorTables:
@@ -83,8 +79,9 @@ class DescriptorTables:
         rows = np.full((len(keys), self.n_features), np.nan, np.float32)
         for row, key in enumerate(keys):
             if key in places:
+                file, place = places[key]
                 with suppress(FileNotFoundError):  # a chunk that is in another process's table now
-                    rows[row] = self._read(places[key].file)[places[key].row]
+                    rows[row] = self._read(file)[place]
         return rows
 
     def known_keys(self, dataset: str) -> dict[str, set[str]]:
@@ -99,9 +96,8 @@ class DescriptorTables:
 
     def place_chunk(self, keys: Sequence[str], table: GrowingTable) -> None:
         """Copy the chunk of these rows into a table, if there is one: not if all of them failed."""
-        path = self.chunk_path(keys)
         with suppress(FileNotFoundError):
-            table.put(chunk_keys(path), chunk_rows(path))
+            table.put(*read_chunk(self.chunk_path(keys)))
 
     def finish(
         self, table: GrowingTable, keys: Sequence[str], dataset: str, paths: Sequence[str]
@@ -112,11 +108,9 @@ class DescriptorTables:
         with them: their rows are to be looked for again.
         """
         files = list(self._files())
-        existing = self.table(keys)
-        if existing is None:
-            existing = self._slice(keys, _places(files))
-        if existing is not None:
-            return existing
+        for existing in (self.table(keys), self._slice(keys, _places(files))):
+            if existing is not None:
+                return existing
         for file, stored in files:
             if table.lacks(stored):
                 with suppress(FileNotFoundError):
@@ -145,29 +139,27 @@ class DescriptorTables:
         done = {key for _, document in sidecars for key in document["keys"]}
         for path in chunks:
             with suppress(FileNotFoundError):
-                if done.issuperset(chunk_keys(path)):
+                if done.issuperset(read_chunk(path)[0]):
                     path.unlink()
 
     def _files(self) -> Iterator[tuple[Path, list[str]]]:
         """Every chunk, then every table, with the keys of its rows."""
         for path in self._chunk_files():
             with suppress(FileNotFoundError):  # another process finished its table and swept it
-                yield path, chunk_keys(path)
+                yield path, read_chunk(path)[0]
         for path, document in self._sidecars():
             yield path, document["keys"]
 
     def _read(self, path: Path) -> Rows:
-        return chunk_rows(path) if path.suffix == ".chunk" else self._open(path)
+        return read_chunk(path)[1] if path.suffix == ".chunk" else self._open(path)
 
     def _slice(self, keys: Sequence[str], places: dict[str, Place]) -> Rows | None:
         """Return the rows as part of one table, if they lie there side by side."""
-        first = places.get(keys[0]) if keys else None
-        if first is None or first.file.suffix == ".chunk":
+        file, first = places.get(keys[0], (None, 0))
+        wanted = [(file, first + step) for step in range(len(keys))]
+        if file is None or file.suffix == ".chunk" or [*map(places.get, keys)] != wanted:
             return None
-        wanted = [Place(first.file, first.row + step) for step in range(len(keys))]
-        if [places.get(key) for key in keys] != wanted:
-            return None
-        return self._open(first.file)[first.row : first.row + len(keys)]
+        return self._open(file)[first : first + len(keys)]
 
     def _open(self, path: Path, n_rows: int | None = None) -> Rows:
         try:
@@ -202,9 +194,6 @@ class DescriptorTables:
 
 
 def _places(files: Iterable[tuple[Path, list[str]]]) -> dict[str, Place]:
-    return {
-        key: Place(path, row)
-        for path, keys in files
-        for row, key in enumerate(keys)
-        if key != FAILED
-    }
+    found = {key: (path, row) for path, keys in files for row, key in enumerate(keys)}
+    found.pop(FAILED, None)
+    return found

@@ -65,7 +65,7 @@ class Task(NamedTuple):
 
 def identify(sightings: Sightings) -> tuple[list[Crop | None], list[Failure]]:
     """Read every file once and name each row by what is in it: contents, not name or date."""
-    files = [str(path.absolute()) for path in sightings.pictures()]
+    files = [str(path.absolute()) for path in sightings.files()]
     unique = list(dict.fromkeys(files))
     with ThreadPoolExecutor(_READERS) as readers:
         batches = [unique[start : start + CHUNK] for start in range(0, len(unique), CHUNK)]
@@ -152,7 +152,8 @@ def _content(path: str, contents: Mapping[str, bytes] | None) -> bytes:
             raise InputError("the file disappeared before it could be sent")
         return contents[path]
     try:
-        return Path(path).read_bytes()
+        with open(path, "rb", buffering=0) as stream:
+            return stream.readall()
     except (FileNotFoundError, PermissionError) as error:
         raise InputError(f"cannot be read by worker {platform.node()}: {error.strerror}") from error
 

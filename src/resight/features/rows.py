@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,25 +86,19 @@ class FeatureRows:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.parts = tuple(
-            part.rows() if isinstance(part, _Place) else part for part in state["parts"]
+            _mapped(*part) if isinstance(part, tuple) else part for part in state["parts"]
         )
         self.blocks, self.index = state["blocks"], state["index"]
 
 
-class _Place(NamedTuple):
+def _mapped(file: str, first: int, n_rows: int) -> NDArray[Any]:
     """Rows that lie side by side in a ``.npy`` file."""
-
-    file: str
-    first: int
-    n_rows: int
-
-    def rows(self) -> NDArray[Any]:
-        table: NDArray[Any] = np.load(self.file, mmap_mode="r", allow_pickle=False)
-        return table[self.first : self.first + self.n_rows]
+    table: NDArray[Any] = np.load(file, mmap_mode="r", allow_pickle=False)
+    return table[first : first + n_rows]
 
 
-def _place_of(part: NDArray[Any]) -> _Place | None:
-    """Return where the rows of an array lie in the file that it maps; None for other arrays."""
+def _place_of(part: NDArray[Any]) -> tuple[str, int, int] | None:
+    """Return where `_mapped` finds the rows of an array that maps a file; None for others."""
     file = str(part.filename) if isinstance(part, np.memmap) else ""
     if not file.endswith(".npy"):
         return None
@@ -112,7 +106,6 @@ def _place_of(part: NDArray[Any]) -> _Place | None:
     while isinstance(whole.base, np.memmap):
         whole = whole.base
     first, inside = divmod(part.ctypes.data - whole.ctypes.data, whole.strides[0])
-    place = _Place(file, first, len(part))
-    again = place.rows()
+    again = _mapped(file, first, len(part))
     same = (again.shape, again.strides, again.dtype) == (part.shape, part.strides, part.dtype)
-    return place if same and inside == 0 else None
+    return (file, first, len(part)) if same and inside == 0 else None

@@ -76,7 +76,7 @@ def load_vectors(
         raise InputError(f"{path.name} is not a file of vectors; allowed: {', '.join(SUFFIXES)}")
     check_file(path)
     try:
-        vectors, columns = _READERS[path.suffix.lower()](path, needs)
+        vectors, columns = _read(path, needs)
     except InputError:
         raise
     except Exception as error:  # broken files raise a dozen types
@@ -103,12 +103,18 @@ def load_vectors(
 
 
 def own_vectors(
-    features: Features | str | Path, sightings: Sightings | None = None
-) -> tuple[Features, Sightings]:
-    """Return own vectors, read by `load_vectors` where a file is named, with a sighting for each.
+    features: Features | str | Path | None, sightings: Sightings | None, to: str
+) -> tuple[Features | None, Sightings]:
+    """Return own vectors, if any are given, and the sightings: one for each vector.
 
-    Who is shown is by default what the file says.
+    A file is read by `load_vectors`; who is shown is by default what it says.
     """
+    if features is None:
+        if sightings is None:
+            raise InputError(
+                f"nothing to {to}: give sightings, or features with people and cameras"
+            )
+        return None, sightings
     if not isinstance(features, Features):
         features, labelled = load_vectors(features)
         sightings = labelled if sightings is None else sightings
@@ -119,19 +125,19 @@ def own_vectors(
     return features, sightings
 
 
-def _read_npy(path: Path, needs: Sequence[str]) -> tuple[NDArray[Any], Columns]:
-    return np.load(path, mmap_mode="r", allow_pickle=False), {}
-
-
-def _read_npz(path: Path, needs: Sequence[str]) -> tuple[NDArray[Any], Columns]:
-    with np.load(path, allow_pickle=False) as archive:
-        large = sum(member.file_size for member in archive.zip.infolist())
-        if large > _MOST:
-            raise InputError(f"{large / 2**30:,.0f} GB when unpacked; save it as .npy")
-        return _split(path, {name: archive[name] for name in archive.files})
-
-
-def _read_mat(path: Path, needs: Sequence[str]) -> tuple[NDArray[Any], Columns]:
+def _read(path: Path, needs: Sequence[str]) -> tuple[NDArray[Any], Columns]:
+    """Return features and labels as they stand in a file."""
+    suffix = path.suffix.lower()
+    if suffix == ".csv":
+        return _read_csv(path, needs)
+    if suffix == ".npy":
+        return np.load(path, mmap_mode="r", allow_pickle=False), {}
+    if suffix == ".npz":
+        with np.load(path, allow_pickle=False) as archive:
+            large = sum(member.file_size for member in archive.zip.infolist())
+            if large > _MOST:
+                raise InputError(f"{large / 2**30:,.0f} GB when unpacked; save it as .npy")
+            return _split(path, dict(archive))
     from scipy.io import loadmat
 
     try:
@@ -158,9 +164,7 @@ def _split(path: Path, found: Mapping[str, NDArray[Any]]) -> tuple[NDArray[Any],
 def _flat(values: NDArray[Any]) -> NDArray[Any]:
     flat = np.asarray(values).ravel()
     if flat.dtype == object:  # a cell array: one small array in each cell
-        return np.array(
-            [str(np.asarray(cell).ravel()[0]) if np.size(cell) else "" for cell in flat]
-        )
+        return np.array([str(np.ravel(cell)[0]) if np.size(cell) else "" for cell in flat])
     return flat
 
 
@@ -172,18 +176,10 @@ def _read_csv(path: Path, needs: Sequence[str]) -> tuple[NDArray[Any], Columns]:
             f"{path.name} has no feature columns, only {', '.join(header)}; every column that is "
             f"not one of {', '.join(LABELS)} is taken as a feature"
         )
-    columns = _read_labels(path, needs)
+    columns = _read_labels(path, header, delimiter)
     try:
-        vectors = np.loadtxt(
-            path,
-            delimiter=delimiter,
-            skiprows=1,
-            usecols=numbers,
-            ndmin=2,
-            quotechar='"',
-            comments=None,
-            encoding="utf-8-sig",
-        )
+        told: Any = {"skiprows": 1, "comments": None, "quotechar": '"', "encoding": "utf-8-sig"}
+        vectors = np.loadtxt(path, delimiter=delimiter, usecols=numbers, ndmin=2, **told)
     except ValueError as error:
         raise InputError(f"{path.name}: {error}; features must be numbers") from error
     return vectors, columns
@@ -210,8 +206,7 @@ def _header(path: Path, needs: Sequence[str]) -> tuple[list[str], str]:
     return header, delimiter
 
 
-def _read_labels(path: Path, needs: Sequence[str]) -> Columns:
-    header, delimiter = _header(path, needs)
+def _read_labels(path: Path, header: list[str], delimiter: str) -> Columns:
     wanted = [(header.index(name), LABELS[name]) for name in LABELS if name in header]
     rows = []
     with path.open(encoding="utf-8-sig", newline="") as stream:
@@ -237,7 +232,7 @@ def _labels_in(labels: Path, path: Path, needs: Sequence[str]) -> Columns:
             f"{path.name} does not say {'s and '.join(needs)}s, and there is no file {labels}; "
             f"write a CSV with a line {','.join(needs)} and then one line for each vector"
         )
-    return _read_labels(check_file(labels, MAX_TEXT), needs)
+    return _read_labels(labels, *_header(check_file(labels, MAX_TEXT), needs))
 
 
 def _check_vectors(path: Path, vectors: NDArray[Any], count: int) -> NDArray[Any]:
@@ -292,6 +287,3 @@ def _as_seconds(path: Path, values: NDArray[Any]) -> NDArray[np.float64]:
         return np.array([parse(text) if text not in ("", "nan") else np.nan for text in texts])
     except InputError as error:
         raise InputError(f"{path.name}: {error}, or leave it empty") from None
-
-
-_READERS = {".csv": _read_csv, ".mat": _read_mat, ".npy": _read_npy, ".npz": _read_npz}

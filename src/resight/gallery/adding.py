@@ -1,12 +1,17 @@
-"""Sightings on their way into a gallery: files read, checked, named and put in rows."""
+"""Sightings on their way into a gallery: read here, described by workers, stored batch by batch.
+
+One process reads, embeds and stores, so images need not lie where workers see them, a worker that
+dies takes nothing with it, and embeddings always belong to the model in use when they are stored.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import compress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +19,25 @@ from numpy.typing import NDArray
 from resight import images
 from resight._files import digest_of
 from resight.datasets.sightings import Sightings
-from resight.errors import InputError
-from resight.features.describing import Failure, box_of, crop_key
+from resight.errors import InputError, StoreError
+from resight.features.describing import (
+    Crop,
+    Extraction,
+    Failure,
+    Task,
+    box_of,
+    crop_key,
+    describe_by,
+)
+from resight.features.store import FeatureStore
 from resight.gallery import crops
-from resight.gallery.engines.base import Floats32, Table
+from resight.gallery.engines.base import Engine, Floats32, Rows, Table
+from resight.gallery.manifest import Manifest, load_model
+from resight.gallery.view import View
+from resight.validation import check_array
+from resight.workers.executors import Executor, Outcome
+
+_TRIES = 3  # how often the model may be replaced between embedding a batch and storing it
 
 
 class Described(NamedTuple):
@@ -29,6 +49,16 @@ class Described(NamedTuple):
     features: Floats32
     fingerprint: str
     thumbs: NDArray[np.float32] | None = None
+
+
+def check_described(manifest: Manifest, described: Described, n_rows: int | None = None) -> None:
+    """Refuse descriptors of another kind or shape, and values that are not finite."""
+    if described.fingerprint != manifest.descriptor:
+        raise InputError(
+            f"these descriptors were computed by {described.fingerprint}, those of the "
+            f"gallery by {manifest.descriptor}; compute them with the gallery's model"
+        )
+    check_array(described.features, "descriptors", (n_rows, manifest.width))
 
 
 @dataclass
@@ -53,76 +83,173 @@ class Added:
     imageless: int = 0
 
 
-class Batch(NamedTuple):
+class _Batch(NamedTuple):
     """New sightings whose images were read.
 
-    `rows` are their rows in the sightings given, `keys` those of their vectors in a feature store;
-    where there is no image, what the page shows instead is stored.
+    `rows` are their rows in the sightings given; where there is no image, what the page shows
+    instead is stored. Vectors that are not known yet are NaN.
     """
 
     table: Table
     rows: NDArray[np.intp]
-    keys: list[str]
     images: list[bytes]
+    features: Floats32
 
-    def select(self, places: Sequence[int]) -> Batch:
-        """Return some of them."""
-        chosen = np.array(places, np.intp)
-        keys = [self.keys[place] for place in places]
-        images = [self.images[place] for place in places]
-        return Batch(self.table.select(chosen), self.rows[chosen], keys, images)
+    @property
+    def missing(self) -> NDArray[np.intp]:
+        """Places that are to be described."""
+        return np.flatnonzero(np.isnan(self.features).any(axis=1))
 
 
-def read_batch(
-    sightings: Sightings,
-    rows: NDArray[np.intp],
-    known: set[str],
-    result: Added,
-    vectors: Floats32 | None = None,
-) -> Batch | None:
-    """Read the images of some rows that are not `known` yet; None if there are none.
+class Stream:
+    """One run of `Gallery.add`, from the `view` of the gallery at its start.
 
-    What cannot be read, and what is there already, is entered in `result`. With `vectors`, one for
-    each sighting, those whose file does not exist are known by their vector.
+    `given` holds vectors that were computed before: one for each sighting, or some of them. If
+    `imageless`, sightings without a file are stored by their vector alone.
     """
-    found: dict[str, tuple[int, str, bytes]] = {}
-    for row in rows.tolist():
-        if vectors is not None and not (sightings.root / str(sightings.paths[row])).is_file():
-            key, content = "", crops.NO_IMAGE
-            sighting = _identity(vectors[row].tobytes(), sightings, row)
-            result.imageless += 1
-        else:
+
+    def __init__(
+        self,
+        engine: Engine,
+        view: View,
+        sightings: Sightings,
+        given: Described | FeatureStore | None,
+        imageless: bool = False,
+    ) -> None:
+        self.result = Added()
+        self._engine, self._sightings, self._imageless = engine, sightings, imageless
+        self._model, self._manifest = view.model, view.manifest
+        self._descriptor = view.model.descriptor
+        self._given = given.features if isinstance(given, Described) else None
+        self._lookup = given.lookup(self._descriptor) if isinstance(given, FeatureStore) else None
+        self._known = set(view.rows)
+        self._begun: dict[range, _Batch] = {}  # read, perhaps described, not stored yet
+
+    def run(
+        self,
+        executor: Executor,
+        batch_size: int,
+        on_batch: Callable[[list[str]], None] | None = None,
+    ) -> Added:
+        """Add everything that is new; each batch is stored as a whole once it is described."""
+        n = len(self._sightings)
+        batches = [range(i, min(i + batch_size, n)) for i in range(0, n, batch_size)]
+        for outcome in describe_by(executor, self._descriptor, batches, self._prepare):
+            ids = self._take(outcome)
+            if ids and on_batch is not None:
+                on_batch(ids)
+        return self.result
+
+    def _prepare(self, rows: range) -> Task | None:
+        """Read a batch just before it is described; None if there is nothing to describe."""
+        if rows not in self._begun:
+            batch = self._read_batch(rows)
+            if batch is None:
+                return None
+            self._begun[rows] = batch
+        batch = self._begun[rows]
+        contents = {str(batch.table.ids[place]): batch.images[place] for place in batch.missing}
+        crops = [Crop(name, name, digest_of(image), None) for name, image in contents.items()]
+        return Task(crops, contents, None) if crops else None
+
+    def _read_batch(self, rows: range) -> _Batch | None:
+        """Read the images of some rows that are new; None if there are none.
+
+        What cannot be read, and what is there already, is entered in the result.
+        """
+        found: dict[str, tuple[int, str, bytes]] = {}
+        for row in rows:
             try:
-                key, content = _read(sightings, row)
+                sighting, key, content = self._read(row)
             except InputError as error:
-                result.failures.append(Failure(row, str(sightings.paths[row]), str(error)))
+                self._fail(row, str(error))
                 continue
-            sighting = _identity(content, sightings, row)
-        if sighting in known or sighting in found:
-            result.already.append(sighting)
+            if sighting in self._known:
+                self.result.already.append(sighting)
+            else:
+                self._known.add(sighting)
+                found[sighting] = (row, key, content)
+        if not found:
+            return None
+        places, keys, contents = zip(*found.values(), strict=True)
+        new = np.array(places, np.intp)
+        if self._given is not None:
+            features = np.array(self._given[new], np.float32)
+        elif self._lookup is not None:
+            features = self._lookup(keys)
         else:
-            found[sighting] = (row, key, content)
-    if not found:
-        return None
-    rows = np.array([row for row, _, _ in found.values()], np.intp)
-    keys = [key for _, key, _ in found.values()]
-    contents = [content for _, _, content in found.values()]
-    return Batch(_table(sightings, rows, list(found)), rows, keys, contents)
+            features = np.full((len(new), self._manifest.width), np.nan, np.float32)
+        return _Batch(_table(self._sightings, new, list(found)), new, list(contents), features)
 
+    def _read(self, row: int) -> tuple[str, str, bytes]:
+        """Return the id of a sighting, its key in a feature store and the image to be stored.
 
-def _read(sightings: Sightings, row: int) -> tuple[str, bytes]:
-    """Read an image; return its key in a feature store and what a gallery stores of it."""
-    path = sightings.root / str(sightings.paths[row])
-    content = crops.read(path)
-    box = box_of(sightings, row)
-    most = crops.MAX_PIXELS if box is None else images.MAX_PIXELS
-    picture = images.read(content, str(path), most)
-    return crop_key(digest_of(content), box), crops.keep(content, picture, box)[0]
+        The id is what the sighting shows, where and when, so that a file that is added twice is
+        there once.
+        """
+        path = self._sightings.root / str(self._sightings.paths[row])
+        if self._imageless and self._given is not None and not path.is_file():
+            self.result.imageless += 1
+            shows, key, kept = self._given[row].tobytes(), "", crops.NO_IMAGE
+        else:
+            content, box = crops.read(path), box_of(self._sightings, row)
+            most = crops.MAX_PIXELS if box is None else images.MAX_PIXELS
+            picture = images.read(content, str(path), most)
+            key, kept = crop_key(digest_of(content), box), crops.keep(content, picture, box)[0]
+            shows = kept
+        camera, time_ = str(self._sightings.cameras[row]), float(self._sightings.times[row])
+        return digest_of(shows, camera, repr(time_))[:24], key, kept
 
+    def _take(self, outcome: Outcome[range, Extraction]) -> list[str]:
+        """Store what a worker described; return the ids that are there for good now."""
+        batch = self._begun.pop(outcome.item, None)
+        if batch is None:
+            return []
+        missing, reasons = batch.missing, {}
+        if outcome.error is not None:
+            text = f"batch of {len(missing)} {outcome.reason}"
+            reasons = dict.fromkeys(missing.tolist(), text)
+        elif outcome.value is not None:
+            batch.features[missing[outcome.value.kept]] = outcome.value.features
+            self.result.described += len(outcome.value.kept)
+            reasons = {int(missing[row]): reason for row, _, reason in outcome.value.failures}
+        for place, reason in reasons.items():
+            self._fail(int(batch.rows[place]), reason)
+            self._known.discard(str(batch.table.ids[place]))
+        good = np.array([place not in reasons for place in range(len(batch.rows))], bool)
+        if not good.any():
+            return []
+        table = batch.table.select(good)
+        self._store(table, list(compress(batch.images, good)), batch.features[good])
+        ids: list[str] = table.ids.tolist()
+        self.result.added += ids
+        return ids
 
-def _identity(content: bytes, sightings: Sightings, row: int) -> str:
-    """Name a sighting by what it is, so that adding the same file twice adds it once."""
-    return digest_of(content, str(sightings.cameras[row]), repr(float(sightings.times[row])))[:24]
+    def _fail(self, row: int, reason: str) -> None:
+        self.result.failures.append(Failure(row, str(self._sightings.paths[row]), reason))
+
+    def _store(self, table: Table, pictures: list[bytes], features: Floats32) -> None:
+        """Embed a batch with the model in use now and store it."""
+        for attempt in range(_TRIES):
+            before, self._manifest = self._manifest, Manifest.read(self._engine)
+            generation, stored = self._manifest.current.number, self._manifest.stored
+            if self._manifest.descriptor != before.descriptor:
+                raise StoreError(
+                    f"gallery {self._engine.uri}: its model was replaced by one with other "
+                    "descriptors. What was added before is safe; run the same command again"
+                )
+            if generation != before.current.number:  # another process replaced the model
+                self._model = load_model(self._engine, generation)
+            kept = None if stored == "none" else _as_stored(features, stored)
+            rounded = features if kept is None else kept.astype(np.float32)
+            embeddings = np.asarray(self._model.embed(rounded), np.float32)
+            try:
+                self._engine.add(Rows(table, pictures, kept, embeddings), generation)
+                return
+            except StoreError:
+                replaced = Manifest.read(self._engine).current.number != generation
+                if not replaced or attempt == _TRIES - 1:
+                    raise
 
 
 def _table(sightings: Sightings, rows: NDArray[np.intp], ids: list[str]) -> Table:
@@ -135,3 +262,14 @@ def _table(sightings: Sightings, rows: NDArray[np.intp], ids: list[str]) -> Tabl
         sources=np.array([Path(str(path)).name for path in sightings.paths[rows]]),
         added=np.full(len(rows), time.time()),
     )
+
+
+def _as_stored(features: Floats32, kind: str) -> NDArray[np.floating[Any]]:
+    with np.errstate(over="ignore"):
+        kept: NDArray[np.floating[Any]] = features.astype(kind)
+    if np.isinf(kept).any():
+        raise InputError(
+            f"descriptors reach {np.abs(features).max():.3g}, too much for {kind} (65,504); "
+            "create the gallery in Python with Gallery.create(..., descriptors='float32')"
+        )
+    return kept

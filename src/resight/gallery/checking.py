@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError, StoreError
+from resight.gallery.engines import connect
 from resight.gallery.engines.base import Engine
 from resight.gallery.filters import Filter
 from resight.gallery.gallery import Gallery
@@ -39,15 +41,18 @@ class Report:
 
 def check(uri: str) -> Report:
     """Read a gallery as a whole: tables, images, descriptors, embeddings, labels, index."""
-    from resight.gallery.engines import connect
-
-    report = Report()
-    engine = connect(uri)
+    report, engine = Report(), connect(uri)
     report.problems += engine.verify()
     try:
-        looked_at = _Check(engine, report)
-        looked_at.everything()
-        if looked_at.manifest.current.indexed and not report.problems:
+        manifest = Manifest.read(engine)
+        model = load_model(engine, manifest.current.number)
+        ids: list[str] = engine.table().ids.tolist()
+        report.sightings = len(ids)
+        report.problems += [*_of_model(manifest, model), *_of_rows(engine, manifest, ids)]
+        report.problems += _of_embeddings(engine, manifest, model, ids)
+        report.problems += _of_the_whole(engine, ids)
+        report.notes += _leftovers(engine, manifest, ids)
+        if manifest.current.indexed and not report.problems:
             report.recall = measure_recall(Gallery.open(uri))
     except StoreError as error:
         if not report.problems:
@@ -57,101 +62,79 @@ def check(uri: str) -> Report:
     return report
 
 
-class _Check:
-    def __init__(self, engine: Engine, report: Report) -> None:
-        self.engine, self.report = engine, report
-        self.manifest = Manifest.read(engine)
-        self.model = load_model(engine, self.manifest.current.number)
-        self.table = engine.table()
-        self.ids: list[str] = self.table.ids.tolist()
-        report.sightings = len(self.table)
+def _of_model(manifest: Manifest, model: Any) -> Iterator[str]:
+    if model.descriptor_fingerprint != manifest.descriptor:
+        yield (
+            f"descriptors were made by {manifest.descriptor}, this version of resight makes "
+            f"{model.descriptor_fingerprint}"
+        )
+    if model.fingerprint != manifest.current.fingerprint:
+        yield f"the model is {model.fingerprint}, the manifest names {manifest.current.fingerprint}"
 
-    def everything(self) -> None:
-        problems = self.report.problems
-        problems += list(self._of_model())
-        problems += list(self._of_rows())
-        self._embeddings()
-        self._labels()
-        if self.engine.names(ERASING):
-            problems.append(
-                "erasing was begun and not finished, so what is to go is still there; finish it: "
-                f"resight gallery forget {self.engine.uri} --resume"
-            )
-        problems += [f"log: {text}" for text in verify(self.engine.log_rows()).problems]
 
-    def _of_model(self) -> Iterator[str]:
-        model, manifest = self.model, self.manifest
-        if model.descriptor_fingerprint != manifest.descriptor:
-            yield (
-                f"descriptors were made by {manifest.descriptor}, this version of resight makes "
-                f"{model.descriptor_fingerprint}"
-            )
-        if model.fingerprint != manifest.current.fingerprint:
-            named = manifest.current.fingerprint
-            yield f"the model is {model.fingerprint}, the manifest names {named}"
+def _of_rows(engine: Engine, manifest: Manifest, everybody: list[str]) -> Iterator[str]:
+    stored = manifest.stored != "none"
+    for start in range(0, len(everybody), _BATCH):
+        ids = everybody[start : start + _BATCH]
+        images = engine.fetch(ids, "image")
+        features = features_of(engine, manifest, None, ids) if stored else {}
+        for sighting in ids:
+            try:
+                read(images[sighting], f"sighting {sighting}: its image")
+            except InputError as error:
+                yield str(error)
+            except KeyError:
+                yield f"sighting {sighting}: its image is gone"
+            values = features.get(sighting, np.empty(0))
+            if stored and (len(values) != manifest.width or not np.isfinite(values).all()):
+                yield f"sighting {sighting}: its descriptor is damaged"
 
-    def _of_rows(self) -> Iterator[str]:
-        stored, width = self.manifest.stored != "none", self.manifest.width
-        for start in range(0, len(self.ids), _BATCH):
-            ids = self.ids[start : start + _BATCH]
-            images = self.engine.fetch(ids, "image")
-            features = features_of(self.engine, self.manifest, None, ids) if stored else {}
-            for sighting in ids:
-                try:
-                    read(images[sighting], f"sighting {sighting}: its image")
-                except InputError as error:
-                    yield str(error)
-                except KeyError:
-                    yield f"sighting {sighting}: its image is gone"
-                values = features.get(sighting, np.empty(0))
-                if stored and (len(values) != width or not np.isfinite(values).all()):
-                    yield f"sighting {sighting}: its descriptor is damaged"
 
-    def _embeddings(self) -> None:
-        generation = self.manifest.current
-        stored: dict[str, NDArray[np.float32]] = {}
-        for ids, vectors in self.engine.embeddings(generation.number, generation.width):
-            stored.update(zip(ids.tolist(), vectors, strict=True))
-        embedded = [sighting for sighting in self.ids if sighting in stored]
-        if len(embedded) < len(self.ids):
-            self.report.notes.append(
-                f"{len(self.ids) - len(embedded)} sightings wait for an embedding; the next search "
-                "makes it"
-            )
-        unused = set(self.engine.generations()) - self.manifest.numbers
-        if unused:
-            self.report.notes.append(
-                f"embeddings of {len(unused)} unfinished models; the next rebuild resumes with "
-                "them or removes them"
-            )
-        sample = embedded[:: max(1, len(self.ids) // _BATCH)]
-        if sample:
-            self._compare(sample, np.array([stored[key] for key in sample], np.float64))
+def _of_embeddings(engine: Engine, manifest: Manifest, model: Any, ids: list[str]) -> Iterator[str]:
+    """Embed some stored descriptors again: they must give the stored embeddings."""
+    sample, generation = {*ids[:: max(1, len(ids) // _BATCH)]}, manifest.current
+    kept: dict[str, NDArray[np.float32]] = {}
+    for keys, vectors in engine.embeddings(generation.number, generation.width):
+        kept |= {key: row for key, row in zip(keys.tolist(), vectors, strict=True) if key in sample}
+    found = features_of(engine, manifest, model, list(kept))
+    if not kept or any(len(found.get(key, ())) != manifest.width for key in kept):
+        return  # said already
+    again = np.asarray(model.embed(np.array([found[key] for key in kept])), np.float64)
+    scale = max(float(np.abs(again).max()), 1e-12)
+    wrong = int((np.abs(again - np.array([*kept.values()])).max(axis=1) > 1e-4 * scale).sum())
+    if wrong:
+        yield (
+            f"{wrong} of {len(kept)} embeddings looked at do not belong to their model; "
+            "`resight gallery rebuild` makes them again"
+        )
 
-    def _compare(self, sample: list[str], kept: NDArray[np.float64]) -> None:
-        """Embed some stored descriptors again: they must give the stored embeddings."""
-        found = features_of(self.engine, self.manifest, self.model, sample)
-        if any(len(found.get(sighting, ())) != self.manifest.width for sighting in sample):
-            return  # said already
-        again = np.asarray(self.model.embed(np.array([found[key] for key in sample])), np.float64)
-        scale = max(float(np.abs(again).max()), 1e-12)
-        wrong = int((np.abs(again - kept).max(axis=1) > 1e-4 * scale).sum())
-        if wrong:
-            self.report.problems.append(
-                f"{wrong} of {len(sample)} embeddings looked at do not belong to their model; "
-                "`resight gallery rebuild` makes them again"
-            )
 
-    def _labels(self) -> None:
-        known = set(self.ids)
-        gone = sum(bool({*entry.sightings} - known) for entry in read_journal(self.engine))
-        if gone:
-            self.report.notes.append(
-                f"{gone} labels are about sightings that were removed; they have no effect"
-            )
-        if len(known) != len(self.ids):
-            twice = len(self.ids) - len(known)
-            self.report.problems.append(f"{twice} sightings are stored twice")
+def _of_the_whole(engine: Engine, ids: list[str]) -> Iterator[str]:
+    twice = len(ids) - len({*ids})
+    if twice:
+        yield f"{twice} sightings are stored twice"
+    if engine.names(ERASING):
+        yield (
+            "erasing was begun and not finished, so what is to go is still there; finish it: "
+            f"resight gallery forget {engine.uri} --resume"
+        )
+    yield from (f"log: {text}" for text in verify(engine.log_rows()).problems)
+
+
+def _leftovers(engine: Engine, manifest: Manifest, ids: list[str]) -> Iterator[str]:
+    known = {*ids}
+    waiting = len(known - engine.embedded(manifest.current.number))
+    if waiting:
+        yield f"{waiting} sightings wait for an embedding; the next search makes it"
+    unused = {*engine.generations()} - manifest.numbers
+    if unused:
+        yield (
+            f"embeddings of {len(unused)} unfinished models; the next rebuild resumes with them "
+            "or removes them"
+        )
+    gone = sum(not known.issuperset(entry.sightings) for entry in read_journal(engine))
+    if gone:
+        yield f"{gone} labels are about sightings that were removed; they have no effect"
 
 
 def measure_recall(gallery: Gallery, where: Filter | None = None) -> float:

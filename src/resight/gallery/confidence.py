@@ -16,7 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.datasets.sightings import seen_by_two
-from resight.evaluation.calibration import MIN_PEOPLE, Answer, Calibration, Evidence, positive
+from resight.evaluation.calibration import (
+    MIN_PEOPLE,
+    Answer,
+    Calibration,
+    Evidence,
+    Rates,
+    positive,
+)
 from resight.evaluation.presence import MIN_PEOPLE as MIN_UNITS
 from resight.evaluation.presence import Expected, evened, evenly, nearest, nearness
 from resight.gallery.engines.base import Floats32
@@ -42,27 +49,14 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Presence:
-    """Whether the query's person is among the sightings that were searched.
+    """Whether the query's person is among the sightings that were searched."""
 
-    Attributes
-    ----------
-    answer : "found" | "unsure" | "absent"
-    false_accepts, false_rejects : float
-        Of people who are not there, the part who are called found nevertheless at most; of people
-        who are there, the part who are called absent.
-    compared : int
-        Sightings that were searched.
-    why : str
-        What keeps it from being sure, in a sentence; may be empty.
-    measured : dict
-        How often "found" and "absent" were right about held-out people.
-    """
-
-    answer: Answer
-    false_accepts: float
-    false_rejects: float
-    compared: int
-    why: str = ""
+    answer: Answer  # "found", "unsure" or "absent"
+    false_accepts: float  # of people who are not there, the part who are called found, at most
+    false_rejects: float  # of people who are there, the part who are called absent, at most
+    compared: int  # sightings that were searched
+    why: str = ""  # what keeps it from being sure, in a sentence
+    # How often "found" and "absent" were right about held-out people.
     measured: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -90,16 +84,10 @@ def judge(
 ) -> Judgement | None:
     """Judge all sightings that a search looked at; None without a calibrated model in memory.
 
-    Parameters
-    ----------
-    query : float32 array (r,)
-    searched : bool array (n,)
-    outside : bool
-        Whether the query looks like nothing that the model learned from.
-    several : float32 array (n_pictures, r), optional
-        Embeddings of the pictures that the query is the mean of.
+    `outside` says that the query (r,) looks like nothing that the model learned from; `several`
+    are the embeddings (n_pictures, r) of the pictures that the query is the mean of.
     """
-    calibration: Calibration | None = getattr(view.model, "calibration", None)
+    calibration = view.calibration
     if calibration is None or view.index is None or not searched.any():
         return None
     distances = view.index.distances(query)
@@ -111,90 +99,71 @@ def judge(
         each = [np.log(positive(view.index.distances(one))) for one in several]
         distances = np.exp(np.mean(each, axis=0))
     probabilities, units = np.full(len(distances), np.nan), np.where(searched, view.units, -1)
-    parts = []
+    rates, told = view.manifest.rates, []
     for camera in np.unique(view.table.cameras[usable]).tolist():
         rows = np.flatnonzero(usable & (view.table.cameras == camera))
         units[rows] = joined(view, rows, distances[rows])
         fair = distances[rows] * _lengthened(view, camera)[rows]
-        part = _of_camera(view, calibration, camera, fair, units[rows])
-        if part is not None:
-            probabilities[rows] = part.probabilities
-            parts.append(part)
-    told = _presence(view, calibration, parts, distances, usable, searched, outside)
-    return Judgement(probabilities, units, max(scale, np.finfo(float).tiny), told)
+        of_unit, codes = _means(fair, units[rows])
+        if len(of_unit) < MIN_UNITS:
+            continue
+        there: Any = rates.prior  # of a model that resight 0.1 calibrated: presence is not known
+        if calibration.decides:
+            told.append(_evidence(view, calibration, camera, of_unit))
+            there = told[-1].probability(rates.prior) / told[-1].share
+        probabilities[rows] = there * calibration.shares(of_unit[None])[0][codes]
+    left_out = searched & ~usable
+    near_trained = left_out.any() and (
+        not usable.any() or distances[left_out].min() < distances[usable].min()
+    )
+    answer, why = _answer(calibration, rates, told, outside, bool(near_trained))
+    measured = calibration.measured(rates) if calibration.decides else {}
+    presence = Presence(
+        answer, rates.false_accepts, rates.false_rejects, int(searched.sum()), why, measured
+    )
+    return Judgement(probabilities, units, max(scale, np.finfo(float).tiny), presence)
 
 
-@dataclass(frozen=True)
-class _Part:
-    """One camera: probabilities of its rows, and the evidence that the person is there."""
-
-    probabilities: Floats
-    evidence: Any
-
-
-def _of_camera(
-    view: View, calibration: Calibration, camera: str, distances: Floats, units: Rows
-) -> _Part | None:
-    of_unit, codes = _means(distances, units)
-    if len(of_unit) < MIN_UNITS:
-        return None
-    share = calibration.shares(of_unit[None])[0]
-    if not calibration.decides:  # learned by resight 0.1: presence is not known
-        return _Part(view.manifest.rates.prior * share[codes], None)
+def _evidence(view: View, calibration: Calibration, camera: str, of_unit: Floats) -> Evidence:
+    """Return the evidence that the person is before one camera, by the distances of its units."""
     n = len(of_unit)
     fit = _once(view.kept, ("fit", camera), lambda: _fit(view, calibration, camera))
     expected = _once(
         view.kept, ("expected", camera, n), lambda: Expected.of(calibration.strangers, n, fit)
     )
-    told = calibration.evidence(of_unit[None], expected)
-    there = told.probability(view.manifest.rates.prior) / told.share
-    return _Part(there * share[codes], told)
+    return calibration.evidence(of_unit[None], expected)
 
 
-def _presence(
-    view: View,
+def _answer(
     calibration: Calibration,
-    parts: list[_Part],
-    distances: Floats,
-    usable: Bools,
-    searched: Bools,
+    rates: Rates,
+    cameras: list[Evidence],
     outside: bool,
-) -> Presence:
-    rates = view.manifest.rates
-    told: Answer = "unsure"
-    left_out = searched & ~usable
-    near_trained = left_out.any() and (
-        not usable.any() or distances[left_out].min() < distances[usable].min()
-    )
+    near_trained: bool,
+) -> tuple[Answer, str]:
+    """Answer whether the person is there by the evidence of each camera; say why one is unsure."""
     if not calibration.decides:
-        why = "the model was calibrated by an older version of resight; retrain it"
-    elif outside:
-        why = "this picture looks like nothing that the model learned from"
-    elif near_trained:
-        why = "the nearest sightings trained the model, so their distances do not count"
-    elif not parts:
-        why = "there are too few people here to compare with"
-    else:
-        why = ""
-        cameras = [part.evidence for part in parts]
-        first = cameras[int(np.argmin([float(one.chance[0]) for one in cameras]))]
-        # Somebody absent from all cameras is called found by none of them, and somebody who is
-        # in one of them is called absent by it as often as by itself.
-        joint = Evidence(
-            1.0 - (1.0 - first.chance) ** len(cameras),
-            np.max([one.miss for one in cameras], axis=0),
-            first.log_odds,
-            first.share,
-            first.first,
-            first.false,
-        )
-        told = cast("Answer", calibration.answers(joint, rates).item())
-        if told == "unsure":
-            why = "the best match does not stand out enough from other people"
-    measured = calibration.measured(rates) if calibration.decides else {}
-    return Presence(
-        told, rates.false_accepts, rates.false_rejects, int(searched.sum()), why, measured
+        return "unsure", "the model was calibrated by an older version of resight; retrain it"
+    if outside:
+        return "unsure", "this picture looks like nothing that the model learned from"
+    if near_trained:
+        return "unsure", "the nearest sightings trained the model, so their distances do not count"
+    if not cameras:
+        return "unsure", "there are too few people here to compare with"
+    first = cameras[int(np.argmin([float(one.chance[0]) for one in cameras]))]
+    # Somebody absent from all cameras is called found by none of them, and somebody who is in one
+    # of them is called absent by it as often as by itself.
+    joint = Evidence(
+        1.0 - (1.0 - first.chance) ** len(cameras),
+        np.max([one.miss for one in cameras], axis=0),
+        first.log_odds,
+        first.share,
+        first.first,
+        len(cameras) * first.false,
     )
+    told = cast("Answer", calibration.answers(joint, rates).item())
+    unsure = "the best match does not stand out enough from other people"
+    return told, unsure if told == "unsure" else ""
 
 
 def _once(kept: dict[Any, Any], key: Any, make: Callable[[], T]) -> T:
@@ -306,9 +275,9 @@ def trained(view: View) -> Bools:
 
     def found() -> Bools:
         rows = np.isin(view.table.ids, list(view.trained_on))
-        calibration = getattr(view.model, "calibration", None)
-        if calibration is not None and view.index is not None and len(calibration.trained):
-            rows |= calibration.knows(view.index.embeddings)
+        known = view.calibration
+        if known is not None and view.index is not None and len(known.trained):
+            rows |= known.knows(view.index.embeddings)
         return rows
 
     return _once(view.kept, "trained", found)
@@ -316,7 +285,7 @@ def trained(view: View) -> Bools:
 
 def not_judged(view: View) -> str:
     """Say why a search states no probabilities."""
-    if getattr(view.model, "calibration", None) is not None:
+    if view.calibration is not None:
         return "" if view.index is not None else "this gallery is too large to be judged in memory"
     if "people" not in view.kept:
         view.kept["people"] = len(seen_by_two(view.persons, view.table.cameras))

@@ -11,14 +11,13 @@ import numpy as np
 
 from resight._files import sync_folder
 from resight.errors import InputError, StoreError
-from resight.gallery.creating import empty_place
 from resight.gallery.engines.base import Engine, Rows, Table
 from resight.gallery.engines.lance import LanceSource
 from resight.gallery.engines.sqlite import SqliteEngine
 from resight.gallery.forgetting import resume
 from resight.gallery.gallery import Gallery
-from resight.gallery.history import JOURNAL
-from resight.gallery.manifest import Generation, Manifest
+from resight.gallery.manifest import MODELS, Generation, Manifest
+from resight.gallery.rebuilding import empty_place
 
 _BATCH = 64
 _SILENT: Callable[[float], None] = lambda share: None  # noqa: E731
@@ -89,7 +88,7 @@ def _copy(source: Source, target: Engine, on_step: Callable[[float], None]) -> i
             on_step((start + len(part)) / len(table))
         for generation in manifest.history:
             _copy_model(source, target, generation, table)
-        for journal in ("labels", "access", JOURNAL):
+        for journal in ("labels", "access", MODELS):
             for key, text in source.read(journal):
                 target.append(journal, key, text)
         if isinstance(source, Engine):  # sessions and tokens stay behind

@@ -7,6 +7,7 @@ from base64 import b64decode
 from collections.abc import Sequence
 from pathlib import Path
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
@@ -17,6 +18,7 @@ from resight.images.boxes import MIN_HEIGHT, MIN_WIDTH
 from resight.validation import read_bytes
 
 Picture = NDArray[np.uint8]
+Query = str | Path | Picture
 
 MAX_BYTES = 20 * 2**20
 MAX_PIXELS = 16_000_000  # a crop of one person; the pictures that boxes are cut from may have more
@@ -30,6 +32,8 @@ NO_IMAGE = b64decode(
 )
 _SAMPLED = 1000  # rows and columns that are enough to see it
 _PLAIN = 2.0  # a standard deviation of grey below this is a wall, not a person
+_SMALL = (16, 32)  # width and height at which pictures are compared
+_MEAN, _MOST = 2.5, 30.0  # grey levels that encoding and sizing may change, on average and anywhere
 
 
 def read(path: Path) -> bytes:
@@ -58,6 +62,17 @@ def check(picture: Picture, name: str = "the image", standing: bool = True) -> N
         )
 
 
+def picture_of(query: Query, standing: bool) -> Picture:
+    """Read the image of a query, refusing what cannot show a person."""
+    name = "the query"
+    if isinstance(query, (str, Path)):
+        name = str(query)
+        query = images.read(read(Path(query)), name, MAX_PIXELS)
+    picture = images.as_rgb(query)
+    check(picture, name, standing)
+    return picture
+
+
 def keep(content: bytes, picture: Picture, box: Sequence[int] | None) -> tuple[bytes, Picture]:
     """Choose what to store: a JPEG or PNG as it is, anything else (or a box) as lossless PNG."""
     if box is not None:
@@ -73,3 +88,21 @@ def image_type(content: bytes) -> str | None:
     """Return the media type of stored bytes, None for anything that browsers need not show."""
     known = (kind for sign, kind in _KEPT_AS_THEY_ARE.items() if content.startswith(sign))
     return next(known, None)
+
+
+def thumb(picture: Picture) -> NDArray[np.float32]:
+    """Return a picture at the size at which pictures are compared, in float32."""
+    small = cv2.resize(picture.astype(np.float32), _SMALL, interpolation=cv2.INTER_AREA)
+    return np.asarray(small, np.float32)
+
+
+def shows_one_of(content: bytes, thumbs: NDArray[np.float32]) -> bool:
+    """Whether a stored picture is one of some, perhaps encoded again or of another size."""
+    if content == NO_IMAGE:
+        return False
+    try:
+        difference = np.abs(thumb(images.read(content, "a stored picture")) - thumbs)
+    except InputError:  # damaged: `gallery check` tells
+        return False
+    means, most = difference.mean(axis=(1, 2, 3)), difference.max(axis=(1, 2, 3))
+    return bool(((means <= _MEAN) & (most <= _MOST)).any())

@@ -102,19 +102,11 @@ def _coco(gallery: Gallery, labels: list[dict[str, Any]], folder: Path | None) -
                 (folder / name).write_bytes(content)
             width, height = Image.open(io.BytesIO(content)).size
             about = {"camera": one["camera"], "time": one["time"], "source": one["source"]}
-            images.append(
-                {"id": number, "file_name": name, "width": width, "height": height, **about}
-            )
-            annotations.append(
-                {
-                    "id": number,
-                    "image_id": number,
-                    "category_id": persons[one["person"]],
-                    "bbox": [0, 0, width, height],
-                    "area": width * height,
-                    "iscrowd": 0,
-                }
-            )
+            size = {"width": width, "height": height}
+            images.append({"id": number, "file_name": name, **size, **about})
+            shown = {"id": number, "image_id": number, "category_id": persons[one["person"]]}
+            whole = {"bbox": [0, 0, width, height], "area": width * height, "iscrowd": 0}
+            annotations.append({**shown, **whole})
     categories = [{"id": n, "name": name, "supercategory": "person"} for name, n in persons.items()]
     info = {"description": "labelled sightings", "version": __version__}
     return {"info": info, "images": images, "annotations": annotations, "categories": categories}

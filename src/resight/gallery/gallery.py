@@ -16,30 +16,32 @@ from numpy.typing import ArrayLike, NDArray
 from resight._progress import log
 from resight.datasets.sightings import Sightings, require_sightings
 from resight.errors import InputError
-from resight.gallery.adding import Added, Described
-from resight.gallery.creating import check_days, create
+from resight.gallery.adding import Added, Described, Stream, check_described
+from resight.gallery.crops import NO_IMAGE, Query, picture_of, thumb
 from resight.gallery.engines import connect
 from resight.gallery.engines.base import Engine, Floats32
 from resight.gallery.filters import Filter
 from resight.gallery.labels import Entry, Kind
 from resight.gallery.log import Actor, Writer, append, operator
 from resight.gallery.log import Entry as Act
-from resight.gallery.manifest import DESCRIPTORS, Manifest, Origin, Stored
+from resight.gallery.manifest import DESCRIPTORS, Manifest, Origin, Stored, check_days
+from resight.gallery.parts import ChangedError, Parts
 from resight.gallery.people import Card, people
-from resight.gallery.questions import Query, check_described, picture_of
-from resight.gallery.rebuilding import BATCH, pending, rebuild, undo
+from resight.gallery.rebuilding import BATCH, create, pending, rebuild, undo
 from resight.gallery.reranking import Rerank
-from resight.gallery.same_pictures import Asked, thumb, thumbs_of
-from resight.gallery.searching import Hits, search_view
+from resight.gallery.searching import Asked, Hits, Search
 from resight.gallery.summary import summary
 from resight.gallery.view import View, current_view, features_of
+from resight.images import read
 from resight.validation import check_count, check_name, check_names
 
 if TYPE_CHECKING:
     from resight.features.store import FeatureStore
     from resight.models.model import Model
+    from resight.workers.dask_cluster import ClusterExecutor
     from resight.workers.executors import Executor
 
+_ROUNDS = 5
 MEMORY_LIMIT = 4 * 2**30  # bytes of embeddings up to which search is exact and in memory
 
 
@@ -55,8 +57,11 @@ class Gallery:
     >>> gallery.search("query.jpg", k=5, exclude_cameras=["door"]) # doctest: +SKIP
     """
 
-    def __init__(self, engine: Engine, memory_limit: int) -> None:
+    def __init__(
+        self, engine: Engine, memory_limit: int, cluster: ClusterExecutor | None = None
+    ) -> None:
         self.engine = engine
+        self._parts = None if cluster is None else Parts(engine, cluster)
         self.memory_limit = memory_limit
         self._lock = threading.RLock()
         self._view: View | None = None
@@ -89,12 +94,27 @@ class Gallery:
         return cls(create(uri, model, retention_days, descriptors), memory_limit)
 
     @classmethod
-    def open(cls, uri: str | Path, *, memory_limit: int = MEMORY_LIMIT) -> Gallery:
-        """Open an existing gallery."""
+    def open(
+        cls,
+        uri: str | Path,
+        *,
+        memory_limit: int = MEMORY_LIMIT,
+        cluster: ClusterExecutor | None = None,
+    ) -> Gallery:
+        """Open an existing gallery.
+
+        Parameters
+        ----------
+        memory_limit : int
+            Bytes of embeddings up to which they are held in memory.
+        cluster : ClusterExecutor, optional
+            From ``resight.cluster(address)``: its workers hold the embeddings in parts and search
+            them; see docs/clusters.md.
+        """
         engine = connect(uri)
         Manifest.read(engine)
         log.debug("opened gallery %s", engine.uri)
-        return cls(engine, memory_limit)
+        return cls(engine, memory_limit, cluster)
 
     def close(self) -> None:
         """Let go of connections and memory."""
@@ -189,7 +209,6 @@ class Gallery:
         -------
         Added
         """
-        from resight.gallery.streaming import Stream
         from resight.workers.executors import InProcess
 
         check_count(batch_size, "batch_size")
@@ -268,31 +287,28 @@ class Gallery:
         if not isinstance(query, Described):
             several = query if isinstance(query, list) else [query]
             query = self.describe([picture_of(one, self.standing) for one in several])
-        ways: dict[str, Any] = {"rerank": rerank, "by_track": by_track}
-        ways["same_pictures"] = same_pictures
-        return self.search_described(query, k, where, together=True, **ways)[0]
+        return self.search_described(
+            query,
+            k,
+            where,
+            rerank=rerank,
+            together=True,
+            by_track=by_track,
+            same_pictures=same_pictures,
+        )[0]
 
     def search_many(
-        self,
-        queries: Sequence[Query],
-        k: int = 20,
-        where: Filter | None = None,
-        *,
-        rerank: Rerank | None = None,
-        together: bool = False,
-        by_track: bool = False,
-        same_pictures: bool = False,
+        self, queries: Sequence[Query], k: int = 20, where: Filter | None = None, **how: Any
     ) -> list[Hits]:
-        """Search for several images at once; re-ranking ``"cross-view"`` compares them.
+        """Search for several images at once, with the options of `search_described`.
 
-        With `together` they are one query (see `search`), and the list has one element.
+        Re-ranking ``"cross-view"`` compares them. With `together` they are one query (see
+        `search`), and the list has one element.
         """
         if not queries:
             return []
         described = self.describe([picture_of(query, self.standing) for query in queries])
-        ways: dict[str, Any] = {"rerank": rerank, "by_track": by_track}
-        ways["same_pictures"] = same_pictures
-        return self.search_described(described, k, where, together=together, **ways)
+        return self.search_described(described, k, where, **how)
 
     def search_like(
         self,
@@ -312,8 +328,9 @@ class Gallery:
             mates = view.tracks == view.tracks[view.rows[sighting]]
             like += [mate for mate in view.table.ids[mates].tolist() if mate != sighting]
         described = self.features(like)
-        pictures = self.engine.fetch(like, "image")
-        described = described._replace(thumbs=thumbs_of(list(pictures.values())))
+        pictures = [*self.engine.fetch(like, "image").values()]
+        thumbs = [thumb(read(content)) for content in pictures if content != NO_IMAGE]
+        described = described._replace(thumbs=np.array(thumbs) if thumbs else None)
         return self.search_described(
             described, k, where, like=like, together=True, by_track=by_track
         )[0]
@@ -332,43 +349,21 @@ class Gallery:
     ) -> list[Hits]:
         """Search for many queries at once, given as descriptors (n_queries, n_features)."""
         check_count(k, "k")
-        view = self.view
-        check_described(view.manifest, described)
-        where = where or Filter()
-        where.check_cameras(view.cameras)
-        queries = np.asarray(view.model.embed(described.features), np.float32)
-        asked = self._asked(view, described)
-        if together:
-            if not len(queries):
-                raise InputError("no image to search for; give one or more of one person")
-            # The mean of |q - g|^2 over the queries q is |mean q - g|^2 plus a constant.
-            outside = all(one.outside for one in asked)
-            asked = [Asked(described.thumbs, outside, queries if len(queries) > 1 else None)]
-            queries = queries.mean(axis=0, keepdims=True)
-        return search_view(
-            self.engine,
-            view,
-            queries,
-            k,
-            where,
-            like,
-            rerank,
-            by_track,
-            asked=asked,
-            same_pictures=same_pictures,
-        )
-
-    def _asked(self, view: View, described: Described) -> list[Asked]:
-        """Say what is known of each query besides its embedding."""
-        calibration = getattr(view.model, "calibration", None)
-        outside = np.zeros(len(described.features), bool)
-        if calibration is not None:
-            outside = calibration.outside(described.features)
-        thumbs = described.thumbs
-        return [
-            Asked(None if thumbs is None else thumbs[i : i + 1], bool(one))
-            for i, one in enumerate(outside)
-        ]
+        where, tries = where or Filter(), 0
+        while True:
+            view = self.view
+            check_described(view.manifest, described)
+            where.check_cameras(view.cameras)
+            queries, asked = _asked(view, described, together)
+            search = Search(
+                self.engine, view, k, where, like, rerank, by_track, same_pictures, self._parts
+            )
+            try:
+                return search.run(queries, asked)
+            except ChangedError:  # while a cluster was asked: once more, as it is now
+                tries += 1
+                if tries == _ROUNDS:
+                    raise
 
     # ---- models
 
@@ -509,12 +504,12 @@ class Gallery:
 
     def retain(self, days: float | None) -> None:
         """Set after how many days sightings are removed; None keeps them."""
-        check_days(days)
         self.require(retention_days=days)
 
     def require(self, **rules: Any) -> None:
         """Change rules, such as `asks_purpose`, `log_days` or `prior` (see `Manifest`)."""
-        check_days(rules.get("log_days"))
+        for name in ("retention_days", "log_days"):
+            check_days(rules.get(name))
         with self.engine.transaction():
             changed = replace(Manifest.read(self.engine), **rules)
             changed.rates.check()
@@ -522,4 +517,21 @@ class Gallery:
 
     def info(self) -> dict[str, object]:
         """Describe the gallery in plain data."""
-        return summary(self.engine, self.view, pending(self.engine))
+        facts = summary(self.engine, self.view, pending(self.engine))
+        return facts if self._parts is None else {**facts, "search": "exact, over a cluster"}
+
+
+def _asked(view: View, described: Described, together: bool) -> tuple[Floats32, list[Asked]]:
+    """Embed queries, and say what else is known of each."""
+    queries = np.asarray(view.model.embed(described.features), np.float32)
+    outside, thumbs = np.zeros(len(queries), bool), described.thumbs
+    if view.calibration is not None:
+        outside = view.calibration.outside(described.features)
+    if not together:
+        own = [None] * len(queries) if thumbs is None else [one[None] for one in thumbs]
+        return queries, [Asked(*one) for one in zip(own, outside.tolist(), strict=True)]
+    if not len(queries):
+        raise InputError("no image to search for; give one or more of one person")
+    # The mean of |q - g|^2 over the queries q is |mean q - g|^2 plus a constant.
+    several = queries if len(queries) > 1 else None
+    return queries.mean(axis=0, keepdims=True), [Asked(thumbs, bool(outside.all()), several)]

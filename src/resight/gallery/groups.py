@@ -10,7 +10,6 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -23,11 +22,11 @@ from resight.gallery.grouping import CLOSE, Evidence, Units, clusters
 from resight.gallery.labels import Entry
 from resight.gallery.log import Actor
 from resight.gallery.manifest import GROUPS
-from resight.gallery.proposing import propose
 from resight.gallery.view import View
 from resight.validation import parse_json
 
-_PROPOSED = 50
+_PROPOSED = 50  # sightings that nothing looks like
+_POOL = 400  # unknown sightings among which these are sought
 _PAUSE = 10.0  # groups are computed again after at least so many times what it takes
 BY_EVIDENCE = "calibrated evidence of pairs, joined while its mean favours one person"
 BY_DISTANCE = (
@@ -51,24 +50,14 @@ class Group:
 
 @dataclass(frozen=True)
 class Groups:
-    """All groups, surest first, with what they were computed from.
-
-    Attributes
-    ----------
-    model, total, last : str, int, str
-        The model in use, how many sightings there were, and the key of the last answer.
-    rule : str
-        In words, how they were found.
-    farthest : list of str
-        Unknown sightings that nothing looks like, most worth looking for (see `proposing`).
-    """
+    """All groups, surest first, with what they were computed from."""
 
     model: str
-    total: int
-    last: str
-    rule: str
+    total: int  # sightings of the gallery
+    last: str  # key of the last answer
+    rule: str  # in words, how they were found
     groups: list[Group]
-    farthest: list[str]
+    farthest: list[str]  # unknown sightings that nothing looks like (see `propose`)
     when: float = field(default_factory=time.time)
     seconds: float = 0.0
 
@@ -87,7 +76,7 @@ class Groups:
 
     def stale(self, view: View) -> bool:
         """Whether they are worth computing again: another model, more sightings, more answers."""
-        now = (view.manifest.current.fingerprint, len(view.table), _last(view))
+        now = (view.manifest.current.fingerprint, len(view.table), view.labels.last)
         changed = now != (self.model, self.total, self.last)
         return changed and time.time() > self.when + _PAUSE * self.seconds
 
@@ -97,12 +86,11 @@ def group(gallery: Gallery, on_step: Callable[[str, float], None] | None = None)
     say, begin, view = on_step or (lambda words, share: None), time.time(), gallery.view
     found = find_groups(view, lambda share: say("comparing sightings", 0.9 * share))
     say("looking for sightings that nothing looks like", 0.9)
-    calibrated = getattr(view.model, "calibration", None) is not None
     kept = Groups(
         view.manifest.current.fingerprint,
         len(view.table),
-        _last(view),
-        BY_EVIDENCE if calibrated else BY_DISTANCE,
+        view.labels.last,
+        BY_DISTANCE if view.calibration is None else BY_EVIDENCE,
         found,
         propose(view, _PROPOSED),
         seconds=time.time() - begin,
@@ -130,10 +118,8 @@ def find_groups(view: View, on_step: Callable[[float], None] = lambda share: Non
             tracks[own] = tracks.min(initial=0) - 1 - np.arange(len(own))
     units = np.unique(tracks, return_inverse=True)[1]
     cameras = np.unique(view.table.cameras[unknown], return_inverse=True)[1]
-    evidence = Evidence(
-        Units.of(view.index.embeddings[unknown], units, cameras),
-        getattr(view.model, "calibration", None),
-    )
+    joined = Units.of(view.index.embeddings[unknown], units, cameras)
+    evidence = Evidence(joined, view.calibration)
     different = [(int(units[a]), int(units[b])) for a, b in apart]
     order = np.argsort(units, kind="stable")
     members = np.split(view.table.ids[unknown][order], np.cumsum(np.bincount(units))[:-1])
@@ -142,6 +128,26 @@ def find_groups(view: View, on_step: Callable[[float], None] = lambda share: Non
         ids = [str(one) for row in rows.tolist() for one in members[row]]
         groups.append(Group(digest_of(*sorted(ids))[:16], ids, round(sure, 4)))
     return groups
+
+
+def propose(view: View, n: int) -> list[str]:
+    """Choose at most `n` unknown sightings whose nearest match in another camera is farthest away.
+
+    Nothing looks like them yet: the person's other sighting, if there is one, is one that the
+    model does not recognise, and such a pair teaches what easy pairs cannot: how much a person may
+    change between cameras. Labelling people at random teaches less (benchmarks/teaching.py).
+    """
+    if view.index is None:
+        return []
+    unknown = np.flatnonzero(view.persons == "")
+    pool = unknown[:: max(1, len(unknown) // _POOL)][:_POOL]
+    nearest = np.full(len(pool), np.inf)  # stays infinite where there is no other camera
+    for place, row in enumerate(pool.tolist()):
+        distances = view.index.distances(view.index.embeddings[row])
+        elsewhere = view.table.cameras != view.table.cameras[row]
+        nearest[place] = distances[elsewhere].min(initial=np.inf)
+    order = np.argsort(-nearest, kind="stable")
+    return [str(view.table.ids[pool[i]]) for i in order if np.isfinite(nearest[i])][:n]
 
 
 def open_groups(gallery: Gallery) -> Iterator[Group]:
@@ -162,21 +168,6 @@ def open_groups(gallery: Gallery) -> Iterator[Group]:
         else:
             yield left
     yield from doubted
-
-
-def next_group(gallery: Gallery, after: str = "") -> Group | None:
-    """Return the surest open group, or the one after the group of a key; None if there is none."""
-    found = list(islice(open_groups(gallery), 1)) if not after else list(open_groups(gallery))
-    keys = [one.key for one in found]
-    start = keys.index(after) + 1 if after in keys else 0
-    return found[start] if start < len(found) else None
-
-
-def farthest(gallery: Gallery, n: int) -> list[str]:
-    """Return unknown sightings that nothing looks like, of those found with the groups."""
-    kept, view = Groups.read(gallery.engine), gallery.view
-    found = kept.farthest if kept is not None else ()
-    return [one for one in found if one in view.rows and not view.labels.person(one)][:n]
 
 
 def accept(
@@ -221,7 +212,3 @@ def not_sure(gallery: Gallery, sightings: Sequence[str], *, by: Actor | None = N
     """Say that one cannot tell whether sightings show one person; they are shown last then."""
     a, b, *more = *sightings, "", ""
     return gallery.teach("unsure", a, b, more=[one for one in more if one], by=by)
-
-
-def _last(view: View) -> str:
-    return view.labels.journal[-1].key if view.labels.journal else ""

@@ -50,42 +50,28 @@ TIMING = Timing()
 class Job:
     """One job.
 
-    Attributes
-    ----------
-    key : str
-        Later jobs have greater ones.
-    kind : "add" | "improve" | "rebuild" | "group"
-    state : "queued" | "running" | "done" | "failed" | "cancelled"
-    settings : dict
-        What it was told; of "add": ``upload`` (of the spool), ``camera``, ``start``, ``find``; of
-        "improve": ``adopt``, whether a better model is used at once; of "rebuild": ``upload`` of a
-        model's folder, or nothing for the model that "improve" found.
-    words, share : str, float
-        What it does, and the share that is done.
-    done, total : int
-        Sightings that are in the gallery now, of how many.
-    failures, failed : list of (name, reason), int
-        What could not be added (the first 1000), and how many these are.
-    result : dict
-        Of "improve": the figures of `Candidate`, ``words``, ``adopted``. Of "group": ``groups``.
+    `settings` are what it was told; of "add": ``upload`` (of the spool), ``camera``, ``start``,
+    ``find``; of "improve": ``adopt``, whether a better model is used at once; of "rebuild":
+    ``upload`` of a model's folder, or nothing for the model that "improve" found. `result` has of
+    "improve" the figures of `Candidate`, ``words``, ``adopted``, of "group" ``groups``.
     """
 
-    key: str
+    key: str  # later jobs have greater ones
     kind: Kind
     by: dict[str, str]
     settings: dict[str, Any] = field(default_factory=dict)
     state: State = "queued"
-    words: str = "waiting"
-    share: float = 0.0
-    done: int = 0
-    total: int = 0
-    failures: list[list[str]] = field(default_factory=list)
-    failed: int = 0
+    words: str = "waiting"  # what it does
+    share: float = 0.0  # that is done
+    done: int = 0  # sightings that are in the gallery now
+    total: int = 0  # of how many
+    failures: list[list[str]] = field(default_factory=list)  # (name, reason) of the first 1000
+    failed: int = 0  # how many could not be added
     result: dict[str, Any] = field(default_factory=dict)
     created: float = field(default_factory=time.time)
     ended: float | None = None
-    owner: str = ""
-    until: float = 0.0
+    owner: str = ""  # who runs it
+    until: float = 0.0  # the end of the owner's lease
 
     @property
     def open(self) -> bool:
@@ -98,14 +84,7 @@ class _StoppedError(Exception):
 
 
 class Jobs:
-    """The jobs of a gallery.
-
-    Parameters
-    ----------
-    gallery : Gallery
-    spool : Path, optional
-        Where uploads wait (see `spool_folder`).
-    """
+    """The jobs of a gallery, whose uploads wait in a spool (see `spool_folder`)."""
 
     def __init__(self, gallery: Gallery, spool: Path | None = None) -> None:
         self.gallery = gallery

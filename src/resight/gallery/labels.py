@@ -226,6 +226,11 @@ class Labels:
                 return Entry("confirm", first.key, who=entry.who)
         return replace(entry, needs_second=True)
 
+    @property
+    def last(self) -> str:
+        """The key of the last entry, empty before the first."""
+        return self.journal[-1].key if self.journal else ""
+
     def since(self, key: str) -> list[Entry]:
         """Return the entries after the last one with a key; all, if it is not there any longer."""
         places = [place for place, entry in enumerate(self.journal) if entry.key == key]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import tempfile
 import time
 from collections.abc import Sequence
@@ -11,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from resight._version import __version__
-from resight.errors import StoreError
+from resight.errors import InputError, StoreError
 from resight.gallery.engines.base import Engine
-from resight.validation import check_count, check_name, parse_json
+from resight.validation import MAX_DAYS, check_count, check_name, check_number, parse_json
 
 if TYPE_CHECKING:
     from resight.evaluation.calibration import Rates
@@ -25,6 +26,9 @@ ERASING = "erasing/"  # documents of what is to be erased
 CANDIDATE = "candidate"  # documents of a refitted model that is not used yet
 JOBS = "job/"  # documents of jobs
 GROUPS = "groups"  # the document of groups of unknown sightings
+# The journal of models: what each reached on people held out, whether it is used or not. Later
+# entries add to earlier ones; none names sightings or persons, so they outlive the erased.
+MODELS = "models"
 NAME = "manifest"
 Origin = Literal["create", "rebuild", "refit"]
 Stored = Literal["float32", "float16", "none"]
@@ -188,3 +192,33 @@ def trained_on(engine: Engine, generation: int) -> list[str]:
 def drop_candidate(engine: Engine) -> None:
     """Forget the refitted model that nobody uses."""
     engine.drop([CANDIDATE, *engine.names(f"{CANDIDATE}/")], searched=False)
+
+
+def note(engine: Engine, model: str, **facts: Any) -> None:
+    """Add facts to what is known about the model of that fingerprint."""
+    entry = {"model": model, "when": time.time(), **facts}
+    engine.append(MODELS, secrets.token_hex(8), json.dumps(entry, allow_nan=False))
+
+
+def models(engine: Engine, manifest: Manifest) -> list[dict[str, Any]]:
+    """List all models of a gallery, oldest first.
+
+    Each has its fingerprint ("model"), "when", "origin" and "state" ("in use", "used before", "not
+    used"), and the figures of `resight.gallery.teaching.Candidate` where it was measured.
+    """
+    known: dict[str, dict[str, Any]] = {}
+    kept = [{"model": g.fingerprint, "when": g.when, "origin": g.origin} for g in manifest.history]
+    for entry in [*kept, *(json.loads(text) for _, text in engine.read(MODELS))]:
+        known[entry["model"]] = {**entry, **known.get(entry["model"], {})}
+    used = {one["model"] for one in kept} | {m for m, one in known.items() if "used" in one}
+    for model, one in known.items():
+        one.pop("used", None)
+        one["state"] = "used before" if model in used else "not used"
+    known[manifest.current.fingerprint]["state"] = "in use"
+    return sorted(known.values(), key=lambda one: float(one["when"]))
+
+
+def check_days(days: float | None) -> None:
+    """Refuse a retention that keeps nothing, or longer than anybody can promise."""
+    if days is not None and check_number(days, "retention", 0, MAX_DAYS) == 0:
+        raise InputError("retention of 0 days: give a number above 0, or none to keep all")

@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Literal, get_args
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,30 +33,15 @@ PER_PAGE = 48
 
 @dataclass(frozen=True)
 class Card:
-    """A person in brief.
-
-    Attributes
-    ----------
-    name : str
-    cover : str
-        The sighting that shows the person.
-    sightings : int
-    cameras : list of str
-    last_seen : float or None
-        In seconds; None where no sighting has a time.
-    version : str
-        What a correction of this person has to carry as `seen`.
-    distance : float or None
-        From the person that candidates for a merge were asked for; squared.
-    """
+    """A person in brief."""
 
     name: str
-    cover: str
+    cover: str  # the sighting that shows the person
     sightings: int
     cameras: list[str]
-    last_seen: float | None
-    version: str
-    distance: float | None = None
+    last_seen: float | None  # in seconds; None where no sighting has a time
+    version: str  # what a correction of this person has to carry as `seen`
+    distance: float | None = None  # squared, from the person whom a merge was asked for
 
 
 class People:
@@ -107,9 +92,8 @@ class People:
         ids, seen = view.table.ids[rows].tolist(), float(self.seen[place])
         cover = view.labels.cover(ids[0]) or ids[0]
         cameras = sorted({*view.table.cameras[rows].tolist()})
-        last = view.labels.journal[-1].key if view.labels.journal else ""
         state = "\n".join((str(self.names[place]), cover, *sorted(ids)))
-        version = f"{last}.{hashlib.sha256(state.encode()).hexdigest()[:16]}"
+        version = f"{view.labels.last}.{hashlib.sha256(state.encode()).hexdigest()[:16]}"
         moment = None if np.isinf(seen) else seen
         return Card(str(self.names[place]), cover, len(ids), cameras, moment, version, distance)
 
@@ -168,75 +152,67 @@ def similar_people(view: View, name: str, n: int = 8) -> list[Card]:
     return found
 
 
-def rename(
-    gallery: Gallery, name: str, new: str, *, seen: str = "", by: Actor | None = None
-) -> Entry:
+def _correction(make: Callable[..., Entry]) -> Callable[..., Entry]:
+    """Turn what makes an entry into a function of a gallery that writes it.
+
+    It is called as ``f(gallery, name, ..., seen="", by=None)``; with `seen`, the version of the
+    person that somebody looked at, it refuses one who was changed since.
+    """
+
+    @wraps(make)
+    def correct(
+        gallery: Gallery, name: str, *given: Any, seen: str = "", by: Actor | None = None
+    ) -> Entry:
+        def made(view: View) -> list[Entry]:
+            if seen:
+                _refuse_stale(view, name, seen)
+            rows = view.people.rows(view.people.place(name))
+            return [make(view, name, *given, ids=view.table.ids[rows].tolist())]
+
+        return gallery.answer(made, by)[0]
+
+    return correct
+
+
+@_correction
+def rename(view: View, name: str, new: str, *, ids: list[str]) -> Entry:
     """Give a person another name."""
-    return _correct(gallery, name, seen, by, lambda view, ids: Entry("name", ids[0], person=new))
+    return Entry("name", ids[0], person=new)
 
 
-def set_cover(
-    gallery: Gallery, name: str, sighting: str, *, seen: str = "", by: Actor | None = None
-) -> Entry:
+@_correction
+def set_cover(view: View, name: str, sighting: str, *, ids: list[str]) -> Entry:
     """Choose the sighting that shows a person."""
-
-    def made(view: View, ids: list[str]) -> Entry:
-        _require(name, ids, [sighting])
-        return Entry("cover", sighting)
-
-    return _correct(gallery, name, seen, by, made)
+    _require(name, ids, [sighting])
+    return Entry("cover", sighting)
 
 
-def merge(
-    gallery: Gallery, name: str, other: str, *, seen: str = "", by: Actor | None = None
-) -> Entry:
+@_correction
+def merge(view: View, name: str, other: str, *, ids: list[str]) -> Entry:
     """Make two people one, who keeps the first name; refused if they were said to be different."""
-
-    def made(view: View, ids: list[str]) -> Entry:
-        if name == other:
-            raise InputError(f"{name!r} cannot be merged with itself; choose another person")
-        rows = view.people.rows(view.people.place(other))
-        return Entry("merge", ids[0], str(view.table.ids[rows[0]]), person=name)
-
-    return _correct(gallery, name, seen, by, made)
+    if name == other:
+        raise InputError(f"{name!r} cannot be merged with itself; choose another person")
+    rows = view.people.rows(view.people.place(other))
+    return Entry("merge", ids[0], str(view.table.ids[rows[0]]), person=name)
 
 
+@_correction
 def split(
-    gallery: Gallery,
-    name: str,
-    sightings: Sequence[str],
-    new: str = "",
-    *,
-    seen: str = "",
-    by: Actor | None = None,
+    view: View, name: str, sightings: Sequence[str], new: str = "", *, ids: list[str]
 ) -> Entry:
     """Make some sightings of a person a new one, called `new` or after the first of them."""
-
-    def made(view: View, ids: list[str]) -> Entry:
-        stay = _require(name, ids, sightings)
-        if not stay:
-            raise InputError(f"these are all sightings of {name!r}; rename the person instead")
-        called = new.strip() or f"person {sightings[0][:12]}"
-        return Entry("split", stay[0], sightings[0], called, more=tuple(sightings[1:]))
-
-    return _correct(gallery, name, seen, by, made)
+    stay = _require(name, ids, sightings)
+    if not stay:
+        raise InputError(f"these are all sightings of {name!r}; rename the person instead")
+    called = new.strip() or f"person {sightings[0][:12]}"
+    return Entry("split", stay[0], sightings[0], called, more=tuple(sightings[1:]))
 
 
-def detach(
-    gallery: Gallery,
-    name: str,
-    sightings: Sequence[str],
-    *,
-    seen: str = "",
-    by: Actor | None = None,
-) -> Entry:
+@_correction
+def detach(view: View, name: str, sightings: Sequence[str], *, ids: list[str]) -> Entry:
     """Say "not this person" of some sightings: they are unknown again, and kept apart from it."""
-
-    def made(view: View, ids: list[str]) -> Entry:
-        stay = _require(name, ids, sightings)
-        return Entry("detach", "".join(stay[:1]), sightings[0], more=tuple(sightings[1:]))
-
-    return _correct(gallery, name, seen, by, made)
+    stay = _require(name, ids, sightings)
+    return Entry("detach", "".join(stay[:1]), sightings[0], more=tuple(sightings[1:]))
 
 
 def _require(name: str, ids: list[str], sightings: Sequence[str]) -> list[str]:
@@ -246,24 +222,6 @@ def _require(name: str, ids: list[str], sightings: Sequence[str]) -> list[str]:
         what = f"sighting {strange[0]!r} is not one of {name!r}" if strange else "no sighting given"
         raise InputError(f"{what}; select some of this person's sightings")
     return [one for one in ids if one not in {*sightings}]
-
-
-def _correct(
-    gallery: Gallery,
-    name: str,
-    seen: str,
-    by: Actor | None,
-    made: Callable[[View, list[str]], Entry],
-) -> Entry:
-    """Write a correction, unless the person is not as it was seen."""
-
-    def checked(view: View) -> list[Entry]:
-        if seen:
-            _refuse_stale(view, name, seen)
-        rows = view.people.rows(view.people.place(name))
-        return [made(view, view.table.ids[rows].tolist())]
-
-    return gallery.answer(checked, by)[0]
 
 
 def _refuse_stale(view: View, name: str, seen: str) -> None:

@@ -1,8 +1,9 @@
-"""Another model for a gallery: a job that may be killed at any moment and goes on where it was.
+"""The first model of a gallery and the next: making an empty gallery, and rebuilding one.
 
-The new model and the note that it is on its way are stored first, embeddings follow in batches,
-each in one commit. The switch is one more, when all are there: until then nobody reads the new
-embeddings, from then on nobody the old ones.
+A rebuild is a job that may be killed at any moment and goes on where it was. The new model and the
+note that it is on its way are stored first, embeddings follow in batches, each in one commit. The
+switch is one more, when all are there: until then nobody reads the new embeddings, from then on
+nobody the old ones.
 """
 
 from __future__ import annotations
@@ -10,18 +11,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
 
-from resight.errors import InputError, StoreError
+from resight.errors import InputError, StoreError, unknown_name
+from resight.gallery.engines import connect
 from resight.gallery.engines.base import Engine
-from resight.gallery.history import note
 from resight.gallery.manifest import (
+    NAME,
     Generation,
     Manifest,
     Origin,
+    Stored,
+    check_days,
     drop_model,
+    note,
     store_model,
     trained_on,
 )
@@ -31,6 +37,42 @@ from resight.validation import parse_json
 _NOTE = "rebuild"  # the document that names the model on its way
 _PASSES = 5  # later ones embed what was added meanwhile; searches fill in the very last
 BATCH = 512
+
+
+def create(uri: str | Path, model: Any, retention_days: float | None, stored: Stored) -> Engine:
+    """Make the tables of a gallery; the manifest comes last and makes it one."""
+    engine = empty_place(uri)
+    check_days(retention_days)
+    if stored not in get_args(Stored):
+        raise unknown_name("way to store descriptors", str(stored), get_args(Stored))
+    if stored == "none" and not getattr(model, "descriptors", True):
+        raise InputError(
+            "this model was fitted on your own vectors: a gallery without them (--no-descriptors) "
+            "could never change its model. Store them"
+        )
+    first = generation_of(model, 1, "create")
+    made = Manifest(first.descriptor, first.n_features, (first,), retention_days, stored=stored)
+    engine.create()
+    with engine.transaction():
+        engine.start_generation(1, first.width)
+        store_model(engine, 1, model)
+        made.store(engine)
+    return engine
+
+
+def empty_place(uri: str | Path) -> Engine:
+    """Return the engine of a place without a gallery; a killed process may have left its tables."""
+    engine = connect(uri)
+    if engine.exists() and engine.get(NAME) is not None:
+        raise StoreError(f"{engine.uri} is already a gallery; open it or choose another place")
+    local = Path(engine.uri)
+    if "://" not in engine.uri and local.exists():
+        ours = ("gallery.sqlite", "convert.lock")
+        if local.is_file() or not all(file.name.startswith(ours) for file in local.iterdir()):
+            raise InputError(
+                f"{uri} exists and is not a gallery; nothing was written. Choose another"
+            )
+    return engine
 
 
 def rebuild(

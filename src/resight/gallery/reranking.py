@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
 Rerank = Literal["k-reciprocal", "cross-view", "ssm", "ol-mans"]
 
-METHODS: tuple[Rerank, ...] = ("k-reciprocal", "cross-view", "ssm", "ol-mans")
+METHODS: tuple[Rerank, ...] = get_args(Rerank)
 CANDIDATES = 500  # first results of a query that are re-ranked; those after them keep their order
 _LABELLED = 2000  # labelled sightings that ssm and ol-mans look at, at most
 NOTE = (
@@ -25,28 +25,18 @@ NOTE = (
 
 
 class Found(NamedTuple):
-    """Rows of the table in the order in which they are shown.
+    """Rows of the table in the order in which they are shown."""
 
-    Attributes
-    ----------
-    rows : int array (n,)
-    distances : float64 array (n,)
-        The learned squared distances, whatever the order.
-    before : int array (n,) or None
-        Ranks from 1 before re-ranking; None if nothing was re-ranked.
-    """
-
-    rows: Rows
-    distances: Floats
-    before: Rows | None = None
+    rows: Rows  # (n,)
+    distances: Floats  # (n,), the learned squared distances, whatever the order
+    before: Rows | None = None  # (n,), ranks from 1 before re-ranking, if there was any
 
 
 def method_named(name: str) -> Rerank:
     """Return the method of that name."""
-    for method in METHODS:
-        if method == name:
-            return method
-    raise unknown_name("re-ranking", name, METHODS)
+    if name not in METHODS:
+        raise unknown_name("re-ranking", name, METHODS)
+    return name
 
 
 def check(method: Rerank, n_queries: int, by_track: bool = False) -> None:
@@ -67,45 +57,29 @@ def rerank(
     embeddings_of: Callable[[Rows], Floats32],
     persons: NDArray[np.str_],
 ) -> list[Found]:
-    """Put the first `CANDIDATES` of each query in another order.
+    """Put the first `CANDIDATES` of each query (n_queries, r) in another order.
 
-    Parameters
-    ----------
-    method : "k-reciprocal" | "cross-view" | "ssm" | "ol-mans"
-        Mutual ranks across views, from the distances between all queries and all candidates; or a
-        method that takes each query with its own candidates, so that an answer does not depend on
-        what else was asked: k-reciprocal encoding, affinities smoothed over candidates and labelled
-        sightings (ssm), or a local metric that pushes labelled sightings of other people away from
-        the query (ol-mans).
-    queries : float32 array (n_queries, r)
-    found : list of Found
-        Nearest first.
-    embeddings_of : callable
-        Rows of the table -> embeddings (n, r).
-    persons : array (n_rows,)
-        Who each row of the table shows; empty where nobody knows.
-
-    References
-    ----------
-    See `reranking`, `smoothed_manifold` and `local_metrics` of `resight.evaluation`.
+    "cross-view" takes mutual ranks across views, from the distances between all queries and all
+    candidates. The others take each query with its own candidates, so that an answer does not
+    depend on what else was asked: k-reciprocal encoding, affinities smoothed over candidates and
+    labelled sightings (ssm), or a local metric that pushes labelled sightings of other people away
+    from the query (ol-mans). See `reranking`, `smoothed_manifold` and `local_metrics` of
+    `resight.evaluation`.
     """
-    heads = [one.rows[:CANDIDATES] for one in found]
-    if method in ("ssm", "ol-mans"):
-        scores = _supervised(method, queries, heads, embeddings_of, persons)
-    else:
-        scores = (_encoded if method == "k-reciprocal" else _mutual)(queries, heads, embeddings_of)
-    return [_reordered(one, score) for one, score in zip(found, scores, strict=True)]
-
-
-def _encoded(
-    queries: Floats32, heads: list[Rows], embeddings_of: Callable[[Rows], Floats32]
-) -> list[Floats]:
     from resight.evaluation.reranking import k_reciprocal
 
-    return [
-        k_reciprocal(query[None], embeddings_of(rows))[0] if len(rows) else np.empty(0)
-        for query, rows in zip(queries, heads, strict=True)
-    ]
+    heads = [one.rows[:CANDIDATES] for one in found]
+    if method == "cross-view":
+        scores = _mutual(queries, heads, embeddings_of)
+    else:
+        score: Callable[[Floats32, Rows], Floats]
+        if method == "k-reciprocal":
+            score = lambda query, rows: k_reciprocal(query[None], embeddings_of(rows))[0]  # noqa: E731
+        else:
+            score = _supervised(method, embeddings_of, persons)
+        pairs = zip(queries, heads, strict=True)
+        scores = [score(query, rows) if len(rows) else np.empty(0) for query, rows in pairs]
+    return [_reordered(one, values) for one, values in zip(found, scores, strict=True)]
 
 
 def _mutual(
@@ -124,12 +98,9 @@ def _mutual(
 
 
 def _supervised(
-    method: Rerank,
-    queries: Floats32,
-    heads: list[Rows],
-    embeddings_of: Callable[[Rows], Floats32],
-    persons: NDArray[np.str_],
-) -> list[Floats]:
+    method: Rerank, embeddings_of: Callable[[Rows], Floats32], persons: NDArray[np.str_]
+) -> Callable[[Floats32, Rows], Floats]:
+    """Return what scores the candidates of a query by means of labelled sightings."""
     from resight.evaluation._pairwise import EmbeddedPoints
     from resight.evaluation.local_metrics import adapt_locally
     from resight.evaluation.smoothed_manifold import smoothed_manifold
@@ -143,26 +114,22 @@ def _supervised(
             "three; label some, or use k-reciprocal"
         )
     known = embeddings_of(labelled).astype(np.float64)
-    scores = []
-    for query, rows in zip(queries.astype(np.float64), heads, strict=True):
-        if not len(rows):
-            scores.append(np.empty(0))
-            continue
-        found = embeddings_of(rows).astype(np.float64)
+
+    def score(query: Floats32, rows: Rows) -> Floats:
+        asked, found = query.astype(np.float64)[None], embeddings_of(rows).astype(np.float64)
         others = ~np.isin(labelled, rows)
         if method == "ol-mans" or not others.any():
             # The nearest labelled person may be the one who is asked for: no negative.
-            near = squared_euclidean(query[None], known)[0]
+            near = squared_euclidean(asked, known)[0]
             others = persons[labelled] != persons[labelled][near.argmin()]
         T, who = known[others], persons[labelled][others]
-        asked = squared_euclidean(query[None], np.concatenate([found, T]))
+        D = squared_euclidean(asked, np.concatenate([found, T]))  # (1, n_found + n_labelled)
         if method == "ssm":
-            score = smoothed_manifold(asked, EmbeddedPoints(found, T), who)
-        else:
-            near, across = asked[:, len(rows) :], squared_euclidean(found, T)
-            score = adapt_locally(asked[:, : len(rows)], near, across, squared_euclidean(T, T))
-        scores.append(score[0])
-    return scores
+            return smoothed_manifold(D, EmbeddedPoints(found, T), who)[0]
+        near, across = D[:, len(rows) :], squared_euclidean(found, T)
+        return adapt_locally(D[:, : len(rows)], near, across, squared_euclidean(T, T))[0]
+
+    return score
 
 
 def _reordered(found: Found, score: Floats) -> Found:

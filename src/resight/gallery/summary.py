@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from resight.gallery.engines.base import Engine
-from resight.gallery.history import models
-from resight.gallery.manifest import ERASING, Generation
+from resight.gallery.manifest import ERASING, Generation, models
 from resight.gallery.view import View
 
 
@@ -43,7 +42,7 @@ def summary(engine: Engine, view: View, pending: Generation | None) -> dict[str,
 
 def _measured(view: View) -> dict[str, dict[str, float]]:
     """How often answers were right about held-out people: all, of each camera, by height."""
-    calibration = getattr(view.model, "calibration", None)
+    calibration = view.calibration
     if calibration is None or not calibration.decides:
         return {}
     rates, groups = view.manifest.rates, {"all cameras": None, **calibration.groups()}

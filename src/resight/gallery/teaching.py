@@ -23,18 +23,18 @@ from resight.errors import InputError
 from resight.evaluation.statistics import sign_test
 from resight.gallery.engines.base import Engine, Floats32
 from resight.gallery.gallery import Gallery
-from resight.gallery.history import note
 from resight.gallery.labels import Labels
-from resight.gallery.manifest import CANDIDATE, drop_candidate, model_documents, read_model
-from resight.gallery.view import View, read_journal
+from resight.gallery.manifest import CANDIDATE, drop_candidate, model_documents, note, read_model
+from resight.gallery.view import View
 from resight.validation import parse_json
 
+Floats = NDArray[np.float64]
 Texts = NDArray[np.str_]
 Progress = Callable[[str, float], None]
 
 MIN_PEOPLE = 2
 SURE = 0.05  # p below which a gain is called more than chance
-FIGURES = ("before", "after", "gain", "queries", "people", "p_value", "why")  # noted of a candidate
+_FIGURES = ("before", "after", "gain", "queries", "people", "p_value", "why")
 _FOLDS = 5
 _RESAMPLED = 2000
 
@@ -64,34 +64,23 @@ class Examples:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A refitted model that nobody uses yet, with its gain.
-
-    Attributes
-    ----------
-    before, after : float
-        Rank 1 across cameras on people held out, in percent.
-    gain : (float, float)
-        95% interval of ``after - before``, in points, by resampling these people.
-    queries, people : int
-        How many sightings of how many people were asked for.
-    p_value : float
-        Of the sign test over these people: how easily chance makes such a difference.
-    why : str or None
-        What was chosen, and why.
-    uncalibrated : str or None
-        Why the model states no probabilities, if it does not.
-    """
+    """A refitted model that nobody uses yet, with its gain on people held out."""
 
     model: Any
     trained_on: list[str]
-    before: float
-    after: float
-    gain: tuple[float, float]
-    queries: int
-    people: int
-    p_value: float
-    why: str | None = None
-    uncalibrated: str | None = None
+    before: float  # rank 1 across cameras in percent, of the model in use
+    after: float  # and of this one
+    gain: tuple[float, float]  # 95% interval of the difference, by resampling these people
+    queries: int  # sightings that were asked for
+    people: int  # and how many people they show
+    p_value: float  # of the sign test: how easily chance makes such a difference
+    why: str | None = None  # what was chosen, and why
+    uncalibrated: str | None = None  # why the model states no probabilities, if it does not
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """What the history of models notes of it."""
+        return {name: getattr(self, name) for name in _FIGURES}
 
     @property
     def better(self) -> bool:
@@ -110,9 +99,14 @@ class Candidate:
         return f"the new model finds {told}{chance}"
 
 
+def _taught(view: View) -> set[str]:
+    """Return people known from teaching alone whom two cameras have seen."""
+    return view.labels.taught() & {*seen_by_two(view.persons, view.table.cameras).tolist()}
+
+
 def why_not(view: View) -> str | None:
     """Say what is missing for a refit; None if nothing is."""
-    taught = view.labels.taught() & set(seen_by_two(view.persons, view.table.cameras).tolist())
+    taught = _taught(view)
     if len(taught) < MIN_PEOPLE:
         return (
             f"Confirm matches of at least {MIN_PEOPLE} people across two cameras "
@@ -121,29 +115,25 @@ def why_not(view: View) -> str | None:
     return None
 
 
-def refit(gallery: Gallery, on_step: Progress | None = None) -> Candidate:
+def refit(gallery: Gallery, say: Progress = lambda words, share: None) -> Candidate:
     """Fit a model on everything that is labelled and measure its gain; nothing is changed yet.
 
-    What was measured is noted in the gallery's history of models.
-
-    Parameters
-    ----------
-    on_step : callable, optional
-        Called with words and the share that is done.
+    What was measured is noted in the gallery's history of models. `say` is called with words and
+    the share that is done.
     """
     from resight.models.calibrating import add_calibration
     from resight.recipe import budget_for
 
-    say = on_step or (lambda words, share: None)
     view = gallery.view
     reason = why_not(view)
     if reason is not None:
         raise InputError(reason)
     say("reading descriptors", 0.0)
     examples = labelled(gallery)
-    taught = view.labels.taught() & set(seen_by_two(examples.persons, examples.cameras).tolist())
-    earlier = _examples_of_current(gallery)
-    folds = [sorted(taught)[i::_FOLDS] for i in range(min(_FOLDS, len(taught)))]
+    taught = sorted(_taught(view))
+    current = view.manifest.current
+    earlier = labelled(gallery, current.when) if current.origin == "refit" else None
+    folds = [taught[i::_FOLDS] for i in range(min(_FOLDS, len(taught)))]
     budget = budget_for(len(set(examples.persons.tolist()))) / (len(folds) + 1)
     before: dict[str, list[bool]] = {}
     after: dict[str, list[bool]] = {}
@@ -158,21 +148,23 @@ def refit(gallery: Gallery, on_step: Progress | None = None) -> Candidate:
     model, why = fit_recipe(view.model, examples, budget)
     say("calibrating", 0.9)
     uncalibrated = add_calibration(model, examples.features, examples.persons, examples.cameras)
-    gains = [sum(after[person]) - sum(before[person]) for person in sorted(before)]
+    # Hits of each person's sightings: by the model in use and the new one, of how many.
+    counts = [(sum(before[one]), sum(after[one]), len(before[one])) for one in sorted(before)]
+    old_hits, new_hits, asked = np.array(counts, float).T
+    gained = new_hits - old_hits
     candidate = Candidate(
         model,
         examples.ids,
-        before=_percent(before),
-        after=_percent(after),
-        gain=gain_interval(before, after),
-        queries=sum(map(len, before.values())),
+        before=float(100.0 * old_hits.sum() / asked.sum()),
+        after=float(100.0 * new_hits.sum() / asked.sum()),
+        gain=_gain_interval(gained, asked),
+        queries=int(asked.sum()),
         people=len(taught),
-        p_value=sign_test(sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)),
+        p_value=sign_test(int((gained > 0).sum()), int((gained < 0).sum())),
         why=why,
         uncalibrated=uncalibrated,
     )
-    figures = {name: getattr(candidate, name) for name in FIGURES}
-    note(gallery.engine, model.fingerprint, origin="refit", **figures)
+    note(gallery.engine, model.fingerprint, origin="refit", **candidate.figures)
     say("done", 1.0)
     return candidate
 
@@ -208,14 +200,11 @@ def adopt(
     drop_candidate(gallery.engine)
 
 
-def gain_interval(
-    before: dict[str, list[bool]], after: dict[str, list[bool]]
-) -> tuple[float, float]:
+def _gain_interval(gained: Floats, asked: Floats) -> tuple[float, float]:
     """Return the 95% interval of the gain in points: people are resampled, not their sightings."""
-    gains = [(sum(after[p]) - sum(before[p]), len(before[p])) for p in sorted(before)]
-    drawn = np.random.default_rng(0).integers(0, len(gains), (_RESAMPLED, len(gains)))
-    totals = np.array(gains, float)[drawn].sum(axis=1)  # (n_resampled, 2): gained, asked
-    low, high = np.percentile(100.0 * totals[:, 0] / totals[:, 1], [2.5, 97.5])
+    drawn = np.random.default_rng(0).integers(0, len(asked), (_RESAMPLED, len(asked)))
+    gains = 100.0 * gained[drawn].sum(axis=1) / asked[drawn].sum(axis=1)
+    low, high = np.percentile(gains, [2.5, 97.5])
     return round(float(low), 2), round(float(high), 2)
 
 
@@ -237,24 +226,16 @@ def rank1_hits(model: Any, examples: Examples, people: set[str]) -> dict[str, li
     return hits
 
 
-def labelled(gallery: Gallery, labels: Labels | None = None) -> Examples:
-    """Return everything that is labelled now, or was by earlier labels."""
+def labelled(gallery: Gallery, before: float = np.inf) -> Examples:
+    """Return everything that is labelled, by answers until a moment."""
     view = gallery.view
-    persons = view.persons if labels is None else labels.persons(view.table.ids.tolist())
+    journal = [entry for entry in view.labels.journal if entry.when <= before]
+    labels = Labels(view.table.ids, view.table.persons, journal)
+    persons = labels.persons(view.table.ids.tolist())
     rows = np.flatnonzero(persons != "")
     ids = view.table.ids[rows].tolist()
     features = gallery.features(ids).features
     return Examples(ids, features, persons[rows], view.table.cameras[rows])
-
-
-def _examples_of_current(gallery: Gallery) -> Examples | None:
-    """Return what the model in use was refitted on; None if it came from elsewhere."""
-    view = gallery.view
-    generation = view.manifest.current
-    if generation.origin != "refit":
-        return None
-    journal = [entry for entry in read_journal(gallery.engine) if entry.when <= generation.when]
-    return labelled(gallery, Labels(view.table.ids, view.table.persons, journal))
 
 
 def fit_recipe(like: Any, examples: Examples, budget: float) -> tuple[Any, str | None]:
@@ -290,8 +271,3 @@ def fit_like(like: Any, examples: Examples) -> Any:
     normalize = like.normalizer is not None
     model = Model(like.descriptors, unfitted(like.learner), mirror=like.mirror, normalize=normalize)
     return model.fit(examples.features, examples.persons, examples.cameras)
-
-
-def _percent(hits: dict[str, list[bool]]) -> float:
-    every = [hit for of_person in hits.values() for hit in of_person]
-    return 100.0 * sum(every) / len(every)

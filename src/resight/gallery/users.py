@@ -13,7 +13,8 @@ import time
 from typing import Literal
 
 from resight.errors import InputError, unknown_name
-from resight.gallery.engines.ledger import Credential, Ledger, User
+from resight.gallery.engines.base import Engine
+from resight.gallery.engines.rows import Credential, User
 
 Role = Literal["viewer", "teacher", "administrator"]
 # Each may do what those before it may.
@@ -23,7 +24,7 @@ LONGEST_SESSION = 12 * 3600.0  # seconds after which one logs in again in any ca
 _COST = (2**14, 8, 5)  # scrypt's n, r and p: 16 MB and about a third of a second
 
 
-def add_user(engine: Ledger, name: str, role: str, password: str) -> None:
+def add_user(engine: Engine, name: str, role: str, password: str) -> None:
     """Add a user, or give one another role and password."""
     check_user(name, role)
     if not MIN_PASSWORD <= len(password) <= 1024:
@@ -41,13 +42,13 @@ def check_user(name: str, role: str) -> None:
         raise unknown_name("role", role, ROLES)
 
 
-def remove_user(engine: Ledger, name: str) -> None:
+def remove_user(engine: Engine, name: str) -> None:
     """Remove a user; sessions and tokens end at once."""
     user_named(engine, name)
     engine.drop_user(name)
 
 
-def user_named(engine: Ledger, name: str) -> User:
+def user_named(engine: Engine, name: str) -> User:
     """Return a user, naming the others if there is none of that name."""
     users = {user.name: user for user in engine.users()}
     if name not in users:
@@ -61,7 +62,7 @@ def hashed(password: str) -> str:
     return "$".join(("scrypt", *map(str, _COST), salt.hex(), _scrypt(password, salt, *_COST)))
 
 
-def check_password(engine: Ledger, name: str, password: str) -> User | None:
+def check_password(engine: Engine, name: str, password: str) -> User | None:
     """Return the user if the password is right; as slow for names that nobody has."""
     user = next((user for user in engine.users() if user.name == name), None)
     _, n, r, p, salt, stored = (user.password if user else _NOBODY).split("$")
@@ -70,7 +71,7 @@ def check_password(engine: Ledger, name: str, password: str) -> User | None:
 
 
 def issue(
-    engine: Ledger, name: str, role: str, kind: str, purpose: str = "", seconds: float | None = None
+    engine: Engine, name: str, role: str, kind: str, purpose: str = "", seconds: float | None = None
 ) -> str:
     """Make a session or (without `seconds`) a token for a program; return its secret."""
     secret, now = secrets.token_urlsafe(32), time.time()
@@ -80,7 +81,7 @@ def issue(
     return secret
 
 
-def find(engine: Ledger, secret: str, seconds: float) -> Credential | None:
+def find(engine: Engine, secret: str, seconds: float) -> Credential | None:
     """Return the credential of a secret unless it has expired; using a session prolongs it."""
     found, now = engine.credential(_digest(secret)), time.time()
     if found is None or found.ends is None:
@@ -92,7 +93,7 @@ def find(engine: Ledger, secret: str, seconds: float) -> Credential | None:
     return found
 
 
-def revoke(engine: Ledger, secret: str) -> None:
+def revoke(engine: Engine, secret: str) -> None:
     """End a session or token."""
     engine.drop_credential(_digest(secret))
 

@@ -17,6 +17,7 @@ from resight.gallery.manifest import Manifest, load_model, trained_on
 from resight.images import read
 
 if TYPE_CHECKING:
+    from resight.evaluation.calibration import Calibration
     from resight.gallery.people import People
 
 _BATCH = 256
@@ -55,10 +56,7 @@ class View:
         Names of tracks are taken as one camera's and, where people were labelled before, as one
         person's: datasets also call a recording of many people a sequence.
         """
-        number = np.zeros(len(self.table), np.intp)
-        for column in (self.table.cameras, self.table.sequences, self.table.persons):
-            values, codes = np.unique(column, return_inverse=True)
-            number = number * len(values) + codes
+        number = _numbered(self.table.cameras, self.table.sequences, self.table.persons)
         return np.where(self.table.sequences == "", -1 - np.arange(len(number)), number)
 
     @cached_property
@@ -75,12 +73,14 @@ class View:
         Sightings that nothing joins to others are alone.
         """
         loose = np.char.add("\0", self.tracks.astype(str))
+        # No person's name begins with that character.
         names = np.where(self.persons == "", loose, self.persons)
-        numbers = np.zeros(len(names), np.intp)
-        for column in (self.table.cameras, names):  # no person's name begins with that character
-            values, codes = np.unique(column, return_inverse=True)
-            numbers = numbers * len(values) + codes
-        found: NDArray[np.intp] = np.unique(numbers, return_inverse=True)[1]
+        return np.unique(_numbered(self.table.cameras, names), return_inverse=True)[1]
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """What the model's distances mean, if that is known."""
+        found: Calibration | None = getattr(self.model, "calibration", None)
         return found
 
     @cached_property
@@ -102,6 +102,15 @@ class View:
     def cameras(self) -> list[str]:
         """The cameras, sorted."""
         return sorted(set(self.table.cameras.tolist()))
+
+
+def _numbered(*columns: NDArray[np.str_]) -> NDArray[np.intp]:
+    """Return numbers that rows share if they are equal in all columns."""
+    numbers = np.zeros(len(columns[0]), np.intp)
+    for column in columns:
+        values, codes = np.unique(column, return_inverse=True)
+        numbers = numbers * len(values) + codes
+    return numbers
 
 
 def read_journal(engine: Engine) -> list[Entry]:
@@ -139,13 +148,6 @@ def embed_rows(
         engine.embed(generation, part, np.asarray(model.embed(features), np.float32))
 
 
-def _embed_missing(engine: Engine, manifest: Manifest, model: Any, lacking: Table) -> None:
-    """Embed sightings that lack an embedding."""
-    for start in range(0, len(lacking), _BATCH):
-        part = lacking.select(np.arange(start, min(start + _BATCH, len(lacking))))
-        embed_rows(engine, manifest, manifest.current.number, model, part)
-
-
 def current_view(engine: Engine, last: View | None, memory_limit: int) -> View:
     """Read the gallery, or of it what has changed since the `last` view."""
     version = engine.version()
@@ -162,7 +164,9 @@ def current_view(engine: Engine, last: View | None, memory_limit: int) -> View:
             view, lacking = _load(engine, manifest, model, memory_limit)
         if not len(lacking):
             return view
-        _embed_missing(engine, manifest, model, lacking)
+        for start in range(0, len(lacking), _BATCH):
+            part = lacking.select(np.arange(start, min(start + _BATCH, len(lacking))))
+            embed_rows(engine, manifest, manifest.current.number, model, part)
     raise StoreError(
         f"gallery {engine.uri}: {len(lacking)} sightings have no embedding and get none. "
         "`resight gallery check` lists what is wrong; restore a backup"
@@ -183,7 +187,7 @@ def _model(engine: Engine, manifest: Manifest) -> Any:
 def _load(engine: Engine, manifest: Manifest, model: Any, memory_limit: int) -> tuple[View, Table]:
     """Read the gallery into memory; return also the sightings that lack an embedding."""
     version = engine.version()
-    table, lacking = engine.table(), Table.empty()
+    table = engine.table()
     labels = Labels(table.ids, table.persons, read_journal(engine))
     generation = manifest.current
     index = None
@@ -194,6 +198,10 @@ def _load(engine: Engine, manifest: Manifest, model: Any, memory_limit: int) -> 
         for ids, vectors in engine.embeddings(generation.number, generation.width):
             rows = np.array([row_of[sighting] for sighting in ids.tolist()], np.intp)
             embeddings[rows], present[rows] = vectors, True
-        index, lacking = ExactIndex(embeddings), table.select(~present)
+        index = ExactIndex(embeddings)
+    else:
+        embedded = engine.embedded(generation.number)
+        present = np.array([sighting in embedded for sighting in table.ids.tolist()], bool)
     known = frozenset(trained_on(engine, generation.number))
-    return View(manifest, model, table, labels, index, version, known), lacking
+    view = View(manifest, model, table, labels, index, version, known)
+    return view, table.select(~present)

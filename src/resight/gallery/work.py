@@ -8,7 +8,7 @@ from typing import Any
 from resight.errors import InputError
 from resight.gallery.groups import group
 from resight.gallery.jobs import Running
-from resight.gallery.teaching import FIGURES, adopt, keep_candidate, kept_candidate, refit
+from resight.gallery.teaching import adopt, keep_candidate, kept_candidate, refit
 from resight.saving import MANIFEST
 
 _LISTED = 1000  # failures whose reasons are kept
@@ -45,12 +45,11 @@ def _add(run: Running) -> dict[str, Any]:
 def _improve(run: Running) -> dict[str, Any]:
     """Fit a model on the answers, measure what it gains, and keep or use it."""
     candidate = refit(run.gallery, run.step)
-    figures = {name: getattr(candidate, name) for name in FIGURES}
     keep_candidate(run.gallery.engine, candidate)
     if run.job.settings.get("adopt") and candidate.better:
-        return {**figures, **_rebuild(run)}
+        return {**candidate.figures, **_rebuild(run)}
     words = candidate.words + ("" if candidate.better else ", so it was kept")
-    return {**figures, "adopted": False, "words": words}
+    return {**candidate.figures, "adopted": False, "words": words}
 
 
 def _rebuild(run: Running) -> dict[str, Any]:

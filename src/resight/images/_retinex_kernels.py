@@ -24,7 +24,10 @@ def retinex_image(
     first = blurred_image(plane, filters[0], tails[0])
     second = blurred_image(plane, filters[1], tails[1])
     values = reflectance(flat, logs, first, second)
-    mean, deviation = mean_and_deviation(values)
+    mean, squares = np.mean(values), 0.0
+    for value in values.ravel():
+        squares += (value - mean) ** 2
+    deviation = np.sqrt(squares / values.size)
     if deviation < 1e-9:  # one colour: what is left is rounding noise
         return image.copy()
     return stretched(values, mean - spread * deviation, 255.0 / (2.0 * spread * deviation))
@@ -52,11 +55,10 @@ def blurred(lines: Floats, filter_: Floats, tail: Floats) -> Floats:
         one, two, three = out[max(y - 1, 0)], out[max(y - 2, 0)], out[max(y - 3, 0)]
         line, target = lines[y], out[y]
         if y == 0:
-            for x in range(m):
-                target[x] = line[x]
-        else:
-            for x in range(m):
-                target[x] = gain * line[x] + b1 * one[x] + b2 * two[x] + b3 * three[x]
+            target[:] = line
+            continue
+        for x in range(m):
+            target[x] = gain * line[x] + b1 * one[x] + b2 * two[x] + b3 * three[x]
     last = lines[n - 1]
     one, two, three = out[n - 1], out[max(n - 2, 0)], out[max(n - 3, 0)]
     for k in range(3):
@@ -94,20 +96,6 @@ def reflectance(flat: Image, logs: Floats, first: Floats, second: Floats) -> Flo
         for x in range(width):
             out[y, x] = logs[flat[y, x]] - 0.5 * np.log(first[y, x] * second[y, x])
     return out
-
-
-@kernel
-def mean_and_deviation(values: Floats) -> tuple[float, float]:
-    """Mean and standard deviation of all values."""
-    mean, squares = 0.0, 0.0
-    for y in range(values.shape[0]):
-        for x in range(values.shape[1]):
-            mean += values[y, x]
-    mean /= values.size
-    for y in range(values.shape[0]):
-        for x in range(values.shape[1]):
-            squares += (values[y, x] - mean) ** 2
-    return mean, np.sqrt(squares / values.size)
 
 
 @kernel

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import permutations
+from itertools import chain, permutations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -41,12 +41,11 @@ from resight.tuning.cross_validation import person_folds, some_people
 if TYPE_CHECKING:
     from resight.models.model import Model
 
+Array = NDArray[Any]
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
-_FOLDS = (
-    5  # fewer would judge the metric by metrics from far fewer people, more leave few strangers
-)
+_FOLDS = 5  # fewer: metrics of far fewer people would judge; more: few strangers to be ranked
 _RANKED = 400  # few people are divided up to four times, until about so many were ranked
 _MIN_GALLERY = 4  # people that a ranking needs for its median
 _TREND_PEOPLE = 50  # with fewer, the noise of the trend is larger than the trend
@@ -82,39 +81,23 @@ class Division(NamedTuple):
 
 
 def calibrate(
-    fold_distances: FoldDistances,
-    persons: NDArray[Any],
-    cameras: NDArray[Any],
-    *,
-    once: bool = False,
+    fold_distances: FoldDistances, persons: Array, cameras: Array, *, once: bool = False
 ) -> Calibration:
-    """Learn a calibration from labelled rows alone.
+    """Learn a calibration from labelled rows, whose persons and cameras are given.
 
-    Parameters
-    ----------
-    fold_distances : callable
-        Fits on some rows and returns the distances between others.
-    persons, cameras : arrays (N,)
-        Of all labelled rows.
-    once : bool
-        Fit one metric for each fold and no more, for learners that take their time.
-
-    Raises
-    ------
-    InputError
-        With fewer than 20 people seen by two cameras, or where no two cameras share enough.
+    `once` fits one metric for each fold and no more, for learners that take their time. Fewer than
+    20 people seen by two cameras are refused, and so are cameras that share too few.
     """
     people = len(seen_by_two(persons, cameras))
     n_folds, repeats, trend = Division.of(people, once=once)
+    labels = persons, cameras
 
     def rankings(left_out: int) -> list[HeldOut]:
-        return [
-            ranking
+        found = (
+            held_out_rankings(fold_distances, *labels, n_folds, repeat, left_out)
             for repeat in range(repeats)
-            for ranking in held_out_rankings(
-                fold_distances, persons, cameras, n_folds, repeat, left_out
-            )
-        ]
+        )
+        return list(chain.from_iterable(found))
 
     held_out = rankings(0)
     if not held_out:
@@ -132,19 +115,18 @@ def calibrate(
 
 def add_calibration(
     model: Model,
-    features: NDArray[Any] | FeatureRows,
-    persons: NDArray[Any],
-    cameras: NDArray[Any],
-    heights: NDArray[Any] | None = None,
+    features: Array | FeatureRows,
+    persons: Array,
+    cameras: Array,
+    heights: Array | None = None,
 ) -> str | None:
     """Calibrate a fitted model where its training rows allow it; else return why not.
 
     `heights` of the crops, where they are known, tell how right answers are by height.
     """
-    if isinstance(features, FeatureRows):
-        rows = features
-    else:
-        rows = FeatureRows([np.asarray(features)], (features.shape[1],))
+    rows = features
+    if not isinstance(rows, FeatureRows):
+        rows = FeatureRows([np.asarray(features)], (rows.shape[1],))
     part = _learned_from(model.learner, rows, persons)
     some = rows.read(part)
     try:
@@ -159,34 +141,30 @@ def add_calibration(
 
 
 def calibrate_on_new(
-    model: Model, features: NDArray[Any], persons: NDArray[Any], cameras: NDArray[Any]
+    model: Model, features: Array, persons: Array, cameras: Array
 ) -> tuple[Calibration | None, str | None]:
     """Learn what distances mean from people whom the model has not learned from; or say why not."""
-    distances = model.distances(features, features)
+    rankings = rankings_of(model.distances(features, features), persons, cameras)
     try:
-        made = fit_calibration(
-            list(rankings_of(distances, persons, cameras)), len(seen_by_two(persons, cameras))
-        )
+        made = fit_calibration(list(rankings), len(seen_by_two(persons, cameras)))
     except InputError as error:
         return None, f"the new people do not suffice: {error}"
     return replace(made, **seen_range(features)), None
 
 
-def _learned_from(learner: MetricLearner, rows: FeatureRows, persons: NDArray[Any]) -> Rows:
+def _learned_from(learner: MetricLearner, rows: FeatureRows, persons: Array) -> Rows:
     """Return the rows that a calibration learns from: all, or some people where fits take long."""
-    limit = None
+    limit = len(rows)
     if isinstance(learner, AutoKXQDA):
         limit = AUTO_ROWS  # it learned from these itself
     elif isinstance(learner, KernelMetricLearner) or (
         rows.n_features > len(rows) and not isinstance(learner, Euclidean)
     ):
         limit = SIGHTINGS_LIMIT
-    if limit is None or len(rows) <= limit:
-        return np.arange(len(rows))
-    return some_people(persons, limit)
+    return np.arange(len(rows)) if len(rows) <= limit else some_people(persons, limit)
 
 
-def seen_range(features: NDArray[Any]) -> dict[str, Any]:
+def seen_range(features: Array) -> dict[str, Any]:
     """Learn how far descriptors of these cameras are from their mean: half of them tell the rest.
 
     Whatever is farther than nearly all of the second half is nothing that was learned from.
@@ -210,9 +188,7 @@ def signature(model: Model, rows: FeatureRows) -> NDArray[np.float32]:
     return np.concatenate(parts).astype(np.float32)
 
 
-def calibrate_model(
-    model: Model, features: NDArray[Any], persons: NDArray[Any], cameras: NDArray[Any]
-) -> Calibration:
+def calibrate_model(model: Model, features: Array, persons: Array, cameras: Array) -> Calibration:
     """Learn the calibration of a model from the rows that it is fitted on.
 
     Inner products are computed once for all folds, unless the learner needs the features
@@ -238,8 +214,8 @@ def iterates(learner: MetricLearner) -> bool:
 
 def held_out_rankings(
     fold_distances: FoldDistances,
-    persons: NDArray[Any],
-    cameras: NDArray[Any],
+    persons: Array,
+    cameras: Array,
     n_folds: int,
     seed: int = 0,
     left_out: int = 0,
@@ -257,13 +233,14 @@ def held_out_rankings(
 
 
 def rankings_of(
-    distances: Floats, persons: NDArray[Any], cameras: NDArray[Any], seed: int = 0
+    distances: Floats, persons: Array, cameras: Array, seed: int = 0
 ) -> Iterator[HeldOut]:
     """Rank people from each camera to each other, one gallery sighting a person."""
     order = _drawn(len(persons), seed)
     for a, b in permutations(np.unique(cameras), 2):
         query = np.flatnonzero(cameras == a)
-        gallery = _one_each(order[cameras[order] == b], persons)
+        there = order[cameras[order] == b]
+        gallery = there[np.sort(np.unique(persons[there], return_index=True)[1])]
         same = persons[query][:, None] == persons[gallery][None, :]
         if len(gallery) >= _MIN_GALLERY and same.any():
             yield HeldOut(distances[np.ix_(query, gallery)], same, str(a), query)
@@ -272,8 +249,3 @@ def rankings_of(
 def _drawn(n: int, seed: int) -> Rows:
     """Return an order of n rows that depends on no library's random numbers."""
     return np.array(sorted(range(n), key=lambda row: digest_of(f"{seed} {row}")), np.intp)
-
-
-def _one_each(rows: Rows, persons: NDArray[Any]) -> Rows:
-    """Keep the first row of every person."""
-    return rows[np.sort(np.unique(persons[rows], return_index=True)[1])]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from resight.models.model import Model
     from resight.models.training import Training
 
+Array = NDArray[Any]
 _FOLDS = 5
 _ROWS = 2000  # sightings up to which the learner is fitted five times more for a figure
 CALIBRATED = "probabilities, learned from the same people held out in folds"
@@ -55,9 +56,7 @@ def model_card(fitted: Fitted, training: Training) -> str:
     return f"# Model card\n\n| | |\n|---|---|\n{rows}\n\n{LIMITS}\n"
 
 
-def held_out_rank1(
-    model: Model, features: NDArray[Any], persons: NDArray[Any], cameras: NDArray[Any]
-) -> float:
+def held_out_rank1(model: Model, features: Array, persons: Array, cameras: Array) -> float:
     """Rank 1 across cameras of people held out in folds, each by a metric of the others."""
     distances = distances_of(model, features, persons, cameras)
     folds = person_folds(persons, cameras, _FOLDS)

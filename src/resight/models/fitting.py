@@ -88,11 +88,7 @@ def fit(
     >>> resight.fit(features="vectors.csv").save("model")  # doctest: +SKIP
     """
     kept_in = store if isinstance(store, FeatureStore) else FeatureStore(store)
-    vectors = None
-    if features is not None:
-        vectors, sightings = own_vectors(features, sightings)
-    elif sightings is None:
-        raise InputError("nothing to fit: give sightings, or features with people and cameras")
+    vectors, sightings = own_vectors(features, sightings, to="fit")
     word = learner_for(len(training_rows(sightings))) if learner is None else learner
     plan = plan_of(word, params or {})
     with local(jobs) if executor is None else nullcontext(executor) as workers:
@@ -219,18 +215,12 @@ def add_people(
     training = sightings.select(training_rows(sightings))
     learner.refuse_known(np.unique(training.persons), without_cameras=False)
     features = store.ensure(training, model.descriptor, executor=executor, on_error="collect")
-    kept = np.flatnonzero(features.usable)
-    rows = FeatureRows(features.parts, features.blocks, kept).read()
-    labelled = training.select(kept)
-    made, why_not = calibrate_on_new(model, rows, labelled.persons, labelled.cameras)
-    model.add_people(rows, labelled.persons, labelled.cameras)
+    rows = features.features[features.usable]
+    labels = training.persons[features.usable], training.cameras[features.usable]
+    made, why_not = calibrate_on_new(model, rows, *labels)
+    model.add_people(rows, *labels)
     if made is not None:
         known = signature(model, FeatureRows([rows], (rows.shape[1],)))
         model.calibration = replace(made, trained=known)
-    return Fitted(
-        model,
-        n_people=len(learner.persons_),
-        n_sightings=learner.n_sightings,
-        failures=features.failures,
-        uncalibrated=why_not,
-    )
+    people, seen = len(learner.persons_), learner.n_sightings
+    return Fitted(model, people, seen, features.failures, uncalibrated=why_not)

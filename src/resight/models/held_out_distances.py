@@ -24,15 +24,14 @@ from resight.tuning.settings import Setting
 if TYPE_CHECKING:
     from resight.models.model import Model
 
+Array = NDArray[Any]
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 FoldDistances = Callable[[Rows, Rows], Floats]
 """Takes rows to learn from and rows held out; returns distances between the latter."""
 
 
-def distances_of(
-    model: Model, features: NDArray[Any], persons: NDArray[Any], cameras: NDArray[Any]
-) -> FoldDistances:
+def distances_of(model: Model, features: Array, persons: Array, cameras: Array) -> FoldDistances:
     """Fit copies of a model's learner, from inner products or from the features themselves."""
     learner, normalizer = model.learner, model.normalizer
     if isinstance(learner, AutoKXQDA) and normalizer is None:
@@ -47,25 +46,17 @@ def distances_of(
     precision = "float32" if kernel else "float64"
     blocks = None if normalizer is None else normalizer.blocks
     space = GramSpace([features], [blocks], precision)
-    rows = np.arange(len(features))
-    return gram_distances(learner, space, rows, persons, cameras, normalizer is not None)
+    return gram_distances(learner, space, persons, cameras, normalizer is not None)
 
 
 def gram_distances(
-    learner: MetricLearner,
-    space: GramSpace,
-    rows: Rows,
-    persons: NDArray[Any],
-    cameras: NDArray[Any],
-    normalize: bool,
+    learner: MetricLearner, space: GramSpace, persons: Array, cameras: Array, normalize: bool
 ) -> FoldDistances:
-    """Fit copies of a learner in Gram space; `persons` and `cameras` are those of `rows`."""
+    """Fit copies of a learner in Gram space; `persons` and `cameras` are those of its rows."""
     needs_test_self = isinstance(learner, Euclidean)
 
     def distances(learn: Rows, held: Rows) -> Floats:
-        products = space.products(
-            rows[learn], rows[held], normalize=normalize, between_test=needs_test_self
-        )
+        products = space.products(learn, held, normalize=normalize, between_test=needs_test_self)
         between = between_test_rows(clone(learner), products, persons[learn], cameras[learn])
         all_held = np.arange(len(held))
         return between(all_held, all_held)
@@ -74,7 +65,7 @@ def gram_distances(
 
 
 def _auto_distances(
-    learner: AutoKXQDA, features: NDArray[Any], persons: NDArray[Any], cameras: NDArray[Any]
+    learner: AutoKXQDA, features: Array, persons: Array, cameras: Array
 ) -> FoldDistances:
     """Fit the setting that was chosen; the learner normalises, and so do the products."""
     setting = Setting.from_dict(learner.setting_)
@@ -88,11 +79,7 @@ def _auto_distances(
 
 
 def _model_distances(
-    model: Model,
-    learner: MetricLearner,
-    features: NDArray[Any],
-    persons: NDArray[Any],
-    cameras: NDArray[Any],
+    model: Model, learner: MetricLearner, features: Array, persons: Array, cameras: Array
 ) -> FoldDistances:
     from resight.models.model import Model
 

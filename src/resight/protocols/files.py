@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from operator import eq
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError, unknown_name
@@ -131,17 +131,15 @@ def _people(sightings: Sightings, given: list[Any]) -> list[str]:
 def _row_finder(sightings: Sightings) -> Callable[[str], int]:
     """Find rows by path, or by as much of the end of a path as is unique."""
     exact = {path: row for row, path in enumerate(sightings.paths.tolist())}
-    parts: NDArray[Any] = np.array([PurePosixPath(path).name for path in exact])
+    by_name: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
+    for path, row in exact.items():
+        by_name.setdefault(PurePosixPath(path).name, []).append((row, PurePosixPath(path).parts))
 
     def row_of(path: str) -> int:
         if path in exact:
             return exact[path]
-        wanted = PurePosixPath(path).parts
-        rows = [
-            int(row)
-            for row in np.flatnonzero(parts == PurePosixPath(path).name)
-            if _same_end(wanted, PurePosixPath(sightings.paths[row]).parts)
-        ]
+        wanted, known = PurePosixPath(path), by_name.get(PurePosixPath(path).name, [])
+        rows = [row for row, parts in known if all(map(eq, parts[::-1], wanted.parts[::-1]))]
         if len(rows) != 1:
             problem = "is not among the sightings" if not rows else f"matches {len(rows)} sightings"
             raise InputError(
@@ -151,8 +149,3 @@ def _row_finder(sightings: Sightings) -> Callable[[str], int]:
         return rows[0]
 
     return row_of
-
-
-def _same_end(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
-    n = min(len(a), len(b))
-    return a[-n:] == b[-n:]

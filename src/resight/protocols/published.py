@@ -1,21 +1,132 @@
-"""The protocols of published datasets, as the k-XQDA paper measures them."""
+"""The protocols of published datasets, as the k-XQDA paper measures them.
+
+Split files of the format ``resight.splits/1`` come with resight, checked by checksum: ``people`` is
+the number of people, named 1, 2, ...; each entry of ``splits`` lists its ``test`` people, everybody
+else trains. Where testing is single-shot among several pictures, ``query`` and ``gallery`` hold one
+digit for each test person, the number of the picture that is used. `scripts/make_splits.py` writes
+these files and ``SHA256SUMS``.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
 from pathlib import PurePosixPath
+from typing import Any
 
 import numpy as np
 
 from resight.datasets.sightings import Sightings
-from resight.errors import InputError
-from resight.protocols.committed import committed_splits
+from resight.errors import InputError, StoreError
 from resight.protocols.split import Protocol, Split, shown
 from resight.protocols.views import halves, people_seen_twice, two_view
 
+SCHEMA = "resight.splits/1"
 _N_SPLITS = 10
+
+
+@dataclass(frozen=True)
+class PersonSplit:
+    """Who trains and who is tested; for single-shot tests, with which pictures."""
+
+    train: tuple[str, ...]
+    test: tuple[str, ...]
+    query_pictures: tuple[int, ...] = ()
+    gallery_pictures: tuple[int, ...] = ()
+
+
+@cache
+def committed_splits(name: str) -> tuple[PersonSplit, ...]:
+    """Read the splits `name`, such as "grid", if they are those published with this version."""
+    folder = files("resight.datasets") / "splits"
+    content = (folder / f"{name}.json").read_bytes()
+    sums = (folder / "SHA256SUMS").read_text().split()
+    expected = dict(zip(sums[1::2], sums[::2], strict=True))[f"{name}.json"]
+    if sha256(content).hexdigest() != expected:
+        raise StoreError(
+            f"the split file {name}.json of this installation was modified: its SHA-256 is not "
+            f"{expected}; reinstall resight, and pass your own splits with --splits FILE"
+        )
+    return parse(content)
+
+
+def parse(content: bytes) -> tuple[PersonSplit, ...]:
+    """Expand a file of the format described above."""
+    document = json.loads(content)
+    everybody = range(1, document["people"] + 1)
+    return tuple(
+        PersonSplit(
+            tuple(map(str, sorted(set(everybody).difference(entry["test"])))),
+            tuple(map(str, entry["test"])),
+            tuple(map(int, entry.get("query", ""))),
+            tuple(map(int, entry.get("gallery", ""))),
+        )
+        for entry in document["splits"]
+    )
+
+
+@dataclass(frozen=True)
+class TwoViews:
+    """A published protocol of two cameras, of which the second is searched."""
+
+    name: str
+    cameras: tuple[str, str]
+    description: str
+    people: int | None = None  # where no split file is published: how many are divided by a rule
+    distractors: int = 0  # in the second camera
+    scoring: str = "single"
+
+    def __call__(self, sightings: Sightings) -> Protocol:
+        """Return the protocol, unless the dataset is incomplete."""
+        if self.people is None:
+            divided: list[Any] = [(one.train, one.test) for one in committed_splits(self.name)]
+        else:
+            both = people_seen_twice(sightings)
+            if len(both) != self.people:
+                raise InputError(
+                    f"{len(both)} people of {sightings.name} appear in both cameras, expected "
+                    f"{self.people}; the published protocol needs the complete dataset"
+                )
+            divided = [halves(both, number) for number in range(_N_SPLITS)]
+        splits = tuple(two_view(sightings, train, test, self.cameras) for train, test in divided)
+        there = (sightings.roles == "distractor") & (sightings.cameras == self.cameras[1])
+        if self.distractors not in (0, there.sum()):
+            raise InputError(
+                f"{there.sum()} distractors in camera {self.cameras[1]!r} of {sightings.name}, "
+                f"expected {self.distractors}; the published protocol needs the complete gallery"
+            )
+        return Protocol(self.name, splits, self.scoring, description=self.description)
+
+
+PRID450S = TwoViews(
+    "prid450s", ("A", "B"), "PRID450S, 10 published splits: 225 training and 225 test people"
+)
+GRID = TwoViews(
+    "grid",
+    ("probe", "gallery"),
+    "GRID, 10 published folds: 125 training people, 125 queries in a gallery of 900 images with "
+    "775 distractors",
+    distractors=775,
+)
+PRID2011 = TwoViews(
+    "prid2011",
+    ("cam_a", "cam_b"),
+    "PRID2011 single shot, 10 seeded random splits (there is no official file): 100 training "
+    "people, 100 queries of camera A in a gallery of 649 images of camera B",
+    people=200,
+    distractors=549,
+)
+VIPER = TwoViews(
+    "viper",
+    ("cam_a", "cam_b"),
+    "VIPeR, 10 seeded random splits: 316 training and 316 test people",
+    people=632,
+)
 
 
 def cuhk01_single_shot(sightings: Sightings) -> Protocol:
@@ -39,49 +150,12 @@ def cuhk01_single_shot(sightings: Sightings) -> Protocol:
 
 def cuhk01_multi_shot(sightings: Sightings) -> Protocol:
     """485 people train, 486 are tested; two people score the sum of their four distances."""
-    _cuhk01_pictures(sightings)
-    return Protocol(
-        "cuhk01-multi-shot",
-        _committed(sightings, "cuhk01-multi-shot", ("A", "B")),
-        scoring="sum",
-        description="CUHK01, the paper authors' 10 splits: 485 training people, 486 test people "
-        "with all images; the score of two people is the sum of their 2 x 2 distances",
+    _cuhk01_pictures(sightings)  # refuses an incomplete dataset
+    description = (
+        "CUHK01, the paper authors' 10 splits: 485 training people, 486 test people with all "
+        "images; the score of two people is the sum of their 2 x 2 distances"
     )
-
-
-def prid450s(sightings: Sightings) -> Protocol:
-    """225 training and 225 test people."""
-    text = "PRID450S, 10 published splits: 225 training and 225 test people"
-    splits = _committed(sightings, "prid450s", ("A", "B"))
-    return Protocol("prid450s", splits, description=text)
-
-
-def grid(sightings: Sightings) -> Protocol:
-    """125 people train, 125 are looked for among themselves and 775 distractors."""
-    _require_distractors(sightings, "gallery", 775)
-    text = (
-        "GRID, 10 published folds: 125 training people, 125 queries in a gallery of "
-        "900 images with 775 distractors"
-    )
-    splits = _committed(sightings, "grid", ("probe", "gallery"))
-    return Protocol("grid", splits, description=text)
-
-
-def prid2011(sightings: Sightings) -> Protocol:
-    """100 people train, 100 are looked for among themselves and 549 distractors."""
-    splits = _by_rule(sightings, 200)
-    _require_distractors(sightings, "cam_b", 549)
-    text = (
-        "PRID2011 single shot, 10 seeded random splits (there is no official file): 100 training "
-        "people, 100 queries of camera A in a gallery of 649 images of camera B"
-    )
-    return Protocol("prid2011", splits, description=text)
-
-
-def viper(sightings: Sightings) -> Protocol:
-    """316 people train, 316 are tested."""
-    text = "VIPeR, 10 seeded random splits: 316 training and 316 test people"
-    return Protocol("viper", _by_rule(sightings, 632), description=text)
+    return TwoViews("cuhk01-multi-shot", ("A", "B"), description, scoring="sum")(sightings)
 
 
 def roles(sightings: Sightings) -> Protocol:
@@ -108,29 +182,13 @@ def roles(sightings: Sightings) -> Protocol:
 
 PUBLISHED: dict[str, dict[str, Callable[[Sightings], Protocol]]] = {
     "cuhk01": {"cuhk01-single-shot": cuhk01_single_shot, "cuhk01-multi-shot": cuhk01_multi_shot},
-    "grid": {"grid": grid},
+    "grid": {"grid": GRID},
     "market1501": {"roles": roles},
-    "prid2011": {"prid2011": prid2011},
-    "prid450s": {"prid450s": prid450s},
-    "viper": {"viper": viper},
+    "prid2011": {"prid2011": PRID2011},
+    "prid450s": {"prid450s": PRID450S},
+    "viper": {"viper": VIPER},
 }
 """Dataset name -> its protocols, the usual one first."""
-
-
-def _committed(sightings: Sightings, name: str, cameras: tuple[str, str]) -> tuple[Split, ...]:
-    splits = committed_splits(name)
-    return tuple(two_view(sightings, people.train, people.test, cameras) for people in splits)
-
-
-def _by_rule(sightings: Sightings, expected: int) -> tuple[Split, ...]:
-    people = people_seen_twice(sightings)
-    if len(people) != expected:
-        raise InputError(
-            f"{len(people)} people of {sightings.name} appear in both cameras, expected "
-            f"{expected}; the published protocol needs the complete dataset"
-        )
-    split = partial(two_view, sightings, cameras=("cam_a", "cam_b"))
-    return tuple(split(*halves(people, number)) for number in range(_N_SPLITS))
 
 
 def _cuhk01_pictures(sightings: Sightings) -> dict[tuple[str, int], int]:
@@ -152,12 +210,3 @@ def _cuhk01_pictures(sightings: Sightings) -> dict[tuple[str, int], int]:
             "published splits need the complete campus/ folder"
         )
     return rows
-
-
-def _require_distractors(sightings: Sightings, camera: str, expected: int) -> None:
-    found = int(np.sum((sightings.roles == "distractor") & (sightings.cameras == camera)))
-    if found != expected:
-        raise InputError(
-            f"{found} distractors in camera {camera!r} of {sightings.name}, expected {expected}; "
-            "the published protocol needs the complete gallery"
-        )

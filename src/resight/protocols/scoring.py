@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from resight.datasets.sightings import UNKNOWN_PERSON
 from resight.errors import InputError, unknown_name
 
 SCORING_RULES = ("single", "sum", "min", "mean")
-UNKNOWN_PERSON = ""
 
 
 class PersonScores(NamedTuple):

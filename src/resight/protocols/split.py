@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -211,14 +212,10 @@ def _check_direction(
         )
     if np.any(persons[query] == UNKNOWN_PERSON):
         raise InputError("a query has no person label; label it or leave it out")
-    held: dict[str, set[str]] = {}
-    for person, camera in zip(persons[gallery].tolist(), cameras[gallery].tolist(), strict=True):
-        held.setdefault(person, set()).add(camera)
-    missing = set()
-    for person, camera in zip(persons[query].tolist(), cameras[query].tolist(), strict=True):
-        others = held.get(person, set()) - ({camera} if cross_camera_only else set())
-        if not others:
-            missing.add(person)
+    held = Counter(persons[gallery].tolist())
+    pairs = Counter(zip(persons[gallery].tolist(), cameras[gallery].tolist(), strict=True))
+    asked = zip(persons[query].tolist(), cameras[query].tolist(), strict=True)
+    missing = {one[0] for one in asked if held[one[0]] == (pairs[one] if cross_camera_only else 0)}
     if missing:
         where = " by another camera" if cross_camera_only else ""
         raise InputError(

@@ -42,11 +42,6 @@ def labelled(sightings: Sightings) -> NDArray[np.bool_]:
     return (sightings.persons != UNKNOWN_PERSON) & ~np.isin(sightings.roles, ("distractor", "junk"))
 
 
-def camera_names(sightings: Sightings) -> list[str]:
-    """Cameras with labelled sightings, in the order of their names."""
-    return [str(camera) for camera in np.unique(sightings.cameras[labelled(sightings)])]
-
-
 def people_seen_twice(sightings: Sightings) -> list[str]:
     """Labelled people seen by at least two cameras, sorted; others cannot be trained or asked."""
     known = labelled(sightings)
@@ -88,15 +83,6 @@ def two_view(
     )
 
 
-def many_view(sightings: Sightings, train: Collection[str], test: Collection[str]) -> Split:
-    """Split for three or more cameras: every test sighting asks all cameras but its own."""
-    trained, tested = _require_people(sightings, train, test)
-    askable = tested & np.isin(sightings.persons, people_seen_twice(sightings))
-    searched = tested | (_nobody_asks(sightings) & ~trained)
-    rows = np.flatnonzero
-    return Split(rows(trained), rows(askable), rows(searched))
-
-
 def by_cameras(
     sightings: Sightings,
     train: Collection[str],
@@ -104,17 +90,19 @@ def by_cameras(
     *,
     both_directions: bool = False,
 ) -> Split:
-    """Split by `two_view` or `many_view`, whichever the number of cameras asks for."""
-    cameras = require_cameras(sightings)
-    if len(cameras) == 2:
-        pair = (cameras[0], cameras[1])
-        return two_view(sightings, train, test, pair, both_directions=both_directions)
-    return many_view(sightings, train, test)
+    """Split by `two_view`; with three or more cameras every test sighting asks all but its own."""
+    first, second, *others = require_cameras(sightings)
+    if not others:
+        return two_view(sightings, train, test, (first, second), both_directions=both_directions)
+    trained, tested = _require_people(sightings, train, test)
+    askable = tested & np.isin(sightings.persons, people_seen_twice(sightings))
+    searched = tested | (_nobody_asks(sightings) & ~trained)
+    return Split(np.flatnonzero(trained), np.flatnonzero(askable), np.flatnonzero(searched))
 
 
 def require_cameras(sightings: Sightings) -> list[str]:
-    """Return the cameras with labelled sightings; fewer than two are refused."""
-    cameras = camera_names(sightings)
+    """Return the cameras with labelled sightings, by name; fewer than two are refused."""
+    cameras: list[str] = np.unique(sightings.cameras[labelled(sightings)]).tolist()
     if len(cameras) < 2:
         seen = f"one camera only, {cameras[0]!r}" if cameras else "no labelled sightings"
         raise InputError(
@@ -193,12 +181,12 @@ def _require_people(
 ) -> list[NDArray[np.bool_]]:
     """Return the labelled sightings of people who train and who are tested, all of them there."""
     refuse_overlap(set(train), set(test))
-    absent = (set(train) | set(test)) - set(sightings.persons[labelled(sightings)].tolist())
+    known = labelled(sightings)
+    absent = (set(train) | set(test)) - set(sightings.persons[known].tolist())
     if absent:
         raise InputError(
             f"{len(absent)} people of the split are not among the sightings of "
             f"{sightings.name}: {shown(absent)}; check that the data is complete and "
             "that people have the same names as in the data"
         )
-    known = labelled(sightings)
     return [known & np.isin(sightings.persons, list(people)) for people in (train, test)]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.report.result_files import JSON, read_result
+from resight.report.result_files import read_result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,11 +28,6 @@ class Curve(NamedTuple):
     x: Floats  # (n,)
     mean: Floats  # (n,)
     sd: Floats  # (n,)
-
-
-class _HasDocument(Protocol):
-    @property
-    def document(self) -> dict[str, JSON]: ...
 
 
 @dataclass
@@ -71,7 +66,7 @@ class CMCDisplay(Display):
     """
 
     @classmethod
-    def from_result(cls, result: _HasDocument | str | Path, ax: Axes | None = None) -> CMCDisplay:
+    def from_result(cls, result: Any, ax: Axes | None = None) -> CMCDisplay:
         """Draw the curves of a `Result`, or of the folder that it was saved in."""
         told = read_result(result) if isinstance(result, str | Path) else result.document
         return cls.from_document(told).plot(ax)
@@ -121,11 +116,10 @@ class ReliabilityDisplay(Display):
     def from_document(cls, document: dict[str, Any]) -> ReliabilityDisplay | None:
         """Take the diagrams of a result's calibrated runs; None if there are none."""
         curves = []
-        for run in document["runs"]:
-            if run.get("confidence"):
-                bins = run["confidence"]["first_match"]["bins"]
-                stated, true = (100.0 * np.array(bins[name]) for name in ("stated", "came_true"))
-                curves.append(Curve(run["title"], stated, true, np.zeros(len(true))))
+        for run in filter(lambda run: run.get("confidence"), document["runs"]):
+            bins = run["confidence"]["first_match"]["bins"]
+            stated, true = (100.0 * np.array(bins[name]) for name in ("stated", "came_true"))
+            curves.append(Curve(run["title"], stated, true, np.zeros(len(true))))
         return cls(tuple(curves)) if curves else None
 
     def plot(self, ax: Axes) -> None:

@@ -9,11 +9,9 @@ from typing import Any
 
 from resight._files import atomic_write
 from resight.datasets.sightings import Sightings
-from resight.evaluation.statistics import compare_paired
 from resight.report.displays import CMCDisplay, LearningCurveDisplay, ReliabilityDisplay
-from resight.report.matches import read_matches
-from resight.report.rankings import worst_first
-from resight.report.result_files import read_rankings
+from resight.report.pictures import read_matches, worst_first
+from resight.report.result_files import compare_runs, read_rankings
 
 _MEASURES = (
     ("rank1", "rank 1"),
@@ -81,15 +79,10 @@ def _context(
 
 def _comparisons(result: dict[str, Any]) -> list[dict[str, Any]]:
     """Paired differences of rank 1 between runs on the same splits."""
-    protocol = result["protocol"]
-    if protocol["splits"] < 2:
+    if result["protocol"]["splits"] < 2:
         return []
-    people = protocol["query_people"] + protocol["train_people"]
-    fraction = protocol["query_people"] / people
     plain = [run for run in result["runs"] if not run.get("rerank")]
-    found = []
-    for a, b in combinations(plain[:5], 2):
-        first, second = ([trial["cmc"]["1"] for trial in run["trials"]] for run in (a, b))
-        test = compare_paired(first, second, fraction)
-        found.append({"a": a["title"], "b": b["title"], "test": test})
-    return found
+    return [
+        {"a": a["title"], "b": b["title"], "test": compare_runs(result, a, b)}
+        for a, b in combinations(plain[:5], 2)
+    ]

@@ -1,11 +1,13 @@
-"""The files of a result, `result.json` and `rankings.csv`, read and checked."""
+"""The files of a result, `result.json` and `rankings.csv`, read and checked; runs compared."""
 
 from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Any
 
 from resight.errors import InputError, StoreError
+from resight.evaluation.statistics import Comparison, compare_paired
 from resight.validation import check_file, parse_json, read_bytes
 
 SCHEMA = "resight.result/1"
@@ -14,7 +16,7 @@ JSON = str | int | float | bool | None | list["JSON"] | dict[str, "JSON"]
 _NEEDED = ("run", "split", "query", "query_camera", "top_paths", "first_rank", "person")
 
 
-def read_result(folder: str | Path) -> dict[str, JSON]:
+def read_result(folder: str | Path) -> dict[str, Any]:
     """Read `result.json` of a folder, refusing what is no result."""
     file = Path(folder) / "result.json"
     if not file.exists():
@@ -40,3 +42,11 @@ def read_rankings(path: Path) -> list[dict[str, str]]:
     if missing:
         raise InputError(f"{path} has no column {', '.join(missing)}; run the evaluation again")
     return rows
+
+
+def compare_runs(result: dict[str, Any], *runs: dict[str, Any]) -> Comparison:
+    """Compare rank 1 of two runs of a result over its splits; see `compare_paired`."""
+    protocol = result["protocol"]
+    fraction = protocol["query_people"] / (protocol["query_people"] + protocol["train_people"])
+    a, b = ([trial["cmc"]["1"] for trial in run["trials"]] for run in runs)
+    return compare_paired(a, b, fraction)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,38 +19,25 @@ from resight.experiments.runner import over_splits
 from resight.features.store import Features, FeatureStore
 from resight.protocols import Split, for_dataset
 from resight.registry import AUTO
-from resight.reproduce.document import run_figures, table_document
+from resight.reproduce.page import run_figures, table_document
 from resight.reproduce.paper import Job, PaperTable
 from resight.tuning.candidates import AUTO_MIRROR
 from resight.tuning.gram import GramSpace, gram_space
 from resight.workers.executors import Executor
 
 SCHEMA = "resight.reproduce/1"
-Say = Callable[[str], None]
 _SIZES = ("grid", "prid2011", "prid450s", "cuhk01")  # ascending
 
 
 def reproduce(
-    tables: Iterable[PaperTable],
-    data: Path,
-    out: Path,
-    *,
-    slow: bool = False,
-    only: Iterable[str] = (),
-    n_jobs: int = 1,
-    executor: Executor | None = None,
-    say: Say = lambda text: None,
+    tables: Iterable[PaperTable], bench: Bench, *, slow: bool = False, only: Iterable[str] = ()
 ) -> dict[str, Any]:
     """Measure all rows of some tables and return the document.
 
     Rows that take hours (`takes_hours`) are left out, and marked so, unless `slow`. With `only`,
     no other versions are measured now; those measured before are shown.
-
-    Features are stored in ``out/features``, each finished run in ``out/runs`` and its splits in
-    ``out/splits``: a second or an interrupted and repeated call does only what is missing.
     """
     chosen, versions = list(tables), set(only)
-    bench = Bench(data, out, n_jobs, executor, say)
     jobs = dict.fromkeys(job for table in chosen for row in table.rows for job in table.jobs(row))
     for version in versions:
         known = dict.fromkeys(job.plan.version for job in jobs)
@@ -79,15 +66,22 @@ def _order(job: Job) -> tuple[int, int, str, tuple[str, ...]]:
     return job.plan.spec.effort, size, job.protocol, job.descriptors
 
 
+@dataclass
 class Bench:
-    """Holds what consecutive jobs share: sightings, features, Gram matrices."""
+    """Measures jobs, and holds what consecutive ones share: sightings, features, Gram matrices.
 
-    def __init__(
-        self, data: Path, out: Path, n_jobs: int, executor: Executor | None, say: Say
-    ) -> None:
-        self.data, self.out, self.n_jobs = data, out, n_jobs
-        self.executor, self.say = executor, say
-        self.store = FeatureStore(out / "features")
+    Features are stored in ``out/features``, each finished run in ``out/runs`` and its splits in
+    ``out/splits``: a second or an interrupted and repeated call does only what is missing.
+    """
+
+    data: Path
+    out: Path
+    n_jobs: int = 1
+    executor: Executor | None = None
+    say: Callable[[str], None] = lambda text: None
+
+    def __post_init__(self) -> None:
+        self.store = FeatureStore(self.out / "features")
         self._sightings: tuple[str, Sightings] | None = None
         self._features: dict[tuple[str, str, bool], Features] = {}
         self._spaces: dict[tuple[str, str, bool], GramSpace] = {}

@@ -83,51 +83,38 @@ def measure_network(
 def _place(bench: Bench, dataset: str, protocol: str) -> Place:
     sightings = bench.sightings(dataset)
     splits = for_dataset(sightings, protocol).splits
-    train = [
-        len(seen_by_two(sightings.persons[split.train], sightings.cameras[split.train]))
-        for split in splits
-    ]
-    tested = len(np.unique(sightings.persons[splits[0].query]))
-    return Place(dataset, protocol, min(train), tested / (tested + min(train)))
+    people, cameras = sightings.persons, sightings.cameras
+    learned = min(len(seen_by_two(people[one.train], cameras[one.train])) for one in splits)
+    tested = len(np.unique(people[splits[0].query]))
+    return Place(dataset, protocol, learned, tested / (tested + learned))
 
 
 def _cosine(network: Network, bench: Bench, place: Place) -> dict[str, Any]:
     """Rank by the angle between a network's vectors: nothing is learned, not even a mean."""
     sightings = bench.sightings(place.dataset)
     protocol = for_dataset(sightings, place.protocol)
-    vectors = np.asarray(
-        bench.features(place.dataset, str(network.file), False).features, np.float64
-    )
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    features = bench.features(place.dataset, str(network.file), False).features
+    vectors = features / np.linalg.norm(features.astype(np.float64), axis=1, keepdims=True)
     trials = []
     for split in protocol.splits:
         rows = vectors[split.test]
         between = lookup(2.0 - 2.0 * rows @ rows.T)
-        trials.append(
-            Trial(rank_directions(sightings, protocol, split, between), {}, 0.0).figures()
-        )
+        rankings = rank_directions(sightings, protocol, split, between)
+        trials.append(Trial(rankings, {}, 0.0).figures())
     ranks = [{"rank1": 100.0 * trial["ranks"]["rank1"]} for trial in trials]
     return {"summary": summary_of(trials), "trials": ranks}
 
 
 def _point(
-    people: int,
-    cosine: dict[str, Any],
-    hand: dict[str, Any],
-    together: dict[str, Any],
-    place: Place,
+    people: int, cosine: dict[str, Any], hand: dict[str, Any], every: dict[str, Any], place: Place
 ) -> dict[str, Any]:
     """Compare the recipe over everything with the better of what one would do without it."""
-    better = max(cosine, hand, key=lambda one: one["summary"]["rank1"]["mean"])
-    own, other = ([trial["rank1"] for trial in one["trials"]] for one in (together, better))
+    rank1 = [one["summary"]["rank1"]["mean"] for one in (cosine, hand, every)]
+    over, better = ("cosine", cosine) if rank1[0] >= rank1[1] else ("hand-made", hand)
+    own, other = ([trial["rank1"] for trial in one["trials"]] for one in (every, better))
     gain = compare_paired(own, other, place.test_fraction)
-    return {
-        "people": people,
-        "cosine": cosine["summary"]["rank1"]["mean"],
-        "hand_made": hand["summary"]["rank1"]["mean"],
-        "together": together["summary"]["rank1"]["mean"],
-        "gain": {"over": "cosine" if better is cosine else "hand-made", **vars(gain)},
-    }
+    point = dict(zip(("cosine", "hand_made", "together"), rank1, strict=True))
+    return {"people": people, **point, "gain": {"over": over, **vars(gain)}}
 
 
 def page_of(document: dict[str, Any]) -> str:
@@ -148,14 +135,8 @@ def _curve(table: dict[str, Any]) -> str:
     headings = ("labelled people", f"{HAND}", f"{ALL} *", "gain over the better", "95% interval")
     rows = [["0", "", f"{table['curve'][0]['cosine']:.1f} (cosine)", "", ""]]
     for point in sorted(table["curve"], key=lambda point: point["people"]):
-        low, high = point["gain"]["ci95"]
-        rows.append(
-            [
-                str(point["people"]),
-                f"{point['hand_made']:.1f}",
-                f"{point['together']:.1f}",
-                f"{point['gain']['mean_difference']:+.1f} ({point['gain']['over']})",
-                f"{low:+.1f} to {high:+.1f}",
-            ]
-        )
+        gain, (low, high) = point["gain"], point["gain"]["ci95"]
+        reached = (f"{point[name]:.1f}" for name in ("hand_made", "together"))
+        compared = f"{gain['mean_difference']:+.1f} ({gain['over']})"
+        rows.append([str(point["people"]), *reached, compared, f"{low:+.1f} to {high:+.1f}"])
     return markdown_table(headings, rows)

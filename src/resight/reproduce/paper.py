@@ -13,14 +13,6 @@ from resight.plans import Plan
 from resight.registry import AUTO, LEARNERS
 from resight.tuning.candidates import AUTO_POOL, CV, CV_FOLDS
 
-_PROTOCOLS = {
-    ("cuhk01", "single-shot"): "cuhk01-single-shot",
-    ("cuhk01", "multi-shot"): "cuhk01-multi-shot",
-    ("prid450s", "single-shot"): "prid450s",
-    ("grid", "single-shot"): "grid",
-    ("prid2011", "single-shot"): "prid2011",
-}
-
 # Rank 1 above every printed row, those of others included: set before the first run of `auto`.
 _TARGETS = {"table3": 40.0, "table4": 70.0, "table5": 80.0, "table6": 75.0, "table7": 31.0}
 
@@ -94,7 +86,7 @@ class PaperTable:
     @property
     def protocol_name(self) -> str:
         """Name of the protocol in `resight.protocols`."""
-        return _PROTOCOLS[self.dataset, self.protocol]
+        return f"cuhk01-{self.protocol}" if self.dataset == "cuhk01" else self.dataset
 
     def jobs(self, row: PaperRow) -> list[Job]:
         """Everything that is measured for a row."""

@@ -19,7 +19,7 @@ from resight.tuning.candidates import KNFST_KERNEL, XQDA
 from resight.tuning.cross_validation import person_folds, person_precisions
 from resight.tuning.fold_metrics import Fold, codes_of
 from resight.tuning.gram import Floats, GramSpace, Rows
-from resight.tuning.mixing import Held, Likelihood
+from resight.tuning.mixing import Held, Likelihood, trusting_weights
 from resight.tuning.settings import PLAIN, Part, Setting
 
 MIN_PEOPLE = 16  # from fewer nothing is learned: folds of them say too little
@@ -95,12 +95,13 @@ class Search:
                 "can be learned about them; give a person the same name in every camera"
             )
         self.variants = variants_of(_only(space, rows), mirrored)
-        self.n_folds, repeats = folds_for(self.people, n_folds, n_repeats)
+        self.n_folds, fits = folds_for(self.people, n_folds, n_repeats)
         self._folds: dict[str, list[Fold]] = {}
         self.divisions: list[tuple[Rows, Rows]] = []
         if self.people >= max(MIN_PEOPLE, 2 * self.n_folds):
-            for repeat in range(repeats):
+            for repeat in range(-(-fits // self.n_folds)):
                 self.divisions += person_folds(persons, cameras, self.n_folds, seed + repeat)
+            self.divisions = self.divisions[:fits]
         self.held = [Held.of(self.persons[held], self._views(held)) for _, held in self.divisions]
         self.tried: list[Tried] = []
         self.stopped: str | None = None  # why less was tried than could be, if so
@@ -150,8 +151,8 @@ class Search:
         for variant in self.variants:
             self._variant = variant
             value, part = self._plain(_alone(n))
-            found[variant] = value + _CLEARLY * (variant != "plain"), part
-        best = min(found, key=lambda name: found[name][0])
+            found[variant] = value - _CLEARLY * (variant != "plain"), part
+        best = max(found, key=lambda name: found[name][0])
         self.tried.append(self._among_everybody(best, found[best][1]))
         return Setting(((1.0, found[best][1]),), best)
 
@@ -173,23 +174,20 @@ class Search:
         everything = np.arange(len(self.persons))
         spaces, views = self.variants[self._variant], self._views(everything)
         whole = Fold(spaces, everything, everything, self.persons, views)
-        held = Held.of(self.persons, views)
+        held, networks = Held.of(self.persons, views), [space.networks[0] for space in spaces]
         if not len(held.asked):
             return 0.0, Part("euclidean", (1.0,) * len(alone))
         found = []
         for name in PLAIN:
             parts = [Part(name, weights) for weights in alone]
             distances = np.stack([whole.part_distances(part) for part in parts])
-            natural = np.array([whole.plain_unit(part) for part in parts])
-            spreads = np.maximum([held.spread(one) for one in distances], 1e-9)
-            likelihood = Likelihood([held], [distances / spreads[:, None, None]])
-            default = natural * spreads
-            strength = allowed.AUTO_PLAIN_STRENGTH / self.people
-            weights = likelihood.fit(default / default.sum(), strength)
-            raw = (weights / default / (weights / default).max()).round(3).tolist()
-            found.append((likelihood(weights)[0], Part(name, tuple(raw))))
+            weights, separation = trusting_weights(held, distances, networks)
+            # A part's distances are told in its own unit; its weights count for raw vectors.
+            raw = weights / np.array([whole.plain_unit(part) for part in parts])
+            likelihood = 0.5 * self.people * separation
+            found.append((likelihood, Part(name, tuple((raw / raw.max()).round(3).tolist()))))
         euclidean, cosine = found
-        return cosine if cosine[0] < euclidean[0] - _CLEARLY else euclidean
+        return cosine if cosine[0] > euclidean[0] + _CLEARLY else euclidean
 
     def _choose_variant(self, n: int) -> None:
         """Take mirror images where they find more, by the default mixture's share of learning."""
@@ -241,7 +239,7 @@ class Search:
             if one.part == part and one.stage in (stage, self._variant):
                 return one
         made = Tried(part, stage)
-        self._run(made, self.n_folds)
+        self._run(made, min(self.n_folds, len(self.divisions)))
         self.tried.append(made)
         return made
 
@@ -272,9 +270,11 @@ class Search:
     def _mixture(self, pool: list[Tried]) -> Setting:
         """Weigh the pool, leave out what hardly counts, and weigh again.
 
+        What does not tell people held out from strangers by more than chance has no part in it.
         Where people held out are found as well without learning, nothing is learned.
         """
         plain = pool[0]
+        pool = [one for one in pool if self._tells(one)] or [plain]
         for _ in range(2):
             shares = self._shares(pool)
             pool = [one for one, share in zip(pool, shares, strict=True) if share > _NEGLIGIBLE]
@@ -286,6 +286,16 @@ class Search:
             one.share = float(share)
         parts = ((float(w / weights.sum()), one.part) for w, one in zip(weights, pool, strict=True))
         return Setting(tuple(part for part in parts if part[0]), self._variant)
+
+    def _tells(self, one: Tried) -> bool:
+        """Whether matches are nearer than strangers by two standard errors."""
+        gaps = np.concatenate(
+            [
+                h.gaps(d) / max(h.spread(d), 1e-9)
+                for h, d in zip(self.held, one.distances, strict=False)
+            ]
+        )
+        return bool(gaps.mean() > 2.0 * gaps.std() / np.sqrt(self.people))
 
     def _score(self, pool: list[Tried], weights: Floats) -> float:
         """Mean average precision of a weighted sum over all folds."""
@@ -334,11 +344,10 @@ def safest(n: int, people: int) -> Setting:
 
 
 def folds_for(people: int, n_folds: int | None, n_repeats: int | None) -> tuple[int, int]:
-    """Return folds and repeats: the fewer people, the more of them must be learned from."""
-    folds, repeats = next(
-        (folds, repeats) for most, folds, repeats in allowed.AUTO_FOLDS if people <= most
-    )
-    return n_folds or min(folds, max(2, people // 2)), n_repeats or repeats
+    """Return how many folds people are divided into, and how many folds are fitted in all."""
+    folds = n_folds or min(allowed.AUTO_FOLDS, max(2, people // 2))
+    fits = next(fits for most, fits in allowed.AUTO_FITS if people <= most)
+    return folds, folds * n_repeats if n_repeats else fits
 
 
 def variants_of(space: GramSpace, mirrored: bool) -> dict[str, list[GramSpace]]:
@@ -362,4 +371,5 @@ def _only(space: GramSpace, rows: Rows) -> GramSpace:
     part.grams = [gram[np.ix_(places, rows)] for gram in space.grams]
     part.squares = [squares[rows] for squares in space.squares]
     part.short, part.groups = [short[rows] for short in space.short], list(space.groups)
+    part.networks = list(space.networks)
     return part

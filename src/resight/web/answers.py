@@ -107,6 +107,7 @@ class SearchAnswer(Answer):
     same_pictures: list[Found]
     presence: PresenceAnswer | None
     note: str
+    missing: str = ""  # what was not searched, if a worker of the cluster was lost
     widen: list[Widening]
     model: Model
 

@@ -7,9 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from resight.gallery.history import models
 from resight.gallery.jobs import Job, Jobs
-from resight.gallery.manifest import CANDIDATE
+from resight.gallery.manifest import CANDIDATE, models
 from resight.gallery.teaching import SURE, why_not
 
 Status = Literal["idle", "running", "ready", "worse", "done", "failed", "undone"]

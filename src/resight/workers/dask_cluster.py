@@ -23,6 +23,15 @@ _SEND = (
     ", or send file contents with `resight extract --send-files`; other commands, without "
     "--cluster, then find the descriptors in the store"
 )
+_LONELY = (
+    "the scheduler at {0} has had no worker for {1:g} s. Start some with `dask worker {0}`. "
+    "Finished work is kept; run the command again to resume"
+)
+_PAUSED = (
+    "all workers of the scheduler at {0} have been paused for {1:g} s: they are near their limit "
+    "of memory. Start them with more (`dask worker --memory-limit`), or fewer on a machine. "
+    "Finished work is kept; run the same command again to resume"
+)
 
 
 class ClusterError(ResightError):
@@ -45,6 +54,7 @@ class ClusterExecutor(Executor):
         self.timeout = timeout
         self.patience = patience
         self._slots = (0.0, 1)  # when it was asked, how many
+        self._workers: tuple[float, list[str]] = (0.0, [])  # likewise, which
         self._lonely_since: float | None = None
         self._sent: WeakSet[Future[Any]] = WeakSet()
         self._brought: list[Callable[[], Any]] = []
@@ -66,10 +76,26 @@ class ClusterExecutor(Executor):
             self._slots = (time.monotonic(), count)
         return count
 
-    def submit(self, function: Callable[..., Value], *arguments: Any) -> Future[Value]:
-        """Send one call to the scheduler."""
+    def workers(self, *, fresh: bool = False) -> list[str]:
+        """Return the addresses of all workers, sorted; asked at most once a second."""
+        asked, found = self._workers
+        if fresh or not found or time.monotonic() - asked > 1.0:
+            found = sorted(_or_nothing(self._client.nthreads))
+            self._workers = (time.monotonic(), found)
+        if not found:
+            raise ClusterError(
+                f"the scheduler at {self.address} does not answer or has no worker; start some "
+                f"with `dask worker {self.address}`"
+            )
+        return found
+
+    def submit(
+        self, function: Callable[..., Value], *arguments: Any, on: str | None = None
+    ) -> Future[Value]:
+        """Send one call to the scheduler, for any worker or for one address."""
+        where = {} if on is None else {"workers": [on]}
         try:
-            sent = self._client.submit(function, *arguments, pure=False)
+            sent = self._client.submit(function, *arguments, pure=False, **where)
         except Exception as error:
             if self._client.status == "running":
                 raise
@@ -115,8 +141,8 @@ class ClusterExecutor(Executor):
         now = time.monotonic()
         self._lonely_since = self._lonely_since or now
         if now - self._lonely_since > self.patience:
-            message = self._all_paused if workers else self._no_workers
-            raise ClusterError(message(self.patience))
+            message = _PAUSED if workers else _LONELY
+            raise ClusterError(message.format(self.address, self.patience))
 
     def check_shared(self, folder: Path, file: Path | None) -> None:
         """Refuse to start when some worker cannot write to `folder` or read `file`.
@@ -190,7 +216,7 @@ class ClusterExecutor(Executor):
         deadline = time.monotonic() + seconds
         while not _or_nothing(self._client.nthreads):
             if time.monotonic() > deadline:
-                raise ClusterError(self._no_workers(seconds))
+                raise ClusterError(_LONELY.format(self.address, seconds))
             time.sleep(0.1)
 
     def _check_versions(self) -> None:
@@ -208,20 +234,6 @@ class ClusterExecutor(Executor):
         """Answers of all workers; one that dies just now has none."""
         answers: dict[str, Value] = self._client.run(question, on_error="ignore")
         return answers
-
-    def _no_workers(self, seconds: float) -> str:
-        return (
-            f"the scheduler at {self.address} has had no worker for {seconds:g} s. Start some with "
-            f"`dask worker {self.address}`. Finished work is kept; run the command again to resume"
-        )
-
-    def _all_paused(self, seconds: float) -> str:
-        return (
-            f"all workers of the scheduler at {self.address} have been paused for {seconds:g} s: "
-            "they are near their limit of memory. Start them with more (`dask worker "
-            "--memory-limit`), or fewer on a machine. Finished work is kept; run the same command "
-            "again to resume"
-        )
 
 
 def _or_nothing(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:

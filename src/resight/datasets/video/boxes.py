@@ -45,33 +45,24 @@ def read_boxes(file: Path) -> dict[int, list[Box]]:
         missing = [name for name in COLUMNS if name not in header]
         if missing:
             raise InputError(f"{file} has no column {missing[0]!r}; it needs {', '.join(COLUMNS)}")
-        places = [header.index(name) for name in COLUMNS]
-        track = header.index("id") if "id" in header else None
-        return _collect(file, rows[1:], places, track, None)
-    return _collect(file, rows, [0, 2, 3, 4, 5], 1, 6)
-
-
-def _collect(
-    file: Path,
-    rows: list[tuple[int, list[str]]],
-    places: list[int],
-    track: int | None,
-    confidence: int | None,
-) -> dict[int, list[Box]]:
+        del rows[0]
+    else:
+        header = ["frame", "id", "x", "y", "w", "h", "confidence"]
     found: dict[int, list[Box]] = {}
     for number, row in rows:
+        values = dict(zip(header, row, strict=False))
         try:
-            frame, x, y, w, h = (float(row[place]) for place in places)
-            sure = float(row[confidence]) if confidence is not None and len(row) > confidence else 1
-        except (ValueError, IndexError) as error:
+            frame, *sides = (float(values[name]) for name in COLUMNS)
+            ignored = float(values.get("confidence") or 1) == 0
+        except (ValueError, KeyError) as error:
             raise InputError(f"{file} line {number}: expected numbers for {COLUMNS}") from error
         try:
             check_number(frame, "frame", 1)
-            name = check_name(row[track].strip(), "id") if track is not None else ""
-            x, y, w, h = check_boxes([[x, y, w, h]])[0].tolist()
+            track = check_name(values.get("id", "").strip(), "id")
+            x, y, w, h = check_boxes([sides])[0].tolist()
         except InputError as error:
             raise InputError(f"{file} line {number}: {error}") from None
-        if sure != 0:
-            box = Box(int(x), int(y), int(w), int(h), "" if name == "-1" else name)
+        if not ignored:
+            box = Box(x, y, w, h, "" if track == "-1" else track)
             found.setdefault(int(frame), []).append(box)
     return found

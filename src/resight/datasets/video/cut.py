@@ -12,6 +12,7 @@ import numpy as np
 from PIL import Image
 
 from resight._files import atomic_write
+from resight.datasets.folders import TABLE
 from resight.datasets.sightings import COLUMNS, Sightings
 from resight.datasets.table import read_table, write_table
 from resight.datasets.video.boxes import Box, read_boxes
@@ -23,7 +24,6 @@ from resight.errors import InputError
 from resight.images.boxes import MIN_HEIGHT, MIN_WIDTH, inside
 from resight.validation import MAX_SIDE, check_count, check_name, check_number, check_seconds
 
-TABLE = "sightings.csv"
 _RATE = 25.0  # frames a second where nobody tells: how long people may be out of sight
 
 # The boxes of a frame, and whether a track may go on after it.
@@ -164,18 +164,14 @@ class _Writer:
                 self.left_out += 1
                 continue
             name = f"{self.prefix}-{frame.number:06d}-{number:02d}.png"
-            rating = quality(picture, box, boxes)
             # A copy, because a part of the frame would keep the whole of it in memory.
-            self._add(Crop(name, time, box.track, picture.copy(), rating))
+            crop = Crop(name, time, box.track, picture.copy(), quality(picture, box, boxes))
+            self.tracks |= {box.track} - {""}
+            if not box.track or self.per_track is None:
+                self._write(crop)
+            else:
+                self.choices.setdefault(box.track, Choice(self.per_track)).add(crop)
         self.finish(goes_on)
-
-    def _add(self, crop: Crop) -> None:
-        if crop.track:
-            self.tracks.add(crop.track)
-        if not crop.track or self.per_track is None:
-            self._write(crop)
-        else:
-            self.choices.setdefault(crop.track, Choice(self.per_track)).add(crop)
 
     def finish(self, goes_on: Callable[[str], bool]) -> None:
         """Write the crops of tracks that have ended."""
@@ -214,8 +210,7 @@ def _enter(file: Path, camera: str, crops: list[Crop], replaced: set[str]) -> No
     )
     before = _table_before(file)
     if before is not None:
-        stays = [path not in replaced for path in before.paths.tolist()]
-        kept = before.select(np.array(stays, bool))
+        kept = before.select(~np.isin(before.paths, list(replaced)))
         both: dict[str, Any] = {
             name: np.concatenate([getattr(kept, name), getattr(table, name)]) for name in COLUMNS
         }

@@ -35,16 +35,15 @@ def detector(name: str | Path, min_height: int, wanted: str = "person") -> Detec
     if str(name).lower().endswith(".onnx"):
         from resight.datasets.video.yolo import Yolo
 
-        find = Yolo(Path(name), wanted)
-        return lambda image: [box for box in find(image) if box.h >= min_height]
-    if name == "people":
-        return _people(min_height)
-    if name == "motion":
-        return _motion(min_height)
-    raise unknown_name("detector", str(name), ("people", "motion", "FILE.onnx"))
+        network = Yolo(Path(name), wanted)
+        return lambda image: [box for box in network(image) if box.h >= min_height]
+    if name not in ("people", "motion"):
+        raise unknown_name("detector", str(name), ("people", "motion", "FILE.onnx"))
+    find = _people() if name == "people" else _motion()
+    return lambda image: _apart([box for box in find(image) if box.h >= min_height])
 
 
-def _people(min_height: int) -> Detector:
+def _people() -> Detector:
     hog = cv2.HOGDescriptor()
     hog.setSVMDetector(np.array(cv2.HOGDescriptor.getDefaultPeopleDetector()))
 
@@ -54,8 +53,7 @@ def _people(min_height: int) -> Detector:
         )
         pairs = zip(np.reshape(found, (-1, 4)), np.ravel(scores), strict=True)
         ranked = sorted(pairs, key=lambda pair: -float(pair[1]))
-        sure = [_tightened(*map(int, box)) for box, score in ranked if score >= _CERTAIN]
-        return _apart([box for box in sure if box.h >= min_height])
+        return [_tightened(*map(int, box)) for box, score in ranked if score >= _CERTAIN]
 
     return detect
 
@@ -65,7 +63,7 @@ def _tightened(x: int, y: int, w: int, h: int) -> Box:
     return Box(x + w // 8, y + h // 16, w - w // 4, h - h // 8)
 
 
-def _motion(min_height: int) -> Detector:
+def _motion() -> Detector:
     background = cv2.createBackgroundSubtractorMOG2(history=200, detectShadows=True)
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (5, 9))
     seen = 0
@@ -80,10 +78,8 @@ def _motion(min_height: int) -> Detector:
             return []
         outlines, _ = cv2.findContours(moving, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
         boxes = [Box(x, y, w, h) for x, y, w, h in map(cv2.boundingRect, outlines)]
-        upright = [
-            box for box in boxes if box.h >= min_height and 1.2 * box.w <= box.h <= 5 * box.w
-        ]
-        return _apart(sorted(upright, key=lambda box: -box.w * box.h))
+        upright = [box for box in boxes if 1.2 * box.w <= box.h <= 5 * box.w]
+        return sorted(upright, key=lambda box: -box.w * box.h)
 
     return detect
 

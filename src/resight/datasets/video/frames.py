@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from resight import images
 from resight._progress import log
+from resight.datasets._walk import IMAGE_SUFFIXES
 from resight.errors import InputError
 from resight.validation import check_count, check_file, check_number
 
 Picture = NDArray[np.uint8]
 MAX_FPS = 100_000
 _WHOLE = 0.9  # share of the frames announced below which a video was cut off; counts are estimates
-IMAGES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp")
 
 
 class Frame(NamedTuple):
@@ -44,7 +44,7 @@ def frames(source: Path, every: int = 1, fps: float | None = None) -> Iterator[F
 
 
 def _of_folder(folder: Path, every: int, fps: float | None) -> Iterator[Frame]:
-    files = sorted(path for path in folder.iterdir() if path.suffix.lower() in IMAGES)
+    files = sorted(path for path in folder.iterdir() if path.suffix.lower() in IMAGE_SUFFIXES)
     if not files:
         raise InputError(f"no images in {folder}; give a folder of frames or a video file")
     for number, file in enumerate(files, 1):

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError
-from resight.gallery.engines.ledger import LEDGER, Ledger
+from resight.gallery.engines.database import Database
 from resight.gallery.engines.rows import Floats32, Rows, Table
 from resight.gallery.filters import Filter
 
@@ -50,6 +50,16 @@ CREATE TABLE features (
     id text PRIMARY KEY REFERENCES sightings (id) ON DELETE CASCADE, content BLOB NOT NULL);
 CREATE INDEX journal_by_name ON journal (name, number);
 """
+# Layout 3 added these. A row of the log outlives its values: erasing empties the last four columns.
+LEDGER = """
+CREATE TABLE log (
+    number integer PRIMARY KEY, hash text NOT NULL, commitment text NOT NULL,
+    salt text, act text, subject_salt text, subjects text);
+CREATE TABLE users (name text PRIMARY KEY, role text NOT NULL, password text NOT NULL);
+CREATE TABLE credentials (
+    digest text PRIMARY KEY, name text NOT NULL, role text NOT NULL, kind text NOT NULL,
+    purpose text NOT NULL, begun float8 NOT NULL, ends float8);
+"""
 TABLES = SIGHTINGS + BLOBS + LEDGER
 LAYOUT = 5
 META = "id, person, camera, time, sequence, source, added"
@@ -58,14 +68,15 @@ _PAGE = 20_000  # embeddings read at once
 _SAMPLE = 256  # rows that sizes are averaged over
 
 
-class Engine(Ledger):
+class Engine(Database):
     """A place that keeps a gallery."""
 
     approximate = False  # whether `build_index` makes search quicker and approximate
     erasing_limits = ""  # what erasing cannot reach, with the administrator's commands
 
-    # What the two dialects do not share, beside what `Documents` has.
+    # What the two dialects do not share, beside what `Database` has.
     _row = "rowid"
+    _length = "length"  # of a value in bytes
     _embed = "INSERT INTO {} (id, vector) SELECT id, ? FROM sightings WHERE id = ?"
     _vector = (
         "id text PRIMARY KEY REFERENCES sightings (id) ON DELETE CASCADE, vector BLOB NOT NULL"
@@ -118,7 +129,7 @@ class Engine(Ledger):
 
     def table(self) -> Table:
         """Return all sightings, in the order in which they were added."""
-        rows = self._ask(f"SELECT {META} FROM sightings ORDER BY added, id")
+        rows = self._ask(f"SELECT {META}, number FROM sightings ORDER BY added, id")
         if not rows:
             return Table.empty()
         columns = list(zip(*rows, strict=True))
@@ -126,7 +137,8 @@ class Engine(Ledger):
             np.array(columns[i], str) for i in (0, 1, 2, 4, 5)
         )
         times, added = np.array(columns[3], float), np.array(columns[6], float)  # None becomes NaN
-        return Table(ids, persons, cameras, times, sequences, sources, added)
+        numbers = np.array(columns[7], np.int64)
+        return Table(ids, persons, cameras, times, sequences, sources, added, numbers)
 
     def fetch(self, ids: Sequence[str], column: Column) -> dict[str, bytes]:
         """Read images or descriptors (little endian) of some sightings."""
@@ -141,15 +153,10 @@ class Engine(Ledger):
             ("descriptor", "features", "content"),
             ("embedding", _embeddings(generation), "vector"),
         ):
-            query = (
-                f"SELECT avg({self._length(column)}) FROM (SELECT {column} FROM {table} LIMIT ?) s"
-            )
-            [(mean,)] = self._ask(query, _SAMPLE)
+            some = f"SELECT {column} AS value FROM {table} LIMIT ?"
+            [(mean,)] = self._ask(f"SELECT avg({self._length}(value)) FROM ({some}) s", _SAMPLE)
             found[name] = float(mean or 0.0)
         return found
-
-    def _length(self, column: str) -> str:
-        return f"length({column})"
 
     # Embeddings.
     def start_generation(self, generation: int, width: int) -> None:
@@ -184,38 +191,53 @@ class Engine(Ledger):
 
         `where.persons` is not looked at: labels belong to the gallery.
         """
-        allowed, values = self._condition(where or Filter())
-        row, last = f"e.{self._row}", None
+        allowed, given = self._condition(where or Filter())
+        row, joined = f"e.{self._row}", "JOIN sightings s ON s.id = e.id " if allowed else ""
+        parts, values = allowed, given
         while True:
-            parts = [*allowed, *([f"{row} > ?"] if last is not None else [])]
             rows = self._ask(
-                f"SELECT {row}, e.id, e.vector FROM {_embeddings(generation)} e "
-                + ("JOIN sightings s ON s.id = e.id " if allowed else "")
+                f"SELECT {row}, e.id, e.vector FROM {_embeddings(generation)} e {joined}"
                 + (f"WHERE {' AND '.join(parts)} " if parts else "")
                 + f"ORDER BY {row} LIMIT {_PAGE}",
                 *values,
-                *([last] if last is not None else []),
             )
             if rows:
                 _, ids, vectors = zip(*rows, strict=True)
                 yield np.array(ids, str), self._from_vectors(vectors, width)
-                last = rows[-1][0]
+                parts, values = [*allowed, f"{row} > ?"], [*given, rows[-1][0]]
             if len(rows) < _PAGE:
                 return
 
+    def numbers(self, generation: int, first: int, stop: int) -> NDArray[np.int64]:
+        """Return the numbers in a range that have an embedding, in the order of `table`."""
+        order = "ORDER BY s.added, s.id"
+        rows = self._ask(self._numbered("s.number", generation) + order, first, stop)
+        return np.array([number for (number,) in rows], np.int64)
+
+    def vectors(
+        self, generation: int, width: int, first: int, stop: int
+    ) -> tuple[NDArray[np.int64], Floats32]:
+        """Return numbers in a range that have an embedding, and these, in any order."""
+        rows = self._ask(self._numbered("s.number, e.vector", generation), first, stop)
+        numbers = np.array([number for number, _ in rows], np.int64)
+        return numbers, self._from_vectors([vector for _, vector in rows], width)
+
+    def _numbered(self, columns: str, generation: int) -> str:
+        joined = f"sightings s JOIN {_embeddings(generation)} e ON e.id = s.id"
+        return f"SELECT {columns} FROM {joined} WHERE s.number >= ? AND s.number < ? "
+
     def _condition(self, where: Filter) -> tuple[list[str], list[Any]]:
         """Write a filter on the sightings `s` as SQL, with the values for its places."""
-        given = (
-            (f"s.camera {self._in}", where.cameras and self._list(where.cameras)),
-            (
-                f"NOT s.camera {self._in}",
-                where.exclude_cameras and self._list(where.exclude_cameras),
-            ),
-            ("s.time >= ?", where.after),
-            ("s.time <= ?", where.before),
-        )
-        used = [(text, value) for text, value in given if value not in (None, ())]
-        return [text for text, _ in used], [value for _, value in used]
+        used: dict[str, Any] = {}
+        if where.cameras:
+            used[f"s.camera {self._in}"] = self._list(where.cameras)
+        if where.exclude_cameras:
+            used[f"NOT s.camera {self._in}"] = self._list(where.exclude_cameras)
+        if where.after is not None:
+            used["s.time >= ?"] = where.after
+        if where.before is not None:
+            used["s.time <= ?"] = where.before
+        return [*used], [*used.values()]
 
     def embedded(self, generation: int) -> set[str]:
         """Return the ids that have an embedding of a generation, without reading the vectors."""

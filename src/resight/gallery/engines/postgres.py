@@ -18,8 +18,7 @@ from pgvector.psycopg import register_vector
 from psycopg import sql
 
 from resight.errors import InputError, StoreError
-from resight.gallery.engines.base import BLOBS, LAYOUT, TABLES, Engine
-from resight.gallery.engines.ledger import LEDGER
+from resight.gallery.engines.base import BLOBS, LAYOUT, LEDGER, TABLES, Engine
 from resight.gallery.engines.rows import Floats32
 from resight.gallery.engines.scanning import scanned
 from resight.gallery.filters import Filter
@@ -66,6 +65,7 @@ class PostgresEngine(Engine):
     _mark = "%s"
     _in = "= ANY(?)"
     _row = "id"
+    _length = "pg_column_size"
     _embed = "INSERT INTO {} SELECT id, camera, time, ? FROM sightings WHERE id = ?"
     _vector = (
         "id text PRIMARY KEY, camera text NOT NULL, time float8, vector vector({width}) NOT NULL"
@@ -170,9 +170,6 @@ class PostgresEngine(Engine):
 
     def _list(self, values: Sequence[str]) -> list[str]:
         return list(values)
-
-    def _length(self, column: str) -> str:
-        return f"pg_column_size({column})"
 
     def _tables(self) -> list[str]:
         query = "SELECT tablename FROM pg_tables WHERE schemaname = ?"

@@ -21,9 +21,7 @@ from typing import Any
 import numpy as np
 
 from resight.errors import InputError, StoreError
-from resight.gallery.engines.base import LAYOUT, TABLES, Engine
-from resight.gallery.engines.ledger import LEDGER
-from resight.gallery.engines.network import refuse_network_folder
+from resight.gallery.engines.base import LAYOUT, LEDGER, TABLES, Engine
 from resight.gallery.engines.rows import Floats32
 from resight.gallery.engines.scanning import file_blocks, scanned
 from resight.gallery.filters import Filter
@@ -35,6 +33,11 @@ _APPLICATION = 0x52534754  # "RSGT": the file is a gallery, not any SQLite datab
 # 4 KiB; the file is 4% larger.
 _PAGE_SIZE = 32_768
 _SETTINGS = ("synchronous = FULL", "secure_delete = ON", "foreign_keys = ON")
+MOUNTS = Path("/proc/mounts")
+_REMOTE = (  # file systems of other machines
+    *("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "ceph", "lustre", "beegfs", "glusterfs"),
+    *("fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.s3fs", "fuse.gcsfuse", "fuse.rclone"),
+)
 # Layout 1 was never written by SQLite: migrations start from 2.
 _MIGRATIONS = {2: LEDGER, 3: "", 4: ""}  # 5 has other answers, not other tables
 
@@ -287,3 +290,28 @@ _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
     return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def refuse_network_folder(folder: Path) -> None:
+    """Refuse a folder that is mounted from another machine, where the system tells.
+
+    The write-ahead log rests on memory that all processes share; those of two machines do not.
+    """
+    kind = _file_system(folder.resolve())
+    if kind in _REMOTE:
+        raise InputError(
+            f"{folder} is a network folder ({kind}), on which several machines would damage a "
+            "gallery. Keep it on a local disk, or in PostgreSQL (postgresql://user@host/database)"
+        )
+
+
+def _file_system(folder: Path) -> str:
+    """Return the type of the mount that holds a folder, empty where that is not known."""
+    try:
+        lines = MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    places = {folder, *folder.parents}
+    mounts = [(line.split()[1].replace("\\040", " "), line.split()[2]) for line in lines]
+    inside = [(len(place), kind) for place, kind in mounts if Path(place) in places]
+    return max(reversed(inside), key=lambda pair: pair[0], default=(0, ""))[1]

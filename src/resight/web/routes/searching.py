@@ -120,6 +120,7 @@ def _answer(visit: Visit, question: _Question, hits: Hits, wider: list[Widening]
         same_pictures=[Found.model_validate(hit) for hit in hits.same_pictures],
         presence=PresenceAnswer.model_validate(hits.presence) if hits.presence else None,
         note=hits.note,
+        missing=hits.missing,
         widen=wider,
         model=view.manifest.current.fingerprint,
     )

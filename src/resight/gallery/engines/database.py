@@ -1,4 +1,4 @@
-"""First part of what both engines share: transactions, documents and journals in SQL."""
+"""What both engines share beside sightings: transactions, documents, journals, the log, users."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from resight.errors import StoreError
+from resight.gallery.engines.rows import Credential, LogRow, User
 
 WAIT = 60.0  # seconds that a change waits for other processes
+_PAGE = 5000  # rows of the log read at once
 
 
-class Documents(ABC):
-    """A database with named documents and journals; every change is one transaction."""
+class Database(ABC):
+    """Documents, journals, the log and users in SQL; every change is one transaction."""
 
     uri: str
 
@@ -178,3 +180,70 @@ class Documents(ABC):
         statement = "UPDATE journal SET content = ? WHERE name = ? AND key = ?"
         with self._change():
             self._many(statement, [(text, journal, key) for key, text in texts.items()])
+
+    # The log, users and credentials: no part of what a search looks at.
+    def log_head(self) -> tuple[int, str]:
+        """Return number and hash of the last entry, (0, "") before the first."""
+        found = self._ask("SELECT number, hash FROM log ORDER BY number DESC LIMIT 1")
+        return (int(found[0][0]), str(found[0][1])) if found else (0, "")
+
+    def log_append(self, rows: Sequence[LogRow]) -> None:
+        """Write entries; durable on return, unless inside a transaction."""
+        with self.transaction():
+            self._many("INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def log_rows(self, first: int = 1) -> Iterator[LogRow]:
+        """Yield entries from a number on, in order."""
+        while True:
+            query = f"SELECT * FROM log WHERE number >= ? ORDER BY number LIMIT {_PAGE}"
+            rows = [LogRow(*row) for row in self._ask(query, first)]
+            yield from rows
+            if len(rows) < _PAGE:
+                return
+            first = rows[-1].number + 1
+
+    def log_empty(self, subjects: Sequence[int], acts: Sequence[int]) -> None:
+        """Remove values and salts of entries: whom they concern, or also what was done."""
+        some = "UPDATE log SET subject_salt = NULL, subjects = NULL{} WHERE number = ?"
+        with self.transaction():
+            self._many(some.format(""), [(number,) for number in subjects])
+            self._many(some.format(", salt = NULL, act = NULL"), [(number,) for number in acts])
+
+    def users(self) -> list[User]:
+        """List users by name."""
+        return [User(*row) for row in self._ask("SELECT * FROM users ORDER BY name")]
+
+    def put_user(self, user: User) -> None:
+        """Add a user or replace one; sessions end, tokens get the new role."""
+        with self.transaction():
+            self._ask("DELETE FROM users WHERE name = ?", user.name)
+            self._ask("INSERT INTO users VALUES (?, ?, ?)", *user)
+            self._ask("DELETE FROM credentials WHERE name = ? AND kind <> 'token'", user.name)
+            self._ask("UPDATE credentials SET role = ? WHERE name = ?", user.role, user.name)
+
+    def drop_user(self, name: str) -> None:
+        """Remove a user with all credentials."""
+        with self.transaction():
+            self._ask("DELETE FROM users WHERE name = ?", name)
+            self._ask("DELETE FROM credentials WHERE name = ?", name)
+
+    def put_credential(self, credential: Credential) -> None:
+        """Write a credential, replacing the one of the same digest."""
+        with self.transaction():
+            self.drop_credential(credential.digest)
+            self._ask("INSERT INTO credentials VALUES (?, ?, ?, ?, ?, ?, ?)", *credential)
+
+    def credential(self, digest: str) -> Credential | None:
+        """Find a credential, also an expired one."""
+        found = self._ask("SELECT * FROM credentials WHERE digest = ?", digest)
+        return Credential(*found[0]) if found else None
+
+    def drop_credential(self, digest: str = "", expired: float = 0.0) -> None:
+        """Remove one credential, and those that expired before a moment."""
+        with self.transaction():
+            self._ask("DELETE FROM credentials WHERE digest = ? OR ends < ?", digest, expired)
+
+    def drop_purposes(self) -> None:
+        """End sessions that state a purpose: it may name somebody who is erased."""
+        with self.transaction():
+            self._ask("DELETE FROM credentials WHERE purpose <> ''")
