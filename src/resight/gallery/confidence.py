@@ -161,7 +161,7 @@ def _answer(
         first.log_odds,
         first.share,
         first.first,
-        first.false,
+        len(cameras) * first.false,
     )
     told = cast("Answer", calibration.answers(joint, rates).item())
     unsure = "the best match does not stand out enough from other people"
