@@ -53,8 +53,8 @@ class FeatureParts:
 class PlainDescriptor(ABC):
     """Turns images into vectors, without learning anything.
 
-    It implements `describe_once` and says its `name`, `blocks` and `version`, and the `size` (height
-    and width) to which it brings images.
+    It implements `describe_once` and says its `name`, `blocks` and `version`, and the `size`
+    (height and width) to which it brings images.
     """
 
     mirror: bool
