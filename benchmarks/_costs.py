@@ -16,14 +16,13 @@ from benchmarks.cluster_search import BATCH, stored
 from benchmarks.kxqda import draw_scene
 from benchmarks.market import sightings_of
 from resight import KXQDA
-from resight._files import digest_of
 from resight.datasets.synthetic import draw_cameras
 from resight.descriptors import descriptor
 from resight.gallery.engines.sqlite import SqliteEngine
 from resight.gallery.index import ExactIndex
 from resight.gallery.labels import Labels
 from resight.gallery.manifest import Manifest
-from resight.gallery.parts import Place, Wanted, answer, drop
+from resight.gallery.parts import Wanted, answer, digest, drop
 from resight.gallery.view import View
 from resight.learners._kernel_pencil import KernelPencil
 from resight.learners._landmark_pencil import LandmarkPencil
@@ -166,13 +165,12 @@ def _stored() -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as folder:
         engine = SqliteEngine(str(Path(folder) / "gallery"))
         stored(engine, embeddings)
-        numbers = engine.numbers()
-        part = Wanted(0, READ + 1, READ, digest_of(numbers.astype("<i8").tobytes()))
-        place = Place(engine.uri, 1, DIMENSIONS)
+        numbers = engine.table().numbers
+        part = Wanted(engine.uri, 1, DIMENSIONS, 0, READ + 1, READ, digest(numbers))
 
         def load() -> None:
-            drop(place, 0)
-            answer(place, [part], embeddings[:0], 1)
+            drop(part)
+            answer([part])
 
         seconds = _best(load) / READ
         tracemalloc.start()
@@ -180,7 +178,7 @@ def _stored() -> tuple[float, float]:
         view = View(
             Manifest("", 1, ()), None, table, Labels(table.ids, table.persons, []), None, (0, 0)
         )
-        kept = view.rows, view.persons, view.tracks, view.units, engine.numbers()
+        kept = view.rows, view.persons, view.tracks, view.units
         size = tracemalloc.get_traced_memory()[0] / len(kept[0])
         tracemalloc.stop()
         engine.close()

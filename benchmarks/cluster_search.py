@@ -98,7 +98,7 @@ def stored(engine: Engine, embeddings: Floats32) -> View:
         engine.add(Rows(table.select(rows), images, None, embeddings[rows]), 1)
     manifest = Manifest("drawn", width, (Generation(1, "drawn", width, "create"),))
     labels = Labels(ids, text, [])
-    return View(manifest, None, table, labels, None, engine.version())
+    return View(manifest, None, engine.table(), labels, None, engine.version())
 
 
 def _require_equal(parts: Parts, view: View, embeddings: Floats32, queries: Floats32) -> None:

@@ -24,8 +24,8 @@ TITLE = """# Reliability
 What was tried to lose, damage or leave behind something, and what came of it. Nothing on this page
 is typed in: `python -m benchmarks reliability` writes it (about 25 minutes on two cores) except for
 the bad input, which `python -m benchmarks fuzz` tries (10 minutes); `make test` runs a reduced form
-of the faults and of the bad input. Its sections are faults of the disk, kills, load, the memory of a
-server and bad input; one that is not below has not been measured on the code as it is.
+of the faults and of the bad input. Its sections are faults of the disk, kills, load, the memory of
+a server and bad input; one that is not below has not been measured on the code as it is.
 
 What is promised: what was acknowledged is there after any interruption; an interrupted operation is
 either not there or whole, and the same command finishes it; nothing that was erased is found again.

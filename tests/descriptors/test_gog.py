@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image as Pillow
 
+from definitions import gog as definition
 from definitions.gog import describe_in_space, embed, gog_definition, half_vector, logarithm
 from resight.descriptors import descriptor
 from resight.descriptors.gog import GOG_BLOCKS, feature_names, gog
@@ -115,6 +116,29 @@ def test_names_and_parts_agree():
         assert rows == f"rows{parts.top[index]}-{parts.bottom[index]}"
     assert names[0] == "rgb:rows0-32:(y.y)(y.y)"
     assert names[-1] == "nrng:rows96-128:11"
+
+
+def test_with_norms_every_patch_and_every_strip_counts_the_same():
+    image = person(6)
+    ours = np.split(gog(image, norm=True), np.cumsum(GOG_BLOCKS)[:-1])
+    for space, vector in zip(SPACES, ours, strict=True):
+        pixels = definition.pixel_features(image, space)
+        patches = half_vector(logarithm(embed(*definition.patch_gaussians(pixels))))
+        patches /= np.linalg.norm(patches, axis=-1, keepdims=True)
+        strips = half_vector(logarithm(embed(*definition.strip_gaussians(patches))))  # (7, m)
+        strips /= np.linalg.norm(strips, axis=1, keepdims=True)
+        np.testing.assert_allclose(vector.reshape(-1, 7).T, strips, atol=1e-8)
+
+
+def test_norms_and_determinants_are_one_of_all_matrices_of_the_variant():
+    # A half-vector of length 1 is a logarithm of Frobenius norm 1, up to 1.4142 for the root of 2;
+    # trace 0 is determinant 1.
+    strips = gog(person(7), norm=True)[:7567].reshape(-1, 7)
+    logs = np.zeros((7, 46, 46))
+    row, column = np.triu_indices(46)
+    logs[:, row, column] = logs[:, column, row] = strips.T / np.where(row == column, 1.0, 1.4142)
+    np.testing.assert_allclose(np.linalg.norm(logs, axis=(1, 2)), 1.0, atol=1e-4)
+    np.testing.assert_allclose(np.trace(logs, axis1=1, axis2=2), 0.0, atol=1e-8)
 
 
 @pytest.mark.parametrize("size", [(120, 48), (128, 47), (1, 1)])

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -51,7 +53,7 @@ def test_answers_are_wrong_as_rarely_as_promised(calibration, n_gallery):
     assert (answer[missing] == "found").mean() <= 0.13
     assert (answer[~missing] == "absent").mean() <= 0.15
     assert (answer == "found")[~missing].mean() > 2 * (answer == "found")[missing].mean()
-    assert new["half_best"][answer == "found"].mean() > 0.8
+    assert new["half_best"][answer == "found"].mean() > 0.75
 
 
 def test_how_near_strangers_come_does_not_depend_on_how_many_of_the_others_are_there(calibration):
@@ -121,13 +123,29 @@ def test_a_trend_that_is_linear_in_one_over_the_people_is_continued_to_all_of_th
 
 def test_measured_rates_are_those_of_the_held_out_people(calibration):
     rates = Rates()
-    for who in (None, "a"):
-        found = calibration.measured(rates, who)
+    for some in (None, calibration.groups()["a"]):
+        found = calibration.measured(rates, some)
         assert found["found"] >= 0.8 - 1e-9
         assert 0.5 < found["absent"] <= 1
-    assert calibration.measured(rates, "nobody's camera") == {}
+    assert calibration.measured(rates, np.zeros(len(calibration.cameras), bool)) == {}
     stricter = calibration.measured(rates._replace(false_accepts=0.01))
     assert stricter["found"] >= found["found"]
+
+
+def test_held_out_queries_are_grouped_by_camera_and_height(calibration):
+    n = len(calibration.cameras)
+    known = replace(calibration, heights=np.resize([60, 90, 128], n))
+    groups = known.groups()
+    assert list(groups) == [
+        "a",
+        "crops up to 60 pixels",
+        "crops of 61 to 90 pixels",
+        "crops above 90 pixels",
+    ]
+    assert [int(some.sum()) for some in groups.values()][1:] == [n // 3] * 3
+    assert all(known.measured(Rates(), some)["found"] > 0.7 for some in groups.values())
+    for heights in (np.full(n, 128), np.resize([0, 100, 200], n)):  # all alike; not known of some
+        assert list(replace(calibration, heights=heights).groups()) == ["a"]
 
 
 @pytest.mark.parametrize("rate", [0.0, 1.0, 1.5, True])
@@ -139,7 +157,7 @@ def test_rates_outside_zero_and_one_are_refused(rate):
 def test_calibrations_that_did_not_know_the_size_of_a_gallery_are_read(calibration):
     old = {name: getattr(calibration, name) for name in ("pair", "choice", "n_people", "quantiles")}
     old |= {name: getattr(calibration, name) for name in ("steepness", "mates", "spreads")}
-    old |= {"cameras": calibration.cameras, "checks": np.delete(calibration.checks, 4, axis=2)}
+    old |= {"cameras": calibration.cameras, "checks": np.delete(calibration.checks, [4, 5], axis=2)}
     read = Calibration.from_state(Calibration.migrate(old, 2))
     assert read.checks.shape == calibration.checks.shape
     assert read.measured(Rates())["found"] >= 0.8 - 1e-9

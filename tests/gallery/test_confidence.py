@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from resight import KXQDA
 from resight.datasets.synthetic import draw_cameras
 from resight.errors import InputError
 from resight.gallery import Gallery
+from resight.gallery.confidence import judge
 from resight.gallery.teaching import adopt, refit
 from resight.images import read
 from resight.models.calibrating import add_calibration
@@ -89,6 +91,33 @@ def test_answers_are_mostly_right_and_never_claim_absence_when_unsure(drawn):
     told = gallery.search(sightings.files()[row], 1).presence
     for answer in ("found", "unsure", "absent"):
         assert ("Not found" in replace(told, answer=answer).words) == (answer == "absent")
+
+
+def test_several_pictures_pool_their_evidence(drawn):
+    _, sightings, gallery, _ = drawn
+    file, other = (sightings.files()[i] for i in rows_of(sightings, named(70, 71)))
+    once, twice, both, turned = (
+        gallery.search(asked, 30, cameras=["camera-2"])
+        for asked in (file, [file, file], [file, other], [other, file])
+    )
+    stated = {hit.id: hit.probability for hit in once}
+    # What is said twice is no more likely, and the order does not matter.
+    assert {hit.id: hit.probability for hit in twice} == pytest.approx(stated, rel=1e-4)
+    assert [hit.probability for hit in both] == [hit.probability for hit in turned]
+
+
+def test_nobody_stands_out_because_several_pictures_differ(drawn):
+    _, sightings, gallery, _ = drawn
+    view, searched = gallery.view, gallery.view.table.cameras == "camera-2"
+    files = [sightings.files()[i] for i in rows_of(sightings, named(91, 100))]
+    E = np.asarray(gallery.model.embed(gallery.model.describe(files)), np.float32)
+    pooled, averaged = [], []
+    for pair in pairwise(E):
+        several = np.array(pair)
+        mean = several.mean(axis=0)
+        pooled.append(np.nanmax(judge(view, mean, searched, several=several).probabilities))
+        averaged.append(np.nanmax(judge(view, mean, searched).probabilities))
+    assert np.mean(pooled) < np.mean(averaged)
 
 
 def test_prior_and_rates_are_settings_of_the_gallery(drawn, tmp_path):
@@ -203,6 +232,19 @@ def test_strange_pictures_are_unsure(drawn):
         picture = np.asarray(Image.fromarray(grid).resize((64, 128), Image.Resampling.NEAREST))
         told.append(gallery.search(picture, 1).presence)
     assert np.mean([one.answer == "unsure" for one in told]) >= 0.8
+    assert any("nothing that the model learned from" in one.why for one in told)
+
+
+def test_a_colour_cast_that_training_never_saw_is_unsure(drawn):
+    _, sightings, gallery, _ = drawn
+    cast = np.array([1.35, 1.0, 0.6])  # of the measured page
+    pictures = [
+        np.clip(read(sightings.files()[i]) * cast, 0, 255).astype(np.uint8)
+        for i in rows_of(sightings, named(61, 90))
+    ]
+    told = [hits.presence for hits in gallery.search_many(pictures, 1)]
+    assert np.mean([one.answer == "unsure" for one in told]) >= 0.8
+    assert all(one.why for one in told if one.answer == "unsure")
     assert any("nothing that the model learned from" in one.why for one in told)
 
 

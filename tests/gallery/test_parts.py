@@ -50,7 +50,7 @@ class Workers:
     def submit(self, function: Callable[..., Any], *arguments: Any, on: str) -> Future[Any]:
         self.asked.append(on)
         future: Future[Any] = Future()
-        is_load = function is parts_of.answer and not len(arguments[2])
+        is_load = function is parts_of.answer and len(arguments) == 1
         if on not in self.names:
             return future
         if self.holding and is_load:
@@ -112,6 +112,7 @@ def test_equal_to_one_process(gallery: Gallery, memory_limit: int) -> None:
     there = over(gallery, workers, memory_limit=memory_limit)
     assert_equal(gallery, there)
     assert {*workers.asked} == {"a", "b", "c"}
+    assert there.info()["search"] == "exact, over a cluster"
     if memory_limit:  # without embeddings in memory distances of tracks are computed anew
         assert_equal(gallery, there, by_track=True)
         assert_equal(gallery, there, rerank="k-reciprocal")
@@ -249,6 +250,18 @@ def test_a_lost_part_is_said_until_another_worker_has_read_it(gallery: Gallery) 
     assert sorted(workers.asked) == ["a", "c"]
 
 
+def test_lost_parts_are_read_while_nobody_searches(gallery: Gallery) -> None:
+    workers = Workers("a", "b")
+    there = over(gallery, workers)
+    complete = there.search_described(asked(gallery), 36)
+    workers.names.remove("b")
+    assert there.search_described(asked(gallery), 36)[0].missing
+    deadline = time.monotonic() + 20.0
+    while there._parts._moving and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert there.search_described(asked(gallery), 36) == complete
+
+
 def test_a_worker_lost_while_it_is_asked(gallery: Gallery) -> None:
     workers = Workers("a", "b")
     there = over(gallery, workers)
@@ -279,6 +292,8 @@ def test_parts_that_a_filter_excludes_are_not_missed(gallery: Gallery) -> None:
     [hits, *_] = there.search_described(asked(gallery), 3, Filter(after=one, before=one))
     assert len(hits) == 1
     assert not hits.missing
+    workers.holding = False
+    workers.release()
 
 
 def test_workers_without_the_gallery_are_told(gallery: Gallery, tmp_path: Path) -> None:
@@ -289,7 +304,7 @@ def test_workers_without_the_gallery_are_told(gallery: Gallery, tmp_path: Path) 
 
 
 def test_parts_are_shared_out_evenly_and_few_move() -> None:
-    parts, workers = list(range(0, 640, 10)), [f"tcp://10.0.0.{n}:1" for n in range(5)]
+    parts, workers = (*range(0, 640, 10),), tuple(f"tcp://10.0.0.{n}:1" for n in range(5))
     first = assigned(parts, workers)
     loads = [list(first.values()).count(worker) for worker in workers]
     assert max(loads) == 13

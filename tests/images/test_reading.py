@@ -9,6 +9,7 @@ import time
 import zlib
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -209,7 +210,7 @@ def test_two_large_pictures_are_decoded_at_a_time(monkeypatch: pytest.MonkeyPatc
     small = _saved(np.zeros((20, 11, 3), np.uint8), "PNG")
     now, most, lock, plain = 0, 0, threading.Lock(), ImageOps.exif_transpose
 
-    def counted(picture: Image.Image) -> Image.Image:
+    def counted(picture: Image.Image, **options: Any) -> Image.Image | None:
         nonlocal now, most
         if picture.width > 11:
             with lock:
@@ -217,7 +218,7 @@ def test_two_large_pictures_are_decoded_at_a_time(monkeypatch: pytest.MonkeyPatc
             time.sleep(0.02)
             with lock:
                 now -= 1
-        return plain(picture)
+        return plain(picture, **options)
 
     monkeypatch.setattr(ImageOps, "exif_transpose", counted)
     with ThreadPoolExecutor(8) as threads:

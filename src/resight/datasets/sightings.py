@@ -83,6 +83,14 @@ class Sightings:
         """Paths of the files that the sightings are in, in row order: crops or larger pictures."""
         return [self.root / path for path in self.paths.tolist()]
 
+    def heights(self) -> NDArray[np.intp]:
+        """Heights of the crops in pixels, by the headers of their files; 0 where these fail."""
+        from resight.images.reading import height_of
+
+        if self.boxes is not None:
+            return self.boxes[:, 3].astype(np.intp)
+        return np.array([height_of(path) for path in self.files()], np.intp)
+
     def select(self, rows: Sequence[int] | NDArray[Any]) -> Sightings:
         """Return some rows (indices or a mask), in the order asked for."""
         chosen = np.asarray(rows) if len(rows) else np.empty(0, np.intp)

@@ -31,8 +31,14 @@ DESCRIPTORS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "lomo": (_PUBLISHED, "LOMO", {}),
     "lomo-dagger": (_PUBLISHED, "LOMO", {"retinex": False}),
     "gog": (_PUBLISHED, "GOG", {}),
+    "gog-norm": (_PUBLISHED, "NormalizedGOG", {}),
     "whos-star": (_PUBLISHED, "WHOS", {"variant": "star"}),
     "whos-dagger": (_PUBLISHED, "WHOS", {"variant": "dagger"}),
+    "gog-grey": (_PUBLISHED, "Relit", {"of": "gog", "light": "grey"}),
+    "gog-retinex": (_PUBLISHED, "Relit", {"of": "gog", "light": "retinex"}),
+    "lomo-dagger-grey": (_PUBLISHED, "Relit", {"of": "lomo-dagger", "light": "grey"}),
+    "whos-dagger-grey": (_PUBLISHED, "Relit", {"of": "whos-dagger", "light": "grey"}),
+    "whos-dagger-retinex": (_PUBLISHED, "Relit", {"of": "whos-dagger", "light": "retinex"}),
 }
 """Names on the command line and in configuration files: module, class and its parameters."""
 
@@ -42,7 +48,8 @@ def descriptor(name: str | Network, mirror: bool = False) -> Descriptor:
 
     Parameters
     ----------
-    name : {"lomo", "lomo-dagger", "gog", "whos-star", "whos-dagger"}, file.onnx or Network
+    name : str or Network
+        One of `DESCRIPTORS`, or the path of an ONNX file.
     mirror : bool
         Average over each image and its mirror image.
 

@@ -19,7 +19,7 @@ class Descriptor(TransformerMixin, BaseEstimator, PlainDescriptor):
     """Turn images into vectors, without learning anything.
 
     A descriptor implements `describe_once` and says its `name`, `blocks` and `version`, and the
-    `height` to which it brings images.
+    `size`, height and width, to which it brings images.
     Every `Descriptor` is a scikit-learn transformer whose samples are images: uint8 RGB arrays,
     paths or binary streams, also mixed.
     """

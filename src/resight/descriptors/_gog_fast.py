@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight._compile import kernel
-from resight.descriptors._gog_patch_logs import SIDE, patch_logarithms
+from resight.descriptors._gog_patch_logs import LANES, SIDE, patch_logarithms
 from resight.descriptors._gog_region_logs import N_HALVES, region_logarithms, strip_matrices
 from resight.descriptors.gog import (
     COLOURS,
     EPSILON,
     LEAST_TRACE,
+    N_STRIPS,
     OFF_DIAGONAL,
     SHARED,
     colour_features,
@@ -38,15 +39,22 @@ N_FEATURES = len(SHARED) + sum(len(names) for names in COLOURS.values())
 NOTHING, ONE = N_FEATURES, N_FEATURES + 1  # two more features, always 0 and always 1
 
 
-def gog_fast(image: Image) -> Floats:
+def gog_fast(image: Image, norm: bool = False) -> Floats:
     """Describe an image whose size fits: RGB | Lab | HSV | nRnG, each with the strip fastest."""
     sums = patch_moments(pixel_groups(image))  # (n_pairs, n_patches)
     blocks = []
     for space in COLOURS:
         patches = patch_half_vectors(sums, space)  # (45 or 36, n_patches)
-        strips = strip_gaussians(patches, *image.shape[:2])  # (7, 46, 46) or (7, 37, 37), bounds
-        blocks.append(strip_half_vectors(*strips))
+        if norm:
+            patches /= _lengths(patches)
+        matrices = strip_gaussians(patches, *image.shape[:2])  # (7, 46, 46) or (7, 37, 37), bounds
+        strips = strip_half_vectors(*matrices).reshape(-1, N_STRIPS)
+        blocks.append((strips / _lengths(strips) if norm else strips).ravel())
     return np.concatenate(blocks)
+
+
+def _lengths(columns: Floats) -> Floats:
+    return np.maximum(np.sqrt((columns**2).sum(axis=0)), np.finfo(float).tiny)
 
 
 def pixel_groups(image: Image) -> list[Floats]:
@@ -143,7 +151,11 @@ def patch_half_vectors(sums: Floats, space: str) -> Floats:
     """Logarithms of the Gaussians of all patches, one patch per column, (45 or 36, n_patches)."""
     entries, kept = feature_pairs()[1][space], kept_entries(space)
     constants = (EPSILON, LEAST_TRACE, OFF_DIAGONAL)
-    return patch_logarithms(sums, entries, kept, PATCH_POLES, PATCH_WEIGHTS, *constants)
+    n_patches = sums.shape[1]
+    if n_patches % LANES:
+        sums = np.pad(sums, ((0, 0), (0, -n_patches % LANES)), "edge")
+    logs = patch_logarithms(sums, entries, kept, PATCH_POLES, PATCH_WEIGHTS, *constants)
+    return np.ascontiguousarray(logs[:, :n_patches])
 
 
 def strip_gaussians(patches: Floats, height: int, width: int) -> tuple[Floats, Floats, Floats]:

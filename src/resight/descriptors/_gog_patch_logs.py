@@ -53,37 +53,25 @@ def patch_logarithms(
     `sums` (n_pairs, n_patches) come from `patch_sums`; `entries` (9, 9) tells which row of them is
     entry (i, j), i >= j, of the matrix, whose index 8 is the constant feature 1. `kept` (m, 2) are
     the entries of the logarithm to return: a feature that is always 0 is decoupled from all others,
-    so leaving it out gives the logarithm of the smaller matrix. The number of poles is even.
+    so leaving it out gives the logarithm of the smaller matrix. The number of poles is even, and
+    that of patches a multiple of `LANES`.
     """
     n_patches = sums.shape[1]
     logs = np.empty((kept.shape[0], n_patches))
     work = np.empty(N_ROWS * LANES)
     for first in range(0, n_patches, LANES):
-        count = min(LANES, n_patches - first)
-        _load(sums, entries, first, count, work)
+        for i in range(SIDE):
+            for j in range(i + 1):
+                row = (MATRIX + SIDE * i + j) * LANES
+                work[row : row + LANES] = sums[entries[i, j], first : first + LANES]
         _embed(work, epsilon, least_trace)
         _tridiagonalise(work)
         work[INVERSES * LANES : FACTORS * LANES] = 0.0
         for k in range(0, poles.shape[0], 2):
             _add_inverses(work, poles[k], weights[k], poles[k + 1], weights[k + 1])
         _transform_back(work)
-        _store(work, kept, off_diagonal, first, count, logs)
+        _store(work, kept, off_diagonal, logs[:, first : first + LANES])
     return logs
-
-
-@kernel(fast=True)
-def _load(sums: Floats, entries: NDArray[np.int64], first: int, count: int, work: Floats) -> None:
-    """Copy the sums of some patches; lanes beyond the last patch repeat it."""
-    for i in range(SIDE):
-        for j in range(i + 1):
-            source = sums[entries[i, j]]
-            row = (MATRIX + SIDE * i + j) * LANES
-            if count == LANES:
-                for lane in range(LANES):
-                    work[row + lane] = source[first + lane]
-            else:
-                for lane in range(LANES):
-                    work[row + lane] = source[first + min(lane, count - 1)]
 
 
 @kernel(fast=True)
@@ -247,14 +235,11 @@ def _transform_back(work: Floats) -> None:
 
 
 @kernel(fast=True)
-def _store(
-    work: Floats, kept: NDArray[np.int64], off_diagonal: float, first: int, count: int, logs: Floats
-) -> None:
+def _store(work: Floats, kept: NDArray[np.int64], off_diagonal: float, logs: Floats) -> None:
     """Write half-vectors; the determinant is 1, so the mean of the diagonal must vanish."""
     mean = np.zeros(LANES)
     side = 0
-    for entry in range(kept.shape[0]):
-        i, j = kept[entry]
+    for i, j in kept:
         if i == j:
             side += 1
             row = (MATRIX + SIDE * i + i) * LANES
@@ -265,6 +250,5 @@ def _store(
         row = (MATRIX + SIDE * i + j) * LANES
         factor = 1.0 if i == j else off_diagonal
         shift = 1.0 / side if i == j else 0.0
-        out = logs[entry, first : first + count]
-        for lane in range(count):
-            out[lane] = factor * work[row + lane] - shift * mean[lane]
+        for lane in range(LANES):
+            logs[entry, lane] = factor * work[row + lane] - shift * mean[lane]

@@ -159,23 +159,16 @@ def _minors(
     floating-point numbers.
     """
     side = T.shape[0]
-    for k in range(poles.shape[0]):
-        leading[0, k] = trailing[side, k] = 1.0
-        leading[1, k] = T[0, 0] + poles[k]
-        trailing[side - 1, k] = T[side - 1, side - 1] + poles[k]
+    leading[0] = trailing[side] = 1.0
+    leading[1], trailing[side - 1] = T[0, 0] + poles, T[side - 1, side - 1] + poles
     for i in range(1, side):
-        _recur(leading[i + 1], leading[i], leading[i - 1], T[i, i], off_diagonal[i - 1], poles)
+        b = off_diagonal[i - 1] ** 2
+        for k in range(poles.shape[0]):
+            leading[i + 1, k] = (T[i, i] + poles[k]) * leading[i, k] - b * leading[i - 1, k]
     for i in range(side - 2, -1, -1):
-        _recur(trailing[i], trailing[i + 1], trailing[i + 2], T[i, i], off_diagonal[i], poles)
-
-
-@kernel(fast=True)
-def _recur(
-    out: Floats, near: Floats, far: Floats, diagonal: float, beside: float, poles: Floats
-) -> None:
-    """Expand a minor along its last row or first row."""
-    for k in range(poles.shape[0]):
-        out[k] = (diagonal + poles[k]) * near[k] - beside * beside * far[k]
+        b = off_diagonal[i] ** 2
+        for k in range(poles.shape[0]):
+            trailing[i, k] = (T[i, i] + poles[k]) * trailing[i + 1, k] - b * trailing[i + 2, k]
 
 
 @kernel(fast=True)
@@ -184,13 +177,7 @@ def _sum_inverses(
 ) -> None:
     """F_ij = -sum_k w_k (T + t_k)^-1_ij, from the minors (see `_gog_patch_logs`)."""
     side = F.shape[0]
-    shares = leading[side]
-    for k in range(weights.shape[0]):
-        shares[k] = weights[k] / shares[k]
-    for i in range(side):
-        row = leading[i]
-        for k in range(weights.shape[0]):
-            row[k] *= shares[k]
+    leading[:side] *= weights / leading[side]
     np.dot(trailing[1:], leading[:side].T, F)  # (side, side); right only for i >= j
     for j in range(side):
         product = -1.0
@@ -223,12 +210,8 @@ def _transform_back(F: Floats, reflectors: Floats, factors: Floats, p: Floats) -
 @kernel(fast=True)
 def _store(F: Floats, off_diagonal_factor: float, out: Floats) -> None:
     """Write a half-vector; the determinant is 1, so the mean of the diagonal must vanish."""
-    side = F.shape[0]
-    mean = 0.0
-    for i in range(side):
-        mean += F[i, i]
-    mean /= side
-    place = 0
+    side, place = F.shape[0], 0
+    mean = np.trace(F) / side
     for j in range(side):
         out[place] = F[j, j] - mean
         for i in range(j + 1, side):

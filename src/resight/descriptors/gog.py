@@ -28,7 +28,7 @@ COLOURS = {
 }
 
 
-def gog(image: Image, *, resize: bool = True) -> Floats:
+def gog(image: Image, *, resize: bool = True, norm: bool = False) -> Floats:
     """Describe an image by a hierarchy of Gaussians in four colour spaces.
 
     Every pixel is measured (height, gradient orientation, colour). The Gaussian of the pixels
@@ -41,6 +41,8 @@ def gog(image: Image, *, resize: bool = True) -> Floats:
     resize : bool
         Resize to 128 x 48 first. Without it the height must be a multiple of 16 and the width
         even; the number of features is the same for every size.
+    norm : bool
+        Scale the logarithm of every patch, and that of every strip, to length 1.
 
     Returns
     -------
@@ -58,10 +60,20 @@ def gog(image: Image, *, resize: bool = True) -> Floats:
     off-diagonal entries are multiplied by 1.4142, not by the square root of 2, and the columns
     of a strip are weighted from 1 up, so that the descriptor of a mirrored image is another.
 
+    ``norm=True`` follows the later paper, of which only the abstract could be read: the scale of
+    the matrices is normalised, and so are norms of features, against a bias of matrix descriptors.
+    Scale needs nothing new, since all matrices here have determinant 1. How norms are normalised
+    there could not be checked; decided was this: the norm of a logarithm is the matrix's distance
+    from the identity, it is largest for flat patches, and without it every patch counts the same
+    in the Gaussian of its strip, and every strip the same in the vector. No published program was
+    found to compare with.
+
     References
     ----------
     T. Matsukawa, T. Okabe, E. Suzuki, Y. Sato, "Hierarchical Gaussian descriptor for person
     re-identification", CVPR 2016.
+    T. Matsukawa, T. Okabe, E. Suzuki, Y. Sato, "Hierarchical Gaussian descriptors with application
+    to person re-identification", IEEE TPAMI 42(9), 2020.
 
     Examples
     --------
@@ -80,7 +92,7 @@ def gog(image: Image, *, resize: bool = True) -> Floats:
         )
     from resight.descriptors._gog_fast import gog_fast  # numba is loaded only when needed
 
-    return gog_fast(image)
+    return gog_fast(image, norm)
 
 
 def shared_features(image: Image) -> Floats:

@@ -113,7 +113,7 @@ class Network(SavableMixin, Descriptor):
         way = _preprocessing(Path(self.file), self.session)
         return {"size": list(way.size), **way.model_dump(exclude={"size"})}
 
-    @property
+    @cached_property
     def preprocessing(self) -> Preprocessing:
         """The same, ready for use."""
         return Preprocessing(**self.preprocessing_)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from resight import images
 from resight._files import digest_of
+from resight.descriptors import plain
 from resight.descriptors.gog import GOG_BLOCKS, gog
 from resight.descriptors.gog import VERSION as GOG_VERSION
 from resight.descriptors.gog import feature_names as gog_names
@@ -27,7 +28,11 @@ from resight.descriptors.lomo import lomo
 from resight.descriptors.whos import VERSION as WHOS_VERSION
 from resight.descriptors.whos import feature_names as whos_names
 from resight.descriptors.whos import whos
+from resight.images.check import as_rgb
 from resight.images.colour import Floats, Image
+from resight.images.grey_world import grey_world
+from resight.images.resize import resize
+from resight.images.retinex import retinex
 
 
 @dataclass(frozen=True)
@@ -48,12 +53,12 @@ class FeatureParts:
 class PlainDescriptor(ABC):
     """Turns images into vectors, without learning anything.
 
-    It implements `describe_once` and says its `name`, `blocks` and `version`, and the `height` to
-    which it brings images.
+    It implements `describe_once` and says its `name`, `blocks` and `version`, and the `size`
+    (height and width) to which it brings images.
     """
 
     mirror: bool
-    height: int
+    size: tuple[int, int]
     batch = 1  # images that are described at once; see `describe_batch`
 
     @property
@@ -86,7 +91,7 @@ class PlainDescriptor(ABC):
         channel, top, bottom = np.array(found).T
         channels = tuple(dict.fromkeys(channel.tolist()))
         index = np.array([channels.index(name) for name in channel.tolist()])
-        return FeatureParts(self.height, channels, top.astype(int), bottom.astype(int), index)
+        return FeatureParts(self.size[0], channels, top.astype(int), bottom.astype(int), index)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return its parameters by name."""
@@ -125,7 +130,7 @@ class LOMO(PlainDescriptor):
     """Local maximal occurrence of colours and textures in strips."""
 
     version = LOMO_VERSION
-    height = 128
+    size = (128, 48)
     blocks = (26960,)
     feature_names = staticmethod(lomo_names)
 
@@ -148,7 +153,7 @@ class GOG(PlainDescriptor):
 
     name = "gog"
     version = GOG_VERSION
-    height = 128
+    size = (128, 48)
     blocks = GOG_BLOCKS
     feature_names = staticmethod(gog_names)
 
@@ -160,11 +165,21 @@ class GOG(PlainDescriptor):
         return gog(image)
 
 
+class NormalizedGOG(GOG):
+    """GOG whose patches and strips all count the same: 27,622 features; ``norm=True`` of `gog`."""
+
+    name = "gog-norm"
+
+    def describe_once(self, image: Image) -> Floats:
+        """Describe one image as it is, (27622,)."""
+        return gog(image, norm=True)
+
+
 class WHOS(PlainDescriptor):
     """Weighted histograms of overlapping stripes, with HOG."""
 
     version = WHOS_VERSION
-    height = 128
+    size = (128, 64)
 
     def __init__(self, *, variant: str = "dagger", mirror: bool = False) -> None:
         self.variant = variant
@@ -187,3 +202,45 @@ class WHOS(PlainDescriptor):
     def feature_names(self) -> list[str]:
         """Name every feature: channel, rows (and columns), bin."""
         return whos_names(self.variant)
+
+
+class Relit(PlainDescriptor):
+    """A descriptor of images whose light was evened out first."""
+
+    def __init__(self, *, of: str, light: str, mirror: bool = False) -> None:
+        self.of = of
+        self.light = light
+        self.mirror = mirror
+
+    @property
+    def _plain(self) -> PlainDescriptor:
+        return plain(self.of)
+
+    @property
+    def name(self) -> str:
+        """Name on the command line and in files."""
+        return f"{self.of}-{self.light}"
+
+    @property
+    def version(self) -> int:
+        """Number of the algorithm; that of the light is the version of all images."""
+        return self._plain.version
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """Widths of the blocks that are centred and scaled separately before learning."""
+        return self._plain.blocks
+
+    @property
+    def size(self) -> tuple[int, int]:  # type: ignore[override]
+        """Height and width to which images are brought."""
+        return self._plain.size
+
+    def describe_once(self, image: Image) -> Floats:
+        """Describe one image under even light."""
+        even = grey_world if self.light == "grey" else retinex
+        return self._plain.describe_once(even(resize(as_rgb(image), *self.size)))
+
+    def feature_names(self) -> list[str]:
+        """Name every feature as the descriptor does."""
+        return self._plain.feature_names()

@@ -52,6 +52,10 @@ class GOG(published.GOG, Descriptor):
     """
 
 
+class NormalizedGOG(published.NormalizedGOG, Descriptor):
+    """GOG whose patches and strips all count the same: 27,622 features; ``norm=True`` of `gog`."""
+
+
 class WHOS(published.WHOS, Descriptor):
     """Weighted histograms of overlapping stripes, with HOG: 5,138 or 2,960 features.
 
@@ -69,5 +73,26 @@ class WHOS(published.WHOS, Descriptor):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "variant": [StrOptions({"dagger", "star"})],
+        **Descriptor._parameter_constraints,
+    }
+
+
+class Relit(published.Relit, Descriptor):
+    """A descriptor of images whose light was evened out first.
+
+    Parameters
+    ----------
+    of : str
+        Name of the descriptor.
+    light : {"grey", "retinex"}
+        What is done to an image once it has the descriptor's size: `resight.images.grey_world` or
+        `resight.images.retinex`.
+    mirror : bool
+        Average over the image and its mirror image.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "of": [str],
+        "light": [StrOptions({"grey", "retinex"})],
         **Descriptor._parameter_constraints,
     }

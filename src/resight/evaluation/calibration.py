@@ -30,7 +30,8 @@ MIN_PEOPLE = 20
 PRECISION = 0.8  # part of the answers `found` whose first unit is the query's person
 _SAME = 1e-4  # of the variance of embeddings: what rounding of stored descriptors may change
 _BLOCK = 4096
-CHECKS = ("chance", "miss", "log_odds", "share", "sure", "right")  # of a held-out query
+# What `Calibration.checks` tells of a held-out query.
+CHECKS = ("chance", "miss", "log_odds", "share", "first", "false", "right")
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class HeldOut:
     distances: Floats  # (n_queries, n_gallery)
     same: Bools  # (n_queries, n_gallery), whether query and gallery sighting show one person
     camera: str = ""  # of the queries
+    rows: NDArray[np.intp] | None = None  # of the queries, among the sightings learned from
 
 
 class Rates(NamedTuple):
@@ -58,25 +60,25 @@ class Rates(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """What is known of each of some queries, arrays (n,).
+    """What is known of each of some queries, arrays (n,): see `Expected` and `Calibration.shares`.
 
-    `share` and `sure` both say how likely the first unit is the person, if there: from all
-    distances, as held-out people had them, and from the gap, as galleries of this size have it.
+    `first` and `false` tell what comes of accepting everybody who stands out as much.
     """
 
     chance: Floats
     miss: Floats
     log_odds: Floats
     share: Floats
-    sure: Floats
+    first: Floats
+    false: Floats
 
     def probability(self, prior: float) -> Floats:
         """Return the probability of the first unit."""
         return self.share * present(self.log_odds, prior)
 
-    def certain(self, prior: float) -> Floats:
-        """Return the same by the more careful of the two: small galleries make `share` too sure."""
-        return np.minimum(self.share, self.sure) * present(self.log_odds, prior)
+    def precision(self, prior: float) -> Floats:
+        """Return how many first units are right of all that stand out as much, in this gallery."""
+        return self.first / (1.0 + (1.0 - prior) / prior * self.false)
 
 
 @dataclass(eq=False)
@@ -94,11 +96,12 @@ class Calibration(SavableMixin):
         People it was learned from.
     quantiles, steepness, mates, spreads
         As in `Strangers`; empty where an older version wrote it, which cannot tell who is absent.
-    checks : array (2, n_queries, 6)
+    checks : array (2, n_queries, 7)
         How held-out people were judged, with their person in the gallery and without; `CHECKS`
         names the columns.
-    cameras : array (n_queries,) of str
-        Their cameras.
+    cameras, rows, heights : arrays (n_queries,)
+        Their cameras, which of the sightings learned from they are, and the heights of their crops
+        in pixels; empty: unknown.
     centre, width, limit : arrays (n_features,), float
         Mean and spread of the training sightings' descriptors, and how far sightings that were
         not learned from may be from the mean; empty: unknown.
@@ -117,6 +120,8 @@ class Calibration(SavableMixin):
     spreads: Floats = field(default_factory=lambda: np.empty(0))
     checks: Floats = field(default_factory=lambda: np.empty(0))
     cameras: NDArray[Any] = field(default_factory=lambda: np.empty(0, str))
+    rows: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.intp))
+    heights: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.intp))
     centre: Floats = field(default_factory=lambda: np.empty(0))
     width: Floats = field(default_factory=lambda: np.empty(0))
     limit: float = np.finfo(np.float64).max
@@ -124,12 +129,13 @@ class Calibration(SavableMixin):
 
     @classmethod
     def migrate(cls, state: dict[str, Any], version: int) -> dict[str, Any]:
-        """Before version 2 the decision was a threshold on the first distance; 2 had no `sure`."""
+        """Before 2 a threshold on the first distance decided; 2 had no `first` and `false`."""
         if version < 2:
             return {name: state[name] for name in ("pair", "choice", "n_people")}
-        share = CHECKS.index("share")
-        checks = state["checks"]
-        return {**state, "checks": np.insert(checks, share + 1, checks[..., share], axis=-1)}
+        chance, miss, _, share, right = np.moveaxis(state["checks"], -1, 0)
+        more = [share, chance / np.maximum(1.0 - miss, chance), right]
+        checks = np.concatenate([state["checks"][..., :4], np.stack(more, axis=-1)], axis=-1)
+        return {**state, "checks": checks}
 
     def probability(self, distances: ArrayLike) -> Floats:
         """Probability that two sightings show one person, by their distance alone.
@@ -184,22 +190,33 @@ class Calibration(SavableMixin):
         g = gap(nearest(np.log(positive(distances))))
         first = self.shares(distances)[np.arange(len(g)), distances.argmin(axis=1)]
         simulated = (expected.chance(g), expected.miss(g), expected.log_odds(g))
-        return Evidence(*simulated, first, expected.first_is_right(g))
+        return Evidence(*simulated, first, *expected.accepted(g))
 
     def answers(self, evidence: Evidence, rates: Rates) -> NDArray[np.str_]:
         """Answer for each query: found, unsure or absent."""
         with_person, without = self._checked()
         limit = self._limit(without.chance, rates.false_accepts)
         least = max(self._least(limit, rates.prior), PRECISION + self._margin(PRECISION))
-        found = (evidence.chance <= limit) & (evidence.certain(rates.prior) >= least)
+        found = (evidence.chance <= limit) & (evidence.precision(rates.prior) >= least)
         absent = evidence.miss <= self._limit(with_person.miss, rates.false_rejects)
         likely = present(evidence.log_odds, rates.prior) >= 0.5  # decides where both hold
         told = np.where(absent & ~(found & likely), "absent", "unsure")
         return np.where(found & ~(absent & ~likely), "found", told)
 
-    def measured(self, rates: Rates, camera: str | None = None) -> dict[str, float]:
-        """Return how often each answer was right about held-out people, at the prior."""
-        some = np.ones(len(self.cameras), bool) if camera is None else self.cameras == camera
+    def groups(self) -> dict[str, Bools]:
+        """Name the held-out queries of each camera, and thirds of them by the crops' heights."""
+        found = {name: self.cameras == name for name in np.unique(self.cameras).tolist()}
+        if len(self.heights) and self.heights.min() > 0:
+            low, high = np.quantile(self.heights, (1 / 3, 2 / 3), method="lower").tolist()
+            third = np.digitize(self.heights, (low, high), right=True)
+            names = f"up to {low}", f"of {low + 1} to {high}", f"above {high}"
+            if low < high:
+                found |= {f"crops {one} pixels": third == i for i, one in enumerate(names)}
+        return found
+
+    def measured(self, rates: Rates, some: Bools | None = None) -> dict[str, float]:
+        """Return how often each answer was right about (some) held-out people, at the prior."""
+        some = np.ones(len(self.cameras), bool) if some is None else some
         n = int(some.sum())
         told = np.concatenate([self.answers(one, rates)[some] for one in self._checked()])
         right = np.concatenate([self.checks[0][some, -1] > 0, np.zeros(n, bool)])
@@ -241,9 +258,9 @@ class Calibration(SavableMixin):
         return float(np.sqrt(rate * (1.0 - rate) / self.n_people))
 
     def _least(self, limit: float, prior: float) -> float:
-        """Return the probability from which on first units were right often enough."""
+        """Return the simulated precision from which on first units were right often enough."""
         with_person, without = self._checked()
-        p = np.concatenate([one.certain(prior) for one in (with_person, without)])
+        p = np.concatenate([one.precision(prior) for one in (with_person, without)])
         chance = np.concatenate([with_person.chance, without.chance])
         n = len(with_person.chance)
         weights = np.where(chance <= limit, np.repeat([prior, 1.0 - prior], n), 0.0)

@@ -67,7 +67,7 @@ def partition_of(descriptors: tuple[str, ...]) -> Partition:
         first = (parts.top.astype(np.intp) * N_BANDS) // parts.height  # band that it begins in
         keys.append((parts.channel.astype(np.intp) + len(channels)) * N_BANDS + first)
         spreads.append(_spread(parts))
-        kinds = dict.fromkeys(parts.channels, _GOG_KIND) if name == "gog" else _KINDS
+        kinds = dict.fromkeys(parts.channels, _GOG_KIND) if name.startswith("gog") else _KINDS
         channels += [Channel(name, channel, kinds[channel]) for channel in parts.channels]
     used, of_feature = np.unique(np.concatenate(keys), return_inverse=True)
     counts = np.bincount(of_feature)

@@ -60,6 +60,14 @@ class Features:
     file: str | None = None
     made_by: tuple[Any, ...] = ()
 
+    @property
+    def networks(self) -> list[bool]:
+        """Which parts a network of the user's made."""
+        from resight.descriptors import Network
+
+        made = self.made_by or (None,) * len(self.parts)
+        return [isinstance(one, Network) for one in made]
+
     @cached_property
     def features(self) -> Rows:
         """All parts side by side, (n, d): the memory map itself if there is one part only."""

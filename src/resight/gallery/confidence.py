@@ -160,7 +160,8 @@ def _answer(
         np.max([one.miss for one in cameras], axis=0),
         first.log_odds,
         first.share,
-        first.sure,
+        first.first,
+        len(cameras) * first.false,
     )
     told = cast("Answer", calibration.answers(joint, rates).item())
     unsure = "the best match does not stand out enough from other people"

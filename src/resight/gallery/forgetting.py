@@ -11,7 +11,7 @@ import base64
 import json
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
@@ -46,7 +46,7 @@ from resight.times import EPOCH
 _LAST = "/last"  # ends the name of the note that only the job's own traces are left to clean
 _ROUNDS = 5  # a search that was under way may write an erased id into the log once more
 _MOST = 400  # sightings whose images, descriptors and embeddings are looked for; ids always are
-_BATCH = 256
+_BATCH = 32  # sightings read at once: descriptors are large
 
 
 @dataclass(frozen=True)
@@ -90,14 +90,13 @@ def forget(gallery: Gallery, person: str, by: Actor | None = None) -> Forgotten:
 
     If anything of the person is still found then, it says so; the job stays and can be resumed.
     """
-    earlier = resume(gallery)
+    earlier = {done.person: done for done in resume(gallery)}
     view = gallery.view
-    ids = view.table.ids[view.persons == person].tolist()
-    if not ids or not person:
-        for done in earlier:
-            if person and done.person == person:
-                return done
+    if not person or person not in view.named:
+        if person and person in earlier:
+            return earlier[person]
         raise unknown_name("person", person, view.named)
+    ids = view.table.ids[view.persons == person].tolist()
     return _finish(gallery.engine, _intend(gallery.engine, person, ids, by or operator()))
 
 
@@ -144,19 +143,23 @@ def _intend(engine: Engine, person: str, ids: list[str], by: Actor) -> _Job:
 
 def needles(engine: Engine, ids: Sequence[str]) -> list[bytes]:
     """Take pieces of all that is stored of some sightings; of many, those of some of them."""
-    found = [sighting.encode() for sighting in ids]
-    some = set(ids[:: max(1, len(ids) // _MOST)])
-    for column in ("image", "feature"):
-        for sighting in some:  # one by one: descriptors are large
-            for content in engine.fetch([sighting], column).values():  # type: ignore[arg-type]
-                found += needles_of(content)
+    values = _stored(engine, ids[:: max(1, len(ids) // _MOST)])
+    pieces = (piece for value in values for piece in needles_of(value))
+    return [*(sighting.encode() for sighting in ids), *pieces]
+
+
+def _stored(engine: Engine, ids: Sequence[str]) -> Iterator[bytes]:
+    """Yield every image, descriptor and embedding of some sightings."""
+    for start in range(0, len(ids), _BATCH):
+        some = ids[start : start + _BATCH]
+        yield from engine.fetch(some, "image").values()
+        yield from engine.fetch(some, "feature").values()
+    known = set(ids)
     for generation in Manifest.read(engine).history:
         for keys, vectors in engine.embeddings(generation.number, generation.width):
-            chosen = np.flatnonzero([key in some for key in keys.tolist()])
-            for row in vectors[chosen]:  # PostgreSQL sends vectors the other way round
-                found += needles_of(row.astype("<f4").tobytes(), 4)
-                found += needles_of(row.astype(">f4").tobytes(), 4)
-    return found
+            for row in vectors[[key in known for key in keys.tolist()]]:
+                yield row.astype("<f4").tobytes()
+                yield row.astype(">f4").tobytes()  # as PostgreSQL sends vectors
 
 
 def _finish(engine: Engine, job: _Job) -> Forgotten:
@@ -230,24 +233,9 @@ def _places(
     ]
     places += ["the log"] if any(concerned(engine, ids, job.person)) else []
     rest = set().union(*left.values()) - spellings
-    if rest:
-        rest -= _shared(engine, rest)
+    if rest:  # without what other sightings have too: the same image was added twice
+        rest -= Scanner(rest).scan(_stored(engine, engine.table().ids.tolist()))
     return places + [place for place, found in left.items() if found & rest]
-
-
-def _shared(engine: Engine, rest: set[bytes]) -> set[bytes]:
-    """Return what other sightings have too: the same image was added twice."""
-    scanner, ids = Scanner(rest), engine.table().ids.tolist()
-    shared: set[bytes] = set()
-    for start in range(0, len(ids), _BATCH):
-        for column in ("image", "feature"):
-            contents = engine.fetch(ids[start : start + _BATCH], column)  # type: ignore[arg-type]
-            shared |= scanner.scan(contents.values())
-    for generation in Manifest.read(engine).history:
-        for _, vectors in engine.embeddings(generation.number, generation.width):
-            both = (vectors.astype(order).tobytes() for order in ("<f4", ">f4"))
-            shared |= scanner.scan(both)
-    return shared
 
 
 def _strike_labels(engine: Engine, ids: set[str], person: str) -> int:

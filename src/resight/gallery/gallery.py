@@ -517,7 +517,8 @@ class Gallery:
 
     def info(self) -> dict[str, object]:
         """Describe the gallery in plain data."""
-        return summary(self.engine, self.view, pending(self.engine))
+        facts = summary(self.engine, self.view, pending(self.engine))
+        return facts if self._parts is None else {**facts, "search": "exact, over a cluster"}
 
 
 def _asked(view: View, described: Described, together: bool) -> tuple[Floats32, list[Asked]]:

@@ -55,7 +55,11 @@ class ExactIndex:
         return np.maximum(near, 0.0).astype(np.float64)
 
     def search(
-        self, queries: Floats32, k: int, allowed: NDArray[np.bool_] | None = None
+        self,
+        queries: Floats32,
+        k: int,
+        allowed: NDArray[np.bool_] | None = None,
+        within: Floats | None = None,
     ) -> list[tuple[Rows, Floats]]:
         """Return (rows, squared distances) of the k nearest allowed rows for each query.
 
@@ -65,6 +69,8 @@ class ExactIndex:
         k : int
             At least 1; fewer rows come back where fewer are allowed.
         allowed : bool array (n,), optional
+        within : float64 array (m,), optional
+            Squared distances beyond which nothing need be found.
         """
         queries = np.ascontiguousarray(queries, np.float32)
         rows = None if allowed is None else np.flatnonzero(allowed)
@@ -77,7 +83,7 @@ class ExactIndex:
             some = self._squares[rows] - 2.0 * (self.embeddings[rows] @ queries[0])
             near = [cast("Rows", rows)[_within(some, k, self._slack(queries[0]))]]
         else:
-            near = self._candidates_of_many(queries, k, rows)
+            near = self._candidates_of_many(queries, k, rows, within)
         return [
             self._ordered(q, candidates, k) for q, candidates in zip(queries, near, strict=True)
         ]
@@ -111,11 +117,16 @@ class ExactIndex:
             found.append(self._ordered(query, _within(row, k, self._slack(query)), k))
         return found
 
-    def _candidates_of_many(self, queries: Floats32, k: int, rows: Rows | None) -> list[Rows]:
+    def _candidates_of_many(
+        self, queries: Floats32, k: int, rows: Rows | None, within: Floats | None
+    ) -> list[Rows]:
         """Go through the rows in blocks, keeping what may still be among the k nearest."""
         m = len(queries)
         slack = np.array([self._slack(q) for q in queries], np.float32)
         bound = np.full(m, np.inf, np.float32)  # nothing above it can be among the k nearest
+        if within is not None:
+            lengths = np.einsum("ij,ij->i", queries, queries, dtype=np.float64)
+            bound = (within - lengths + slack).astype(np.float32)
         kept_rows: list[list[Rows]] = [[] for _ in range(m)]
         kept_near: list[list[Floats32]] = [[] for _ in range(m)]
         doubled = -2.0 * queries
@@ -130,8 +141,9 @@ class ExactIndex:
                 hits = np.flatnonzero(promising[i])
                 kept_rows[i].append(hits + start if rows is None else rows[hits + start])
                 kept_near[i].append(near[i, hits])
-                bound[i] = _tighten(kept_rows[i], kept_near[i], k, float(slack[i]))
-        return [np.concatenate(found) for found in kept_rows]
+                tighter = _tighten(kept_rows[i], kept_near[i], k, float(slack[i]))
+                bound[i] = min(float(bound[i]), tighter)
+        return [np.concatenate(found or [np.empty(0, np.intp)]) for found in kept_rows]
 
     def _ordered(self, query: Floats32, candidates: Rows, k: int) -> tuple[Rows, Floats]:
         candidates = np.sort(candidates)

@@ -28,6 +28,7 @@ from resight.gallery.manifest import CANDIDATE, drop_candidate, model_documents,
 from resight.gallery.view import View
 from resight.validation import parse_json
 
+Floats = NDArray[np.float64]
 Texts = NDArray[np.str_]
 Progress = Callable[[str, float], None]
 
@@ -147,16 +148,19 @@ def refit(gallery: Gallery, say: Progress = lambda words, share: None) -> Candid
     model, why = fit_recipe(view.model, examples, budget)
     say("calibrating", 0.9)
     uncalibrated = add_calibration(model, examples.features, examples.persons, examples.cameras)
-    gains = [sum(after[person]) - sum(before[person]) for person in sorted(before)]
+    # Hits of each person's sightings: by the model in use and the new one, of how many.
+    counts = [(sum(before[one]), sum(after[one]), len(before[one])) for one in sorted(before)]
+    old_hits, new_hits, asked = np.array(counts, float).T
+    gained = new_hits - old_hits
     candidate = Candidate(
         model,
         examples.ids,
-        before=_percent(before),
-        after=_percent(after),
-        gain=gain_interval(before, after),
-        queries=sum(map(len, before.values())),
+        before=float(100.0 * old_hits.sum() / asked.sum()),
+        after=float(100.0 * new_hits.sum() / asked.sum()),
+        gain=_gain_interval(gained, asked),
+        queries=int(asked.sum()),
         people=len(taught),
-        p_value=sign_test(sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)),
+        p_value=sign_test(int((gained > 0).sum()), int((gained < 0).sum())),
         why=why,
         uncalibrated=uncalibrated,
     )
@@ -196,14 +200,11 @@ def adopt(
     drop_candidate(gallery.engine)
 
 
-def gain_interval(
-    before: dict[str, list[bool]], after: dict[str, list[bool]]
-) -> tuple[float, float]:
+def _gain_interval(gained: Floats, asked: Floats) -> tuple[float, float]:
     """Return the 95% interval of the gain in points: people are resampled, not their sightings."""
-    gains = [(sum(after[p]) - sum(before[p]), len(before[p])) for p in sorted(before)]
-    drawn = np.random.default_rng(0).integers(0, len(gains), (_RESAMPLED, len(gains)))
-    totals = np.array(gains, float)[drawn].sum(axis=1)  # (n_resampled, 2): gained, asked
-    low, high = np.percentile(100.0 * totals[:, 0] / totals[:, 1], [2.5, 97.5])
+    drawn = np.random.default_rng(0).integers(0, len(asked), (_RESAMPLED, len(asked)))
+    gains = 100.0 * gained[drawn].sum(axis=1) / asked[drawn].sum(axis=1)
+    low, high = np.percentile(gains, [2.5, 97.5])
     return round(float(low), 2), round(float(high), 2)
 
 
@@ -270,8 +271,3 @@ def fit_like(like: Any, examples: Examples) -> Any:
     normalize = like.normalizer is not None
     model = Model(like.descriptors, unfitted(like.learner), mirror=like.mirror, normalize=normalize)
     return model.fit(examples.features, examples.persons, examples.cameras)
-
-
-def _percent(hits: dict[str, list[bool]]) -> float:
-    every = [hit for of_person in hits.values() for hit in of_person]
-    return 100.0 * sum(every) / len(every)

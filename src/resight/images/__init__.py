@@ -1,4 +1,4 @@
-"""Everything between a file and an array: reading, resizing, colour spaces, Retinex."""
+"""Everything between a file and an array: reading, resizing, colour spaces, even light."""
 
 from __future__ import annotations
 

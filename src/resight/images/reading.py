@@ -31,6 +31,15 @@ _DEEP = ("I", "F")  # Pillow's modes of more than 8 bits begin with these letter
 Source = str | os.PathLike[str] | IO[bytes] | bytes | Image
 
 
+def height_of(path: str | os.PathLike[str]) -> int:
+    """Return the height that an image file states, in pixels; 0 if it cannot be read."""
+    try:
+        with Pillow.open(path, formats=FORMATS) as picture:
+            return picture.height
+    except (OSError, ValueError, Pillow.DecompressionBombError):
+        return 0
+
+
 def read(source: Source, name: str | None = None, most: int = MAX_PIXELS) -> Image:
     """Read one image as RGB: PNG, JPEG, BMP, WebP or TIFF.
 
@@ -69,8 +78,8 @@ def read(source: Source, name: str | None = None, most: int = MAX_PIXELS) -> Ima
         with Pillow.open(source, formats=FORMATS) as picture:
             _check_header(picture, name, most)
             with _decoding if picture.width * picture.height > _LARGE else nullcontext():
-                upright = ImageOps.exif_transpose(picture)
-                return np.array(_to_rgb(upright))
+                ImageOps.exif_transpose(picture, in_place=True)
+                return np.array(_to_rgb(picture))
     except ResightError:
         raise
     except Pillow.UnidentifiedImageError:
@@ -133,7 +142,7 @@ def _is_deep(picture: Pillow.Image) -> bool:
 
 def _to_rgb(picture: Pillow.Image) -> Pillow.Image:
     if not picture.has_transparency_data:
-        return picture.convert("RGB")
+        return picture if picture.mode == "RGB" else picture.convert("RGB")
     layer = picture.convert("RGBA")
     paper = Pillow.new("RGBA", layer.size, "white")
     return Pillow.alpha_composite(paper, layer).convert("RGB")

@@ -114,9 +114,16 @@ def calibrate(
 
 
 def add_calibration(
-    model: Model, features: Array | FeatureRows, persons: Array, cameras: Array
+    model: Model,
+    features: Array | FeatureRows,
+    persons: Array,
+    cameras: Array,
+    heights: Array | None = None,
 ) -> str | None:
-    """Calibrate a fitted model where its training rows allow it; else return why not."""
+    """Calibrate a fitted model where its training rows allow it; else return why not.
+
+    `heights` of the crops, where they are known, tell how right answers are by height.
+    """
     rows = features
     if not isinstance(rows, FeatureRows):
         rows = FeatureRows([np.asarray(features)], (rows.shape[1],))
@@ -126,7 +133,10 @@ def add_calibration(
         made = calibrate_model(model, some, persons[part], cameras[part])
     except InputError as error:
         return str(error)
-    model.calibration = replace(made, **seen_range(some), trained=signature(model, rows))
+    made = replace(made, **seen_range(some), trained=signature(model, rows))
+    if heights is not None:
+        made = replace(made, heights=heights[part][made.rows])
+    model.calibration = made
     return None
 
 
@@ -218,7 +228,8 @@ def held_out_rankings(
     for number, (learn, held) in enumerate(folds):
         others = [folds[(number + 1 + i) % n_folds][1] for i in range(left_out)]
         distances = fold_distances(np.setdiff1d(learn, np.concatenate([held, *others])), held)
-        yield from rankings_of(distances, persons[held], cameras[held], seed)
+        for one in rankings_of(distances, persons[held], cameras[held], seed):
+            yield replace(one, rows=held[one.rows])
 
 
 def rankings_of(
@@ -232,7 +243,7 @@ def rankings_of(
         gallery = there[np.sort(np.unique(persons[there], return_index=True)[1])]
         same = persons[query][:, None] == persons[gallery][None, :]
         if len(gallery) >= _MIN_GALLERY and same.any():
-            yield HeldOut(distances[np.ix_(query, gallery)], same, str(a))
+            yield HeldOut(distances[np.ix_(query, gallery)], same, str(a), query)
 
 
 def _drawn(n: int, seed: int) -> Rows:

@@ -145,12 +145,13 @@ def fit_model(
         log.info("%s %s", plan.word, decision.sentence)
     used = training.variants[-1 if model.mirror else 0]
     known = training.sightings.persons != UNKNOWN_PERSON
-    labelled = [names[known] for names in training.labels]
+    persons, cameras = (names[known] for names in training.labels)
     why_not: str | None = "it was not asked for"
     if calibrate:
         rows = FeatureRows(used.parts, used.blocks, training.rows[known])
-        why_not = add_calibration(model, rows, *labelled)
-    people = len(np.unique(labelled[0]))
+        heights = training.sightings.select(known).heights() if features is None else None
+        why_not = add_calibration(model, rows, persons, cameras, heights)
+    people = len(np.unique(persons))
     fitted = Fitted(model, people, len(training.rows), used.failures, decision, why_not)
     model.card = model_card(fitted, training)
     return fitted

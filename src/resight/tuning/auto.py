@@ -42,8 +42,8 @@ class AutoKXQDA(MetricLearner):
         default all features are one descriptor of one block. Blocks are centred and
         L2-normalised inside, so give raw descriptors.
     n_folds, n_repeats : int, optional
-        Person-disjoint folds, and how often they are drawn anew; by default 5 folds,
-        three times for few people and two of the five for many.
+        Person-disjoint folds, and how often they are drawn anew; by default from 5 folds three
+        times for few people to two of 5 folds for many.
     budget : float, optional
         Seconds for the choice. When they are over, the best mixture of what was tried is taken.
     seed : int

@@ -69,6 +69,7 @@ class GramSpace:
         self.squares: list[Floats] = []  # squared norms (n,) for each block
         self.short: list[NDArray[Any]] = []  # (n, k) for each block: see `shortened`
         self.groups: list[int] = []  # how many of them belong to each of `features`
+        self.networks = [False] * len(features)  # which of `features` a trained network made
         for rows, its_blocks in zip(features, widths, strict=True):
             self.groups.append(len(block_slices(its_blocks, rows.shape[1])))
             for block in block_slices(its_blocks, rows.shape[1]):
@@ -105,14 +106,16 @@ class GramSpace:
             whole.squares += space.squares
             whole.short += space.short
             whole.groups += space.groups
+            whole.networks += space.networks
         return whole
 
     def descriptors(self) -> list[GramSpace]:
         """Return each descriptor as a space of its own, sharing its matrices."""
         ends = np.cumsum([0, *self.groups]).tolist()
         spaces = []
-        for start, end in pairwise(ends):
+        for (start, end), network in zip(pairwise(ends), self.networks, strict=True):
             one = GramSpace([], trainable=self.trainable)
+            one.networks = [network]
             one.grams, one.squares = self.grams[start:end], self.squares[start:end]
             one.short, one.groups = self.short[start:end], [end - start]
             spaces.append(one)
@@ -213,7 +216,9 @@ def gram_space(
     """Gram matrices of stored features, block by block, optionally of some rows only."""
     every = usable is None or usable.all()
     parts = [part if every else part[usable] for part in features.parts]
-    return GramSpace(parts, features.blocks_of_parts, trainable=trainable)
+    space = GramSpace(parts, features.blocks_of_parts, trainable=trainable)
+    space.networks = features.networks
+    return space
 
 
 def between_test_rows(

@@ -83,7 +83,10 @@ class ClusterExecutor(Executor):
             found = sorted(_or_nothing(self._client.nthreads))
             self._workers = (time.monotonic(), found)
         if not found:
-            raise ClusterError(self._no_workers(0))
+            raise ClusterError(
+                f"the scheduler at {self.address} does not answer or has no worker; start some "
+                f"with `dask worker {self.address}`"
+            )
         return found
 
     def submit(

@@ -129,7 +129,7 @@ class Engine(Database):
 
     def table(self) -> Table:
         """Return all sightings, in the order in which they were added."""
-        rows = self._ask(f"SELECT {META} FROM sightings ORDER BY added, id")
+        rows = self._ask(f"SELECT {META}, number FROM sightings ORDER BY added, id")
         if not rows:
             return Table.empty()
         columns = list(zip(*rows, strict=True))
@@ -137,7 +137,8 @@ class Engine(Database):
             np.array(columns[i], str) for i in (0, 1, 2, 4, 5)
         )
         times, added = np.array(columns[3], float), np.array(columns[6], float)  # None becomes NaN
-        return Table(ids, persons, cameras, times, sequences, sources, added)
+        numbers = np.array(columns[7], np.int64)
+        return Table(ids, persons, cameras, times, sequences, sources, added, numbers)
 
     def fetch(self, ids: Sequence[str], column: Column) -> dict[str, bytes]:
         """Read images or descriptors (little endian) of some sightings."""
@@ -207,35 +208,23 @@ class Engine(Database):
             if len(rows) < _PAGE:
                 return
 
-    def numbers(
-        self, generation: int | None = None, first: int = 0, stop: int = 2**62
-    ) -> NDArray[np.int64]:
-        """Return the numbers of sightings in a range, in the order of `table`.
-
-        They rise with every addition and are never given again. With a generation only those that
-        have an embedding of it are listed.
-        """
-        joined = f"JOIN {_embeddings(generation)} e ON e.id = s.id " if generation else ""
-        rows = self._ask(
-            f"SELECT s.number FROM sightings s {joined}WHERE s.number >= ? AND s.number < ? "
-            "ORDER BY s.added, s.id",
-            first,
-            stop,
-        )
+    def numbers(self, generation: int, first: int, stop: int) -> NDArray[np.int64]:
+        """Return the numbers in a range that have an embedding, in the order of `table`."""
+        order = "ORDER BY s.added, s.id"
+        rows = self._ask(self._numbered("s.number", generation) + order, first, stop)
         return np.array([number for (number,) in rows], np.int64)
 
     def vectors(
         self, generation: int, width: int, first: int, stop: int
     ) -> tuple[NDArray[np.int64], Floats32]:
-        """Return numbers and embeddings of the sightings in a range of numbers."""
-        rows = self._ask(
-            f"SELECT s.number, e.vector FROM sightings s JOIN {_embeddings(generation)} e "
-            "ON e.id = s.id WHERE s.number >= ? AND s.number < ?",
-            first,
-            stop,
-        )
+        """Return numbers in a range that have an embedding, and these, in any order."""
+        rows = self._ask(self._numbered("s.number, e.vector", generation), first, stop)
         numbers = np.array([number for number, _ in rows], np.int64)
         return numbers, self._from_vectors([vector for _, vector in rows], width)
+
+    def _numbered(self, columns: str, generation: int) -> str:
+        joined = f"sightings s JOIN {_embeddings(generation)} e ON e.id = s.id"
+        return f"SELECT {columns} FROM {joined} WHERE s.number >= ? AND s.number < ? "
 
     def _condition(self, where: Filter) -> tuple[list[str], list[Any]]:
         """Write a filter on the sightings `s` as SQL, with the values for its places."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,13 +22,15 @@ class Table:
     sequences: NDArray[np.str_]
     sources: NDArray[np.str_]
     added: NDArray[np.float64]
+    # As the database gave them: they rise with every addition and are never given again.
+    numbers: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def select(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Table:
         """Return some rows, in the order asked for."""
-        return Table(*(column[rows] for column in vars(self).values()))
+        return Table(*(column[rows] if len(column) else column for column in vars(self).values()))
 
     @staticmethod
     def empty() -> Table:
