@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,7 +17,7 @@ from sklearn.utils import Tags
 from resight import images
 from resight._files import digest_of
 from resight.descriptors.describing import Extraction
-from resight.descriptors.streaming import extract
+from resight.descriptors.streaming import extract, stream
 from resight.images.colour import Floats, Image
 
 
@@ -142,6 +142,16 @@ class Descriptor(TransformerMixin, BaseEstimator, ABC):
         """
         self._validate_params()
         return extract(self, sources, on_error, n_jobs)
+
+    def stream(
+        self, sources: Sequence[Any], on_error: str = "raise", n_jobs: int | None = None
+    ) -> Iterator[Extraction]:
+        """Describe images one chunk after the other, in order, in memory that does not grow.
+
+        For features that are written somewhere as they come; parameters as in `extract`.
+        """
+        self._validate_params()
+        return stream(self, sources, on_error, n_jobs)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Name the columns that `transform` gives: channel, strip and bin."""
