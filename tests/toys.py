@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -71,10 +70,6 @@ class MeanColour(Descriptor):
         return FeatureParts(4, ("R", "G", "B"), strip, strip + 1, colour)
 
 
-def _row(match: re.Match[str]) -> Row:
-    return Row(match["person"], match["camera"])
-
-
 DATASET = Dataset(
     name="yard",
     title="Yard",
@@ -85,7 +80,7 @@ DATASET = Dataset(
     images=24,
     homes=("yard-images",),
     layouts={"cam1_0001.png": r"(?P<camera>cam\d)_(?P<person>\d{4})\.png"},
-    row=_row,
+    row=Row,
 )
 
 
