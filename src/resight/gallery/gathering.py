@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 Question = TypeVar("Question")
 Answer = TypeVar("Answer")
+_MOST = 16  # that are waited for
 
 
 class Gathering(Generic[Question, Answer]):
@@ -20,8 +21,8 @@ class Gathering(Generic[Question, Answer]):
     answer : callable
         Takes a list of questions and returns as many answers.
     wait : float
-        Seconds that are waited for more, if several came together the last time; a thread that is
-        alone never waits.
+        If several came together the last time, more are waited for as long as one comes within
+        these seconds; a thread that is alone never waits.
     """
 
     def __init__(self, answer: Callable[[list[Question]], list[Answer]], wait: float = 0.0) -> None:
@@ -44,8 +45,12 @@ class Gathering(Generic[Question, Answer]):
         return found
 
     def _answer_all(self) -> None:
-        if self._last > 1:
+        seen = len(self._waiting) if self._last > 1 and self._wait else _MOST
+        while seen < _MOST:
             time.sleep(self._wait)
+            seen, before = len(self._waiting), seen
+            if seen == before:
+                break
         batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
         self._last = len(batch)
         try:
