@@ -101,7 +101,8 @@ def test_a_search_loads_neither_learners_nor_what_trains_them(learner, tmp_path)
     gallery.add(drawn)
     gallery.close()
     image = drawn.files()[0]
-    code = f"from resight.cli import main; assert main(['search', {str(place)!r}, {str(image)!r}]) == 0"
+    words = ["search", str(place), str(image)]
+    code = f"from resight.cli import main; assert main({words!r}) == 0"
     probe = f"{code}\nimport sys\nprint('loaded:', *({{*sys.modules}} & {{*{NOT_FOR_A_SEARCH}}}))"
     done = subprocess.run(
         [sys.executable, "-c", probe], capture_output=True, text=True, check=True, timeout=120

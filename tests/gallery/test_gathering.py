@@ -39,7 +39,7 @@ def test_those_that_come_meanwhile_are_answered_together() -> None:
 
     assert ask_all(Gathering(squares), range(9)) == {n: n**2 for n in range(9)}
     assert len(batches) < 9
-    assert sorted(sum(batches, [])) == list(range(9))
+    assert sorted(one for batch in batches for one in batch) == list(range(9))
 
 
 def test_a_failure_reaches_all_who_wait_and_nobody_later() -> None:
