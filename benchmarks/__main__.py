@@ -37,6 +37,7 @@ SECTIONS = (
     "teaching",
     "grouping",
     "page",
+    "startup",
     "scaling",
 )
 PAGE = DOCS / "benchmarks.md"

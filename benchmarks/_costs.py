@@ -16,14 +16,13 @@ from benchmarks.cluster_search import BATCH, stored
 from benchmarks.kxqda import draw_scene
 from benchmarks.market import sightings_of
 from resight import KXQDA
-from resight._files import digest_of
 from resight.datasets.synthetic import draw_cameras
 from resight.descriptors import descriptor
 from resight.gallery.engines.sqlite import SqliteEngine
 from resight.gallery.index import ExactIndex
 from resight.gallery.labels import Labels
 from resight.gallery.manifest import Manifest
-from resight.gallery.parts import Place, Wanted, answer, drop
+from resight.gallery.parts import Wanted, answer, digest, drop
 from resight.gallery.view import View
 from resight.learners._kernel_pencil import KernelPencil
 from resight.learners._landmark_pencil import LandmarkPencil
@@ -167,12 +166,11 @@ def _stored() -> tuple[float, float]:
         engine = SqliteEngine(str(Path(folder) / "gallery"))
         stored(engine, embeddings)
         numbers = engine.table().numbers
-        part = Wanted(0, READ + 1, READ, digest_of(numbers.astype("<i8").tobytes()))
-        place = Place(engine.uri, 1, DIMENSIONS)
+        part = Wanted(engine.uri, 1, DIMENSIONS, 0, READ + 1, READ, digest(numbers))
 
         def load() -> None:
-            drop(place, 0)
-            answer(place, [part], embeddings[:0], 1)
+            drop(part)
+            answer([part])
 
         seconds = _best(load) / READ
         tracemalloc.start()

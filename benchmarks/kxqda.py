@@ -30,11 +30,11 @@ class Scene:
     K: Floats
     persons: Codes
     cameras: Codes
-    test: Floats  # (2 N_TEST, N): queries, then gallery
+    test: Floats  # (2 n, N): queries, then gallery
 
     def distances(self, M: Floats) -> Floats:
         """Squared distances of test rows under d = (a - b)^T M (a - b)."""
-        Q, G = self.test[:N_TEST], self.test[N_TEST:]
+        Q, G = np.split(self.test, 2)
         QM, GM = Q @ M, G @ M
         squares: Floats = (QM * Q).sum(axis=1)[:, None] + (GM * G).sum(axis=1) - 2 * QM @ G.T
         return squares
@@ -117,23 +117,25 @@ def _solving(scene: Scene, solver: str) -> Callable[[], object]:
     return lambda: KernelPencil(scene.K, pairs).solve(1e-7, "identity", solver)
 
 
-def draw_scene(n_persons: int, each: tuple[int, int], n_once: int = 0) -> Scene:
+def draw_scene(n_persons: int, each: tuple[int, int]) -> Scene:
+    """Draw persons who are all seen equally often by two cameras."""
+    persons = np.concatenate([np.repeat(np.arange(n_persons), count) for count in each])
+    return scene_of(persons, np.repeat([0, 1], [count * n_persons for count in each]), N_TEST)
+
+
+def scene_of(persons: Codes, cameras: Codes, n_test: int) -> Scene:
     """RBF kernels of unit vectors: traits of persons, changed by camera and chance."""
     rng = np.random.default_rng(0)
-    looks, shifts = rng.normal(size=(N_LATENT, N_FEATURES)), rng.normal(size=(2, N_LATENT)) / 2
+    looks = rng.normal(size=(N_LATENT, N_FEATURES))
+    shifts = rng.normal(size=(int(cameras.max()) + 1, N_LATENT)) / 2
 
     def seen(persons: Codes, cameras: Codes) -> Floats:
         traits = rng.normal(size=(int(persons.max()) + 1, N_LATENT))[persons] + shifts[cameras]
         traits += 0.6 * rng.normal(size=traits.shape)
         return traits @ looks + 10 * rng.normal(size=(len(persons), N_FEATURES))
 
-    once = np.arange(n_persons, n_persons + n_once)
-    persons = np.concatenate(
-        [np.repeat(np.arange(n_persons), each[0]), once, np.repeat(np.arange(n_persons), each[1])]
-    )
-    cameras = np.repeat([0, 1], [each[0] * n_persons + n_once, each[1] * n_persons])
     X = seen(persons, cameras)
-    T = seen(np.tile(np.arange(N_TEST), 2), np.repeat([0, 1], N_TEST))
+    T = seen(np.tile(np.arange(n_test), 2), np.repeat([0, 1], n_test))
     centre = X.mean(axis=0)
     X, T = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (X - centre, T - centre))
     kernel = Kernel("rbf")

@@ -60,7 +60,7 @@ def output_of(command: str, folder: Path, environment: dict[str, str]) -> str:
             deadline = time.monotonic() + SERVING
             while "http" not in printed() and time.monotonic() < deadline:
                 time.sleep(0.2)
-            time.sleep(1)  # for what follows the address
+            time.sleep(5)  # for what follows the address, and until it listens to signals
             os.killpg(process.pid, signal.SIGINT)
         failed = process.wait() and not command.startswith("resight serve")
         if failed or (command.startswith("resight serve") and "http" not in printed()):

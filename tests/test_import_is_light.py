@@ -65,3 +65,47 @@ def test_what_is_promised_exists():
         assert getattr(resight, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'KXQDAA'"):
         _ = resight.KXQDAA
+
+
+NOT_FOR_A_SEARCH = (
+    "sklearn",
+    "scipy.optimize",
+    "scipy.stats",
+    "scipy.linalg",
+    "pandas",
+    "joblib",
+    "matplotlib",
+    "rich",
+    "onnxruntime",
+    "lancedb",
+    "distributed",
+    "fastapi",
+    "jinja2",
+    "resight.learners._base",
+    "resight.tuning.search",
+    "resight.features.store",
+)
+
+
+@pytest.mark.parametrize("learner", ["kxqda", "auto"])
+def test_a_search_loads_neither_learners_nor_what_trains_them(learner, tmp_path):
+    """They take longer to import than a search takes; whoever asks for more gets the learner."""
+    from resight.datasets.synthetic import draw_cameras
+    from resight.gallery import Gallery
+    from resight.models.fitting import fit
+
+    drawn = draw_cameras(tmp_path / "cameras", n_people=24, seed=3)
+    store, place = tmp_path / "features", tmp_path / "gallery"
+    model = fit(drawn, descriptor="whos-star", learner=learner, store=store, jobs=1)
+    gallery = Gallery.create(place, model)
+    gallery.add(drawn)
+    gallery.close()
+    image = drawn.files()[0]
+    words = ["search", str(place), str(image)]
+    code = f"from resight.cli import main; assert main({words!r}) == 0"
+    probe = f"{code}\nimport sys\nprint('loaded:', *({{*sys.modules}} & {{*{NOT_FOR_A_SEARCH}}}))"
+    done = subprocess.run(
+        [sys.executable, "-c", probe], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert str(image) in done.stdout  # it found something
+    assert done.stdout.rsplit("loaded:", 1)[1].split() == []

@@ -91,7 +91,7 @@ def requests() -> list[Bad]:
     found += [
         Bad(f"POST {path} {str(form)[:80]}", "POST", path, None, form) for path, form in forms
     ]
-    for path in ("/teach", "/name", "/undo", "/refit", "/refit/adopt", "/refit/undo"):
+    for path in ("/teach", "/name", "/undo", "/jobs/improve", "/jobs/rebuild", "/refit/undo"):
         form = {"kind": "same", "a": "A", "b": "B", "person": "x", "key": "x"}
         found += [Bad(f"forged POST {path}", "POST", path, None, form, forged=True)]
         found += [Bad(f"{method} {path}", method, path) for method in ("PUT", "DELETE", "PATCH")]

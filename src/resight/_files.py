@@ -93,7 +93,7 @@ def write_json(path: Path, document: Any) -> None:
         stream.write("\n")
 
 
-def digest_of(*parts: bytes | str) -> str:
+def digest_of(*parts: bytes | memoryview | str) -> str:
     """Short, stable fingerprint of some bytes and texts (BLAKE2b, 128 bits, hexadecimal)."""
     state = hashlib.blake2b(digest_size=16)
     for part in parts:

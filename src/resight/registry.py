@@ -13,7 +13,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from resight.errors import InputError, unknown_name
-from resight.validation import parse_json
 
 if TYPE_CHECKING:
     from resight.learners._base import MetricLearner
@@ -95,6 +94,8 @@ def learner_spec(name: str) -> LearnerSpec:
 
 def parse_params(words: list[str]) -> dict[str, Any]:
     """Read ``name=value`` words; values are JSON where they parse, else text."""
+    from resight.validation import parse_json
+
     params: dict[str, Any] = {}
     for word in words:
         name, equals, value = word.partition("=")

@@ -28,6 +28,8 @@ SCHEMA = "resight.model/2"
 RAW_SCHEMA = "resight.model/1"  # of resight 0.1: all attributes as they were, state of version 0
 MANIFEST = "manifest.json"
 MAX_TENSORS = 2**36  # bytes; more than a machine that fits models has
+_DTYPES = {"BOOL": "?"}  # by their names in safetensors files
+_DTYPES |= {f"{kind}{8 * n}": f"<{kind.lower()}{n}" for kind in "FIU" for n in (1, 2, 4, 8)}
 _MAX_LABELS = 2**30  # characters of an array of labels, all as wide as the longest
 
 Self = TypeVar("Self", bound="SavableMixin")
@@ -107,32 +109,50 @@ def _write(folder: Path, manifest: dict[str, Any], data: bytes) -> None:
 def read(folder: Path) -> tuple[Any, dict[str, np.ndarray]]:
     """Return the state and the arrays of a model folder, unless they are damaged."""
     log.debug("loading model %s", folder)
-    manifest = _read_manifest(folder)
-    file = folder / _tensors_name(manifest)
-    try:
-        data = read_bytes(file, MAX_TENSORS)
-    except InputError as error:
-        raise StoreError(f"model {folder}: {error}") from error
-    if digest_of(data) != manifest["tensors_digest"]:
-        raise StoreError(f"model {folder}: {file.name} is damaged (its digest differs); fit again")
-    from safetensors.numpy import load as tensors_from_bytes
+    if not (folder / MANIFEST).is_file():
+        raise StoreError(f"{folder} is not a model folder: there is no {MANIFEST} in it")
+    return read_parts(lambda name: read_bytes(folder / name, MAX_TENSORS), folder)
 
-    tensors = tensors_from_bytes(data)  # lengths are compared with the file before allocating
+
+def read_parts(
+    get: Callable[[str], bytes | memoryview], where: object
+) -> tuple[Any, dict[str, np.ndarray]]:
+    """Return state and arrays of a model; `get` reads its files by name, errors say `where`."""
+    manifest = _read_manifest(get, where)
+    name = _tensors_name(manifest)
+    try:
+        data = get(name)
+    except InputError as error:
+        raise StoreError(f"model {where}: {error}") from error
+    if digest_of(data) != manifest["tensors_digest"]:
+        raise StoreError(f"model {where}: {name} is damaged (its digest differs); fit again")
+    tensors = _tensors(data)
     for name, tensor in tensors.items():
         if tensor.dtype.kind == "f" and not np.isfinite(tensor).all():
             raise ValueError(f"{name.lstrip('.')} contains NaN or infinite values")
     return manifest["state"], tensors
 
 
+def _tensors(data: bytes | memoryview) -> dict[str, np.ndarray]:
+    """Return the arrays of a safetensors file as views of its bytes: models may be large."""
+    start = 8 + int.from_bytes(data[:8], "little")
+    entries = parse_json(bytes(data[8:start]))
+    entries.pop("__metadata__", None)
+    arrays = {}
+    for name, entry in entries.items():
+        begin, end = entry["data_offsets"]
+        content = memoryview(data)[start + begin : start + end]
+        arrays[name] = np.frombuffer(content, _DTYPES[entry["dtype"]]).reshape(entry["shape"])
+    return arrays
+
+
 def _tensors_name(manifest: dict[str, Any]) -> str:
     return f"tensors-{manifest['tensors_digest']}.safetensors"
 
 
-def _read_manifest(folder: Path) -> dict[str, Any]:
-    if not (folder / MANIFEST).is_file():
-        raise StoreError(f"{folder} is not a model folder: there is no {MANIFEST} in it")
+def _read_manifest(get: Callable[[str], bytes | memoryview], folder: object) -> dict[str, Any]:
     try:
-        text = read_bytes(folder / MANIFEST)
+        text = bytes(get(MANIFEST))
         manifest = parse_json(text)
     except ValueError as error:
         raise StoreError(f"model {folder}: {MANIFEST} is damaged; fit again") from error

@@ -100,6 +100,8 @@ def test_nothing_secret_is_in_a_process_list(place: Path, tmp_path: Path) -> Non
         process.send_signal(signal.SIGINT)
         process.wait(30)
         assert time.monotonic() - begin < 10  # it ends whatever clients do
+        assert process.returncode == 0  # Ctrl+C is the way to end it
+        assert "interrupted" not in process.stderr.read()
         half_sent.close()
     finally:
         process.kill()

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from resight.descriptors import DESCRIPTORS, _base, descriptor
+from resight.descriptors import DESCRIPTORS, descriptor
 from resight.descriptors.transformers import GOG, LOMO, WHOS
 from resight.errors import InputError
 
@@ -128,7 +128,7 @@ def test_the_fingerprint_follows_all_that_decides_the_numbers(
     monkeypatch.setattr(type(chosen), "version", chosen.version + 1)
     assert chosen.fingerprint != before
     monkeypatch.undo()
-    monkeypatch.setattr(_base.images, "VERSION", 1000)
+    monkeypatch.setattr("resight.images.VERSION", 1000)
     assert chosen.fingerprint != before
 
 

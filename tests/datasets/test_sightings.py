@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from resight.datasets import Sightings
 from resight.datasets.sightings import seen_by_two
@@ -24,6 +25,15 @@ def test_columns_not_given_are_empty() -> None:
     for column in (sightings.roles, sightings.sequences, sightings.sites):
         assert column.tolist() == ["", "", ""]
     assert sightings.boxes is None
+
+
+def test_heights_are_those_of_the_boxes_or_of_the_files(tmp_path: Path) -> None:
+    boxes = np.array([[0, 0, 10, 30], [5, 5, 20, 60], [1, 2, 3, 4]])
+    assert _three(boxes=boxes).heights().tolist() == [30, 60, 4]
+    for name, height in (("x", 90), ("y", 128)):
+        Image.new("RGB", (40, height)).save(tmp_path / name, format="PNG")
+    (tmp_path / "z").write_text("no picture")
+    assert _three(root=tmp_path).heights().tolist() == [90, 128, 0]
 
 
 def test_nothing_can_be_changed() -> None:

@@ -18,8 +18,8 @@ from resight.errors import InputError, StoreError
 from resight.explanation import Explainer
 from resight.features.store import FeatureStore
 from resight.models.model import Model
-from resight.networks import Session
 from resight.networks.files import network_files
+from resight.networks.session import Session
 from resight.workers.executors import local
 from tiny_networks import embedder, node, save
 

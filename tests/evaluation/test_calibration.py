@@ -53,7 +53,7 @@ def test_answers_are_wrong_as_rarely_as_promised(calibration, n_gallery):
     assert (answer[missing] == "found").mean() <= 0.13
     assert (answer[~missing] == "absent").mean() <= 0.15
     assert (answer == "found")[~missing].mean() > 2 * (answer == "found")[missing].mean()
-    assert new["half_best"][answer == "found"].mean() > 0.8
+    assert new["half_best"][answer == "found"].mean() > 0.75
 
 
 def test_how_near_strangers_come_does_not_depend_on_how_many_of_the_others_are_there(calibration):
@@ -157,7 +157,7 @@ def test_rates_outside_zero_and_one_are_refused(rate):
 def test_calibrations_that_did_not_know_the_size_of_a_gallery_are_read(calibration):
     old = {name: getattr(calibration, name) for name in ("pair", "choice", "n_people", "quantiles")}
     old |= {name: getattr(calibration, name) for name in ("steepness", "mates", "spreads")}
-    old |= {"cameras": calibration.cameras, "checks": np.delete(calibration.checks, 4, axis=2)}
+    old |= {"cameras": calibration.cameras, "checks": np.delete(calibration.checks, [4, 5], axis=2)}
     read = Calibration.from_state(Calibration.migrate(old, 2))
     assert read.checks.shape == calibration.checks.shape
     assert read.measured(Rates())["found"] >= 0.8 - 1e-9

@@ -31,6 +31,12 @@ def test_search_is_the_definition(
         order, expected = brute_force(E, q, k, allowed)
         assert rows.tolist() == order
         assert np.allclose(distances, expected, rtol=1e-12)
+    near = np.array([brute_force(E, q, 1 + n // 3, np.ones(n, bool))[1][-1] for q in Q])
+    found = ExactIndex(E).search(Q, k, allowed, near)
+    for q, limit, (rows, _) in zip(Q, near, found, strict=True):
+        order, expected = brute_force(E, q, k, allowed)
+        needed = [row for row, distance in zip(order, expected, strict=True) if distance <= limit]
+        assert rows.tolist()[: len(needed)] == needed
 
 
 def test_many_blocks_and_close_neighbours() -> None:

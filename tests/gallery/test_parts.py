@@ -50,7 +50,7 @@ class Workers:
     def submit(self, function: Callable[..., Any], *arguments: Any, on: str) -> Future[Any]:
         self.asked.append(on)
         future: Future[Any] = Future()
-        is_load = function is parts_of.answer and not len(arguments[2])
+        is_load = function is parts_of.answer and len(arguments) == 1
         if on not in self.names:
             return future
         if self.holding and is_load:

@@ -98,6 +98,19 @@ def test_probabilities_come_true_in_a_gallery_four_times_as_large():
     assert (answer[~missing] == "absent").mean() < 0.2
 
 
+def test_held_out_queries_keep_the_heights_of_their_own_crops():
+    X, persons, cameras = sightings(24, shots=2)
+    model = Model((), XQDA()).fit(X, persons, cameras)
+    heights = np.where(cameras == 0, 60, 128) + (persons >= 12)
+    assert add_calibration(model, X, persons, cameras, heights) is None
+    made = model.calibration
+    np.testing.assert_array_equal(made.heights, heights[made.rows])
+    np.testing.assert_array_equal(made.heights < 100, made.cameras == "0")
+    assert set(made.groups()) > {"0", "1"}
+    assert add_calibration(model, X, persons, cameras) is None
+    assert set(model.calibration.groups()) == {"0", "1"}  # without heights
+
+
 @pytest.mark.parametrize("learner", [XQDA(), Euclidean(), KXQDA(kernel="chi2", reg=1e-2)])
 def test_every_kind_of_learner_is_calibrated(learner):
     X, persons, cameras = sightings(24)

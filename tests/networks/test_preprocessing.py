@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from resight.errors import InputError
-from resight.networks import Preprocessing
+from resight.networks.preprocessing import Preprocessing
 
 
 def test_values_by_hand() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from resight.errors import InputError
-from resight.networks import Session
+from resight.networks.session import Session
 from tiny_networks import embedder, node, save
 
 

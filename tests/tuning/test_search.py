@@ -107,10 +107,24 @@ def test_the_more_people_the_more_is_learned_by_default():
     assert default_shares(parts[1:], 6) == pytest.approx([1.0])
 
 
+@pytest.mark.parametrize(("noise", "alone"), [(6.0, True), (0.3, False)])
+def test_a_network_is_joined_only_by_what_clearly_helps_it(noise, alone):
+    rng = np.random.default_rng(4)
+    persons, cameras = np.tile(np.arange(12), 2), np.repeat([0, 1], 12)
+    identity = rng.normal(size=(2, 12, 30))
+    network = identity[0][persons] + 0.7 * rng.normal(size=(24, 30))
+    other = identity[1][persons] + noise * rng.normal(size=(24, 30))
+    space = GramSpace([network, other], precision="float64")
+    space.networks = [True, False]
+    [(_, part)] = Search(space, np.arange(24), persons, cameras).run().parts
+    assert part.weights[0] > 0.0
+    assert (part.weights[1] == 0.0) is alone
+
+
 def test_the_fewer_people_the_more_folds_are_fitted():
     assert folds_for(10, None, None) == (5, 15)
     assert folds_for(6, None, None) == (3, 15)
-    assert folds_for(125, None, None) == (5, 5)
+    assert folds_for(125, None, None) == (3, 6)
     assert folds_for(485, None, None) == (5, 2)
     assert folds_for(10, 2, 1) == (2, 2)
 

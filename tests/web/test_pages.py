@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from resight.gallery import Filter, Gallery
+from resight.gallery import Filter, Gallery, Hits
+from resight.gallery.searching import Search
 
 START = 1.7e9
 
@@ -35,6 +36,25 @@ def test_search_and_its_twin(client: Any, gallery: Gallery) -> None:
     assert [hit["id"] for hit in twin["hits"]] == [hit.id for hit in expected]
     page = client.get(f"/search?like={like}&others=1").text
     assert re.findall(r'class="card" data-id="(\w+)"', page) == [hit.id for hit in expected]
+
+
+def test_an_incomplete_answer_says_so(
+    client: Any, gallery: Gallery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    like = str(gallery.view.table.ids[0])
+    assert client.get(f"/search.json?like={like}").json()["missing"] == ""
+    assert "Incomplete" not in client.get(f"/search?like={like}").text
+    run, said = Search.run, "5 sightings were not searched"
+
+    def marked(*given: Any) -> list[Hits]:
+        found = run(*given)
+        for hits in found:
+            hits.missing = said
+        return found
+
+    monkeypatch.setattr(Search, "run", marked)
+    assert client.get(f"/search.json?like={like}").json()["missing"] == said
+    assert f"<strong>Incomplete:</strong> {said}." in client.get(f"/search?like={like}").text
 
 
 def test_filters_live_in_the_address(client: Any, gallery: Gallery) -> None:
@@ -145,8 +165,7 @@ def test_every_page_has_a_documented_twin(client: Any) -> None:
         assert "$ref" in operation["responses"]["200"]["content"]["application/json"]["schema"]
     changes = ("/teach", "/undo", "/name", "/none", "/upload", "/keep", "/person/erase")
     unknowns = ("/unknowns/accept", "/unknowns/unsure", "/jobs/add", "/jobs/{kind}")
-    models = ("/refit", "/refit/undo", "/refit/adopt")
-    for change in ("/people/{verb}", *changes, *unknowns, *models):
+    for change in ("/people/{verb}", *changes, *unknowns, "/refit/undo"):
         assert document["paths"][change]["post"]["description"]
 
 

@@ -39,14 +39,14 @@ def test_refit_measures_replaces_and_goes_back(
     before = client.get(f"/search.json?like={like}").json()
     assert client.get("/refit.json").json()["missing"] is None
 
-    assert client.post("/refit", data={"csrf": csrf}, headers=JSON).status_code == 200
+    assert client.post("/jobs/improve", data={"csrf": csrf}, headers=JSON).status_code == 200
     work(client)
     state = client.get("/refit.json").json()
     assert state["status"] in ("ready", "worse")  # on 12 questions: noise may decide
     low, high = state["gain"]
     assert low <= state["after"] - state["before"] <= high
     assert client.get(f"/search.json?like={like}").json() == before  # nothing is adopted yet
-    client.post("/refit/adopt", data={"csrf": csrf})
+    client.post("/jobs/rebuild", data={"csrf": csrf})
     work(client)
     figures = state
     state = client.get("/refit.json").json()
@@ -66,7 +66,7 @@ def test_refit_measures_replaces_and_goes_back(
     assert client.get(f"/search.json?like={like}").json() == before
     assert check(gallery.uri).clean
     logged = {entry["what"] for entry in latest(gallery.engine, 99)}
-    assert {"same", "retrain", "model adopted", "undo model"} <= logged
+    assert {"same", "start improve", "start rebuild", "model adopted", "undo model"} <= logged
 
 
 def test_a_second_refit_compares_with_the_first(
@@ -85,7 +85,7 @@ def test_a_second_refit_compares_with_the_first(
 def test_a_refit_without_enough_labels_changes_nothing(
     client: Any, gallery: Gallery, csrf: str
 ) -> None:
-    client.post("/refit", data={"csrf": csrf})
+    client.post("/jobs/improve", data={"csrf": csrf})
     work(client)
     state = client.get("/refit.json").json()
     assert state["status"] == "failed"
@@ -104,7 +104,7 @@ def test_a_broken_refit_says_so_and_changes_nothing(
         raise MemoryError
 
     monkeypatch.setattr(AutoKXQDA, "fit", broken)
-    client.post("/refit", data={"csrf": csrf})
+    client.post("/jobs/improve", data={"csrf": csrf})
     work(client)
     state = client.get("/refit.json").json()
     assert (state["status"], state["words"]) == (

@@ -24,7 +24,7 @@ def test_changes_need_the_word_of_the_session(
     foreign = httpx.get(f"{client.base_url}/info.json").json()["csrf"]  # of another form cookie
     for word in ("", "0" * 64, foreign):
         assert client.post("/teach", data={**form, "csrf": word}).status_code == 403
-    for address in ("/undo", "/name", "/refit", "/refit/undo", "/refit/adopt"):
+    for address in ("/undo", "/name", "/jobs/improve", "/refit/undo", "/jobs/rebuild"):
         answer = client.post(address, data={"a": a, "person": "x", "key": "x"})
         assert answer.status_code == 403, address
     assert gallery.view.labels.active == []

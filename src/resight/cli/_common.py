@@ -25,14 +25,16 @@ CONFIGURABLE = ("crop", "extract", "fit", "evaluate", "reproduce", "add", "searc
 SHOWN = 20  # lines printed of a long list; --json has all of them
 
 
-def option(metavar: str, help: str, default: str | bool = True, *names: str, **rest: Any) -> Any:
-    """Declare an option; `default` describes a default that is computed."""
-    return typer.Option(*names, metavar=metavar, help=help, show_default=default, **rest)
+def option(
+    default: Any, metavar: str, help: str, shown: str | bool = True, *names: str, **rest: Any
+) -> Any:
+    """Declare an option (`...`: its default stands elsewhere); `shown` describes a computed one."""
+    return typer.Option(default, *names, metavar=metavar, help=help, show_default=shown, **rest)
 
 
-def flag(name: str, help: str, *names: str, **rest: Any) -> Any:
+def flag(name: str, help: str, *names: str, default: Any = False, **rest: Any) -> Any:
     """Declare an option without a value."""
-    return typer.Option(*names, name, help=help, **rest)
+    return typer.Option(default, *names, name, help=help, **rest)
 
 
 _DATA = "Dataset name, folder of images, or CSV table of sightings"
@@ -46,27 +48,32 @@ _CLUSTER = (
 Data = Annotated[str, typer.Argument(help=_DATA)]
 DataOrNone = Annotated[str | None, typer.Argument(help=_DATA, show_default="none, with --features")]
 GalleryPlace = Annotated[str, typer.Argument(metavar="GALLERY", help=_PLACE)]
-Root = Annotated[Path | None, option("DIR", _ROOT, "folder of the CSV table")]
-Descriptor = Annotated[str, option("NAME[+NAME...]", "Descriptors, concatenated with '+'")]
+Root = Annotated[Path | None, option(..., "DIR", _ROOT, "folder of the CSV table")]
+Descriptor = Annotated[str, option(..., "NAME[+NAME...]", "Descriptors, concatenated with '+'")]
 _LEARNER = "kxqda is the paper's fixed setting, kxqda:cv and auto choose theirs"
 _RECIPE = f"{LEARNER}; above {LARGE:,} labelled sightings {LARGE_LEARNER}"
-Learner = Annotated[str | None, option("NAME", f"Learner: {_LEARNER}", _RECIPE)]
-Learners = Annotated[str | None, option("NAME[,NAME...]", f"Learners: {_LEARNER}", _RECIPE)]
+Learner = Annotated[str | None, option(..., "NAME", f"Learner: {_LEARNER}", _RECIPE)]
+Learners = Annotated[str | None, option(..., "NAME[,NAME...]", f"Learners: {_LEARNER}", _RECIPE)]
 Params = Annotated[
     list[str] | None,
     option(
-        "[LEARNER.]NAME=VALUE", "Learner parameter, as kxqda.reg=1e-3 (repeatable)", "its defaults"
+        ...,
+        "[LEARNER.]NAME=VALUE",
+        "Learner parameter, as kxqda.reg=1e-3 (repeatable)",
+        "its defaults",
     ),
 ]
 OwnVectors = Annotated[
-    Path | None, option("FILE", "Your own vectors (.npy, .csv, .mat)", "compute descriptors")
+    Path | None, option(..., "FILE", "Your own vectors (.npy, .csv, .mat)", "compute descriptors")
 ]
-Mirror = Annotated[bool, flag("--mirror", "Average each image's features with its mirror image")]
-Store = Annotated[Path, option("DIR", "Feature store")]
-Jobs = Annotated[int | None, option("N", "Number of local processes", "one per core", min=1)]
-Cluster = Annotated[str | None, option("ADDRESS", _CLUSTER, "this machine")]
-Purpose = Annotated[str, option("TEXT", "What this is for; kept in the gallery's log", "none")]
-Json = Annotated[bool, flag("--json", "Print one JSON document on standard output")]
+Mirror = Annotated[
+    bool, flag("--mirror", "Average each image's features with its mirror image", default=...)
+]
+Store = Annotated[Path, option(..., "DIR", "Feature store")]
+Jobs = Annotated[int | None, option(..., "N", "Number of local processes", "one per core", min=1)]
+Cluster = Annotated[str | None, option(..., "ADDRESS", _CLUSTER, "this machine")]
+Purpose = Annotated[str, option(..., "TEXT", "What this is for; kept in the gallery's log", "none")]
+Json = Annotated[bool, flag("--json", "Print one JSON document on standard output", default=...)]
 
 
 def verb(help: str) -> typer.Typer:
@@ -219,13 +226,13 @@ _QUIET = "Show errors only, no progress or messages"
 _EAGER: dict[str, Any] = {"callback": _read_config, "is_eager": True, "expose_value": False}
 
 
-def _config(config: Annotated[Path | None, option("FILE", _FILE, "none", **_EAGER)] = None) -> None:
+def _config(config: Path | None = option(None, "FILE", _FILE, "none", **_EAGER)) -> None:
     """Take --config."""
 
 
 def _verbosity(
-    verbose: Annotated[bool, flag("--verbose", _VERBOSE, "-v", **_level(logging.DEBUG))] = False,
-    quiet: Annotated[bool, flag("--quiet", _QUIET, "-q", **_level(logging.ERROR))] = False,
+    verbose: bool = flag("--verbose", _VERBOSE, "-v", **_level(logging.DEBUG)),
+    quiet: bool = flag("--quiet", _QUIET, "-q", **_level(logging.ERROR)),
 ) -> None:
     """Take --verbose and --quiet."""
 

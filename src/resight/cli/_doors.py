@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -16,19 +16,13 @@ _PASSWORD = "RESIGHT_PASSWORD"
 
 def users(
     place: GalleryPlace,
-    add: Annotated[
-        str | None, option("NAME", "Add a user, or change role and password", "none")
-    ] = None,
-    role: Annotated[str, option("ROLE", "Its role: viewer, teacher, administrator")] = "viewer",
-    password_file: Annotated[
-        Path | None, option("FILE", "Password of --add", f"the variable {_PASSWORD}, or a prompt")
-    ] = None,
-    remove: Annotated[
-        str | None, option("NAME", "Remove a user, ending every session", "none")
-    ] = None,
-    token: Annotated[
-        str | None, option("NAME", "Print a new token for a user's programs", "none")
-    ] = None,
+    add: str | None = option(None, "NAME", "Add a user, or change role and password", "none"),
+    role: str = option("viewer", "ROLE", "Its role: viewer, teacher, administrator"),
+    password_file: Path | None = option(
+        None, "FILE", "Password of --add", f"the variable {_PASSWORD}, or a prompt"
+    ),
+    remove: str | None = option(None, "NAME", "Remove a user, ending every session", "none"),
+    token: str | None = option(None, "NAME", "Print a new token for a user's programs", "none"),
     json: Json = False,
 ) -> None:
     """List, add and remove those who may log in to a gallery's web page."""
@@ -71,15 +65,14 @@ def _password(file: Path | None) -> str:
 
 def log(
     place: GalleryPlace,
-    last: Annotated[int, option("N", "Show the last entries", min=1, max=1_000_000)] = 20,
-    verify: Annotated[
-        str | None,
-        option("HEAD", "Check every entry, and that the chain leads through an earlier head", "no"),
-    ] = None,
-    export: Annotated[Path | None, option("FILE", "Write all entries as JSON lines", "no")] = None,
-    retain: Annotated[
-        float | None, option("DAYS", "Empty entries that are older, now and later", "unchanged")
-    ] = None,
+    last: int = option(20, "N", "Show the last entries", min=1, max=1_000_000),
+    verify: str | None = option(
+        None, "HEAD", "Check every entry, and that the chain leads through an earlier head", "no"
+    ),
+    export: Path | None = option(None, "FILE", "Write all entries as JSON lines", "no"),
+    retain: float | None = option(
+        None, "DAYS", "Empty entries that are older, now and later", "unchanged"
+    ),
     json: Json = False,
 ) -> None:
     """Show, verify and export who searched for whom; the head proves all entries before it.
@@ -149,22 +142,21 @@ def _line(entry: dict[str, Any]) -> str:
 
 def require(
     place: GalleryPlace,
-    purpose: Annotated[
-        bool | None, typer.Option(help="Searches must state a purpose", show_default="unchanged")
-    ] = None,
-    second_person: Annotated[
-        bool | None,
-        typer.Option(help="A match counts once two people have said so", show_default="unchanged"),
-    ] = None,
-    prior: Annotated[
-        float | None, option("RATE", "How often a camera has seen who is searched", "unchanged")
-    ] = None,
-    false_accepts: Annotated[
-        float | None, option("RATE", "People not there who may be called found", "unchanged")
-    ] = None,
-    false_rejects: Annotated[
-        float | None, option("RATE", "People there who may be called absent", "unchanged")
-    ] = None,
+    purpose: bool | None = typer.Option(
+        None, help="Searches must state a purpose", show_default="unchanged"
+    ),
+    second_person: bool | None = typer.Option(
+        None, help="A match counts once two people have said so", show_default="unchanged"
+    ),
+    prior: float | None = option(
+        None, "RATE", "How often a camera has seen who is searched", "unchanged"
+    ),
+    false_accepts: float | None = option(
+        None, "RATE", "People not there who may be called found", "unchanged"
+    ),
+    false_rejects: float | None = option(
+        None, "RATE", "People there who may be called absent", "unchanged"
+    ),
 ) -> None:
     """Set what a gallery asks of those who search and label, and what its answers promise."""
     gallery = open_gallery(place)

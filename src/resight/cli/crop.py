@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -27,28 +26,28 @@ _NOBODY = "Try a smaller --min-height or --confidence, or another --class or --d
 
 @app.command()
 def crop(
-    source: Annotated[Path, typer.Argument(help="Video file or folder of frames")],
-    out: Annotated[Path, option("DIR", "Output folder: crops in DIR/CAMERA/ and a table")],
-    camera: Annotated[str, option("NAME", "Name of the camera")],
-    boxes: Annotated[
-        Path | None, option("FILE", "MOT file, or CSV with frame,x,y,w,h[,id]", "detect people")
-    ] = None,
-    detector: Annotated[
-        str, option("FILE", "ONNX network (YOLOX, YOLOv8, ...), people or motion", True, *_DETECTOR)
-    ] = "people",
-    class_: Annotated[
-        str, option("NAME", "With a network: what to find, a name or a number", True, "--class")
-    ] = "person",
-    confidence: Annotated[
-        float, option("SCORE", "With a network: score that begins a track", min=0, max=1)
-    ] = 0.5,
-    per_track: Annotated[int, option("N", "Keep the N best crops of each track", min=1)] = 5,
-    all_: Annotated[bool, flag("--all", "Keep all crops")] = False,
-    overwrite: Annotated[bool, flag("--overwrite", "Replace earlier crops of this source")] = False,
-    every: Annotated[int, option("N", "Use every Nth frame", min=1)] = 1,
-    fps: Annotated[float | None, option("RATE", "Frames per second", "as in the video")] = None,
-    start: Annotated[str, option("TIME", "Time of the first frame: seconds or ISO date")] = "0",
-    min_height: Annotated[int, option("PIXELS", "Minimum height of a person", min=32)] = 64,
+    source: Path = typer.Argument(help="Video file or folder of frames"),
+    out: Path = option(..., "DIR", "Output folder: crops in DIR/CAMERA/ and a table"),
+    camera: str = option(..., "NAME", "Name of the camera"),
+    boxes: Path | None = option(
+        None, "FILE", "MOT file, or CSV with frame,x,y,w,h[,id]", "detect people"
+    ),
+    detector: str = option(
+        "people", "FILE", "ONNX network (YOLOX, YOLOv8, ...), people or motion", True, *_DETECTOR
+    ),
+    class_: str = option(
+        "person", "NAME", "With a network: what to find, a name or a number", True, "--class"
+    ),
+    confidence: float = option(
+        0.5, "SCORE", "With a network: score that begins a track", min=0, max=1
+    ),
+    per_track: int = option(5, "N", "Keep the N best crops of each track", min=1),
+    all_: bool = flag("--all", "Keep all crops"),
+    overwrite: bool = flag("--overwrite", "Replace earlier crops of this source"),
+    every: int = option(1, "N", "Use every Nth frame", min=1),
+    fps: float | None = option(None, "RATE", "Frames per second", "as in the video"),
+    start: str = option("0", "TIME", "Time of the first frame: seconds or ISO date"),
+    min_height: int = option(64, "PIXELS", "Minimum height of a person", min=32),
     json: Json = False,
 ) -> None:
     """Crop people; the folder can be given to `resight gallery add`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -27,10 +27,10 @@ LEARNERS = f"{LEARNER},kxqda,xqda,euclidean"  # the recipe, the paper's setting,
 
 @app.command()
 def demo(
-    out: Annotated[Path, option("DIR", "Output folder")] = Path("demo"),
+    out: Path = option(Path("demo"), "DIR", "Output folder"),
     jobs: Jobs = None,
     json: Json = False,
-    serve: Annotated[bool, flag("--serve", "Then open the gallery's web page")] = False,
+    serve: bool = flag("--serve", "Then open the gallery's web page"),
 ) -> None:
     """Generate images, evaluate, write a report and fill a gallery; nothing is downloaded."""
     from resight.datasets.synthetic import draw_cameras

@@ -8,7 +8,7 @@ import sys
 import time
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -24,8 +24,7 @@ app = verb("Check the installation; precompile.")
 
 @app.command()
 def doctor(
-    warm_up: Annotated[bool, flag("--warm-up", "Compile every descriptor now")] = False,
-    json: Json = False,
+    warm_up: bool = flag("--warm-up", "Compile every descriptor now"), json: Json = False
 ) -> None:
     """Check the installation; exit code 1 if a required package is missing."""
     findings = _findings()

@@ -6,7 +6,7 @@ import shlex
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -27,35 +27,28 @@ def evaluate(
     ctx: typer.Context,
     data: common.DataOrNone = None,
     root: common.Root = None,
-    descriptor: Annotated[
-        str, option("NAME[+NAME...]", "Descriptors, concatenated with '+'; ',' separates runs")
-    ] = DESCRIPTOR,
+    descriptor: str = option(
+        DESCRIPTOR, "NAME[+NAME...]", "Descriptors, concatenated with '+'; ',' separates runs"
+    ),
     learner: common.Learners = None,
     param: common.Params = None,
-    protocol: Annotated[str | None, option("NAME", "Protocol", "the dataset's first")] = None,
-    splits: Annotated[
-        Path | None, option("FILE", "Your own splits (JSON)", "those of the protocol")
-    ] = None,
+    protocol: str | None = option(None, "NAME", "Protocol", "the dataset's first"),
+    splits: Path | None = option(None, "FILE", "Your own splits (JSON)", "those of the protocol"),
     features: common.OwnVectors = None,
     mirror: common.Mirror = MIRROR,
-    rerank: Annotated[
-        str | None,
-        option("METHOD[,METHOD]", "Add re-ranking: k-reciprocal, cross-view, ssm, ol-mans", "none"),
-    ] = None,
-    calibrate: Annotated[
-        bool, flag("--calibrate", "Also measure how well calibrated probabilities are")
-    ] = False,
-    curve: Annotated[bool, flag("--curve", "Also measure with fewer labelled people")] = False,
-    people: Annotated[
-        str | None, option("N[,N...]", "Numbers of people for --curve", "all, 1/2, 1/4, ...")
-    ] = None,
+    rerank: str | None = option(
+        None, "METHOD[,METHOD]", "Add re-ranking: k-reciprocal, cross-view, ssm, ol-mans", "none"
+    ),
+    calibrate: bool = flag("--calibrate", "Also measure how well calibrated probabilities are"),
+    curve: bool = flag("--curve", "Also measure with fewer labelled people"),
+    people: str | None = option(
+        None, "N[,N...]", "Numbers of people for --curve", "all, 1/2, 1/4, ..."
+    ),
     store: common.Store = STORE,
-    out: Annotated[
-        Path | None, option("DIR", "Output folder for result, rankings, report", "print only")
-    ] = None,
-    explain: Annotated[
-        int, option("N", "How many matches, right and wrong, the report explains", min=0)
-    ] = 4,
+    out: Path | None = option(
+        None, "DIR", "Output folder for result, rankings, report", "print only"
+    ),
+    explain: int = option(4, "N", "How many matches, right and wrong, the report explains", min=0),
     jobs: common.Jobs = None,
     cluster: common.Cluster = None,
     json: common.Json = False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -17,10 +17,10 @@ app = verb("Explain which strips, colours and textures make two sightings look a
 
 @app.command()
 def explain(
-    model: Annotated[str, typer.Argument(help="Model folder or gallery")],
-    image_a: Annotated[Path, typer.Argument(help="Crop of a person or thing")],
-    image_b: Annotated[Path, typer.Argument(help="Another crop")],
-    html: Annotated[Path | None, option("FILE", "Write an HTML page", "print a table")] = None,
+    model: str = typer.Argument(help="Model folder or gallery"),
+    image_a: Path = typer.Argument(help="Crop of a person or thing"),
+    image_b: Path = typer.Argument(help="Another crop"),
+    html: Path | None = option(None, "FILE", "Write an HTML page", "print a table"),
     json: Json = False,
 ) -> None:
     """Break down the learned distance of two sightings by strip and channel.

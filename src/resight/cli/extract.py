@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -30,11 +30,11 @@ def extract(
     mirror: common.Mirror = False,
     jobs: common.Jobs = None,
     cluster: common.Cluster = None,
-    send_files: Annotated[
-        bool, flag("--send-files", "With --cluster: send files to workers without your folders")
-    ] = False,
+    send_files: bool = flag(
+        "--send-files", "With --cluster: send files to workers without your folders"
+    ),
     json: common.Json = False,
-    out: Annotated[Path | None, typer.Option(hidden=True)] = None,  # what 0.1 called --store
+    out: Path | None = typer.Option(None, hidden=True),  # what 0.1 called --store
 ) -> None:
     """Compute descriptors; stored ones are reused, so run again to resume.
 

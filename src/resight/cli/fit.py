@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -23,36 +23,32 @@ app = verb("Train a model on labelled sightings and save it.")
 @app.command()
 def fit(
     ctx: typer.Context,
-    out: Annotated[Path, option("DIR", "Output folder of the model")],
+    out: Path = option(..., "DIR", "Output folder of the model"),
     data: common.DataOrNone = None,
     root: common.Root = None,
-    result: Annotated[
-        Path | None,
-        option(
-            "RESULT",
-            "Fit the best row of an evaluation's --out; --learner and --descriptor name another",
-            "no evaluation",
-            "--from",
-        ),
-    ] = None,
+    result: Path | None = option(
+        None,
+        "RESULT",
+        "Fit the best row of an evaluation's --out; --learner and --descriptor name another",
+        "no evaluation",
+        "--from",
+    ),
     descriptor: common.Descriptor = DESCRIPTOR,
     learner: common.Learner = None,
     param: common.Params = None,
-    landmarks: Annotated[
-        int | None,
-        option("N", "Train kxqda on N landmark features; chooses reg unless given", "exact", min=1),
-    ] = None,
-    add: Annotated[
-        Path | None, option("MODEL", "Add these people to a landmark or irs model", "a new model")
-    ] = None,
-    calibrate: Annotated[
-        bool, typer.Option(help="Calibrate distances to probabilities on held-out people")
-    ] = True,
+    landmarks: int | None = option(
+        None, "N", "Train kxqda on N landmark features; chooses reg unless given", "exact", min=1
+    ),
+    add: Path | None = option(
+        None, "MODEL", "Add these people to a landmark or irs model", "a new model"
+    ),
+    calibrate: bool = typer.Option(
+        True, help="Calibrate distances to probabilities on held-out people"
+    ),
     features: common.OwnVectors = None,
-    embed_network: Annotated[
-        bool,
-        flag("--embed-network", "Put networks into the model, rather than their names and digests"),
-    ] = False,
+    embed_network: bool = flag(
+        "--embed-network", "Put networks into the model, rather than their names and digests"
+    ),
     mirror: common.Mirror = MIRROR,
     store: common.Store = Path("features"),
     jobs: common.Jobs = None,

@@ -25,7 +25,7 @@ app.command()(doors.users)
 app.command()(doors.log)
 app.command()(doors.require)
 
-_Model = Annotated[Path, option("DIR", "Model folder, as written by `resight fit`")]
+_Model = Annotated[Path, option(..., "DIR", "Model folder, as written by `resight fit`")]
 _FORGET = "resight.gallery-forget/1"
 _OF_BACKUPS = (
     "Backups are not reached by `forget` and `retain`: delete those that contain people erased "
@@ -37,16 +37,12 @@ _OF_BACKUPS = (
 def create(
     place: common.GalleryPlace,
     model: _Model,
-    retention: Annotated[
-        float | None, option("DAYS", "Remove sightings older than this", "keep all")
-    ] = None,
-    descriptors: Annotated[
-        bool,
-        typer.Option(
-            "--descriptors/--no-descriptors",
-            help="Store descriptors; without them, a new model describes all images again",
-        ),
-    ] = True,
+    retention: float | None = option(None, "DAYS", "Remove sightings older than this", "keep all"),
+    descriptors: bool = typer.Option(
+        True,
+        "--descriptors/--no-descriptors",
+        help="Store descriptors; without them, a new model describes all images again",
+    ),
     json: Json = False,
 ) -> None:
     """Create an empty gallery that searches with a model."""
@@ -68,21 +64,19 @@ def add(
     place: common.GalleryPlace,
     data: common.DataOrNone = None,
     root: common.Root = None,
-    camera: Annotated[
-        str | None, option("NAME", "Camera of all these images", "from folders or table")
-    ] = None,
+    camera: str | None = option(
+        None, "NAME", "Camera of all these images", "from folders or table"
+    ),
     features: common.OwnVectors = None,
-    unlabelled: Annotated[bool, flag("--unlabelled", "Ignore person labels")] = False,
-    store: Annotated[
-        Path | None,
-        option(
-            "DIR",
-            "Feature store",
-            "the folder features, if it exists",
-            exists=True,
-            file_okay=False,
-        ),
-    ] = None,
+    unlabelled: bool = flag("--unlabelled", "Ignore person labels"),
+    store: Path | None = option(
+        None,
+        "DIR",
+        "Feature store",
+        "the folder features, if it exists",
+        exists=True,
+        file_okay=False,
+    ),
     jobs: common.Jobs = None,
     cluster: common.Cluster = None,
     json: Json = False,
@@ -135,7 +129,7 @@ def _print_added(place: str, result: Added, total: int, as_json: bool) -> None:
 @app.command()
 def remove(
     place: common.GalleryPlace,
-    ids: Annotated[list[str], typer.Argument(help="Ids of sightings, as printed by search")],
+    ids: list[str] = typer.Argument(help="Ids of sightings, as printed by search"),
 ) -> None:
     """Remove sightings by id (to erase a person and verify it, use `forget`)."""
     gallery = open_gallery(place)
@@ -214,14 +208,12 @@ def rebuild(place: common.GalleryPlace, model: _Model) -> None:
 @app.command()
 def export(
     place: common.GalleryPlace,
-    form: Annotated[
-        str, option("FORMAT", "Format: csv (labels), answers.csv, json or coco", True, "--format")
-    ] = "csv",
-    out: Annotated[Path | None, option("FILE", "Write to a file", "print")] = None,
-    images: Annotated[
-        Path | None, option("DIR", "With coco: write the crops there", "none")
-    ] = None,
-    person: Annotated[str, option("NAME", "Only this person", "everybody")] = "",
+    form: str = option(
+        "csv", "FORMAT", "Format: csv (labels), answers.csv, json or coco", True, "--format"
+    ),
+    out: Path | None = option(None, "FILE", "Write to a file", "print"),
+    images: Path | None = option(None, "DIR", "With coco: write the crops there", "none"),
+    person: str = option("", "NAME", "Only this person", "everybody"),
 ) -> None:
     """Export labels and answers."""
     from resight._files import atomic_write
@@ -240,8 +232,7 @@ def export(
 
 @app.command()
 def backup(
-    place: common.GalleryPlace,
-    file: Annotated[Path, typer.Argument(help="Backup file; it must not exist")],
+    place: common.GalleryPlace, file: Path = typer.Argument(help="Backup file; it must not exist")
 ) -> None:
     """Back up a gallery to one file: a consistent copy, even while the gallery is in use."""
     from resight.gallery.copying import backup as write
@@ -301,8 +292,8 @@ def _shares(words: str) -> Iterator[Callable[[float], None]]:
 @app.command()
 def forget(
     place: common.GalleryPlace,
-    person: Annotated[str, typer.Argument(help="Label of the person", show_default="none")] = "",
-    resume: Annotated[bool, flag("--resume", "Finish an interrupted erasing")] = False,
+    person: str = typer.Argument("", help="Label of the person", show_default="none"),
+    resume: bool = flag("--resume", "Finish an interrupted erasing"),
     json: Json = False,
 ) -> None:
     """Erase a person: sightings, crops, embeddings and labels; then verify."""
@@ -338,10 +329,9 @@ def _print_forgotten(done: Forgotten) -> None:
 @app.command()
 def retain(
     place: common.GalleryPlace,
-    days: Annotated[
-        float | None,
-        typer.Argument(help="Remove sightings older than this", show_default="keep all"),
-    ] = None,
+    days: float | None = typer.Argument(
+        None, help="Remove sightings older than this", show_default="keep all"
+    ),
 ) -> None:
     """Set how many days sightings are kept and remove older ones now."""
     from resight.gallery.forgetting import expire

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -26,12 +26,10 @@ def network() -> None:
 
 @app.command()
 def describe(
-    file: Annotated[Path, typer.Argument(help="ONNX file")],
-    licence: Annotated[str, option("TEXT", "Licence of the network, for its JSON", "none")] = "",
-    source: Annotated[str, option("TEXT", "Where it comes from, for its JSON", "none")] = "",
-    training_data: Annotated[
-        str, option("TEXT", "What it was trained on, for its JSON", "none")
-    ] = "",
+    file: Path = typer.Argument(help="ONNX file"),
+    licence: str = option("", "TEXT", "Licence of the network, for its JSON", "none"),
+    source: str = option("", "TEXT", "Where it comes from, for its JSON", "none"),
+    training_data: str = option("", "TEXT", "What it was trained on, for its JSON", "none"),
     json: Json = False,
 ) -> None:
     """Show inputs, outputs, preprocessing, vector length and time per image.

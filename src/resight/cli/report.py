@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -14,10 +13,10 @@ app = verb("Write the HTML report of a result, or show the card of a model.")
 
 @app.command()
 def report(
-    result: Annotated[Path, typer.Argument(help="Folder of a result, or of a model")],
-    data: Annotated[str | None, option("DATA", "Evaluated data, for images", "none")] = None,
+    result: Path = typer.Argument(help="Folder of a result, or of a model"),
+    data: str | None = option(None, "DATA", "Evaluated data, for images", "none"),
     root: Root = None,
-    out: Annotated[Path | None, option("FILE", "HTML file", "report.html in RESULT")] = None,
+    out: Path | None = option(None, "FILE", "HTML file", "report.html in RESULT"),
 ) -> None:
     """Write one self-contained page: figures, curves, ranked lists (worst first).
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -18,23 +18,19 @@ app = verb("Reproduce the paper's tables from raw images.")
 
 @app.command()
 def reproduce(
-    data: Annotated[Path, option("DIR", "Folder that contains the datasets")],
-    tables: Annotated[
-        list[str] | None, typer.Argument(help="Tables: table1 to table7", show_default="all")
-    ] = None,
-    out: Annotated[Path, option("DIR", "Output folder for features and finished runs")] = Path(
-        "reproduce"
+    data: Path = option(..., "DIR", "Folder that contains the datasets"),
+    tables: list[str] | None = typer.Argument(
+        None, help="Tables: table1 to table7", show_default="all"
     ),
-    page: Annotated[Path | None, option("FILE", "Also write a Markdown page", "no page")] = None,
-    slow: Annotated[bool, flag("--slow", "Include MLAPG on CUHK01, which takes hours")] = False,
-    only: Annotated[
-        list[str] | None,
-        option("VERSION", "Run only this version and show stored results of others", "all"),
-    ] = None,
-    network: Annotated[
-        Path | None,
-        option("FILE", "Measure this ONNX network on the paper's datasets instead", "the tables"),
-    ] = None,
+    out: Path = option(Path("reproduce"), "DIR", "Output folder for features and finished runs"),
+    page: Path | None = option(None, "FILE", "Also write a Markdown page", "no page"),
+    slow: bool = flag("--slow", "Include MLAPG on CUHK01, which takes hours"),
+    only: list[str] | None = option(
+        None, "VERSION", "Run only this version and show stored results of others", "all"
+    ),
+    network: Path | None = option(
+        None, "FILE", "Measure this ONNX network on the paper's datasets instead", "the tables"
+    ),
     jobs: Jobs = None,
     json: Json = False,
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -37,50 +37,35 @@ _RERANK = (
 def search(
     ctx: typer.Context,
     gallery: GalleryPlace,
-    images: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            help="Crops, each of one person or thing", show_default="none, with --features"
-        ),
-    ] = None,
-    features: Annotated[
-        Path | None,
-        option("FILE", "Your own vectors (.npy, .csv, .mat), each a query", "describe images"),
-    ] = None,
-    top: Annotated[int, option("N", "Number of results", True, "-k", "--top", min=1)] = 20,
-    camera: Annotated[
-        list[str] | None, option("NAME", "Only this camera (repeatable)", "all")
-    ] = None,
-    exclude_camera: Annotated[
-        list[str] | None, option("NAME", "Not this camera (repeatable)", "none")
-    ] = None,
-    after: Annotated[
-        str | None, option("TIME", "Only later: seconds, h:mm:ss or 2024-05-31T14:00", "any time")
-    ] = None,
-    before: Annotated[str | None, option("TIME", "Only earlier", "any time")] = None,
-    person: Annotated[
-        list[str] | None, option("NAME", "Only this person (repeatable)", "all")
-    ] = None,
-    rerank: Annotated[str | None, option("METHOD", _RERANK, "none")] = None,
-    together: Annotated[
-        bool, flag("--together", "The images show one person: search once, with their mean")
-    ] = False,
-    by_track: Annotated[
-        bool, flag("--by-track", "One result per track, by its mean distance")
-    ] = False,
-    same_pictures: Annotated[
-        bool, flag("--same-pictures", "Also rank stored pictures that are the query itself")
-    ] = False,
+    images: list[Path] | None = typer.Argument(
+        None, help="Crops, each of one person or thing", show_default="none, with --features"
+    ),
+    features: Path | None = option(
+        None, "FILE", "Your own vectors (.npy, .csv, .mat), each a query", "describe images"
+    ),
+    top: int = option(20, "N", "Number of results", True, "-k", "--top", min=1),
+    camera: list[str] | None = option(None, "NAME", "Only this camera (repeatable)", "all"),
+    exclude_camera: list[str] | None = option(None, "NAME", "Not this camera (repeatable)", "none"),
+    after: str | None = option(
+        None, "TIME", "Only later: seconds, h:mm:ss or 2024-05-31T14:00", "any time"
+    ),
+    before: str | None = option(None, "TIME", "Only earlier", "any time"),
+    person: list[str] | None = option(None, "NAME", "Only this person (repeatable)", "all"),
+    rerank: str | None = option(None, "METHOD", _RERANK, "none"),
+    together: bool = flag("--together", "The images show one person: search once, with their mean"),
+    by_track: bool = flag("--by-track", "One result per track, by its mean distance"),
+    same_pictures: bool = flag(
+        "--same-pictures", "Also rank stored pictures that are the query itself"
+    ),
     cluster: Cluster = None,
     json: Json = False,
-    html: Annotated[Path | None, option("FILE", "Write an HTML page", "print a table")] = None,
+    html: Path | None = option(None, "FILE", "Write an HTML page", "print a table"),
     purpose: Purpose = "",
 ) -> None:
     """Rank a gallery's sightings by how similar they are to each image or vector."""
     import time
     from hashlib import sha256
 
-    from resight.features.vectors import load_vectors
     from resight.gallery import Filter
     from resight.gallery.log import operator
     from resight.gallery.reranking import NOTE, method_named
@@ -104,6 +89,8 @@ def search(
         found = opened.search_many(paths, top, where, **ways)
         contents = [path.read_bytes() for path in paths]
     else:
+        from resight.features.vectors import load_vectors
+
         vectors, rows = load_vectors(features, needs=())
         paths = [Path(path) for path in rows.paths.tolist()]
         described = opened.own_vectors(vectors.features)
@@ -144,7 +131,7 @@ def _document(
     return {
         "schema": SCHEMA,
         "gallery": gallery.uri,
-        "model": gallery.model.fingerprint,
+        "model": gallery.view.manifest.current.fingerprint,
         "reranking": marked,
         "queries": [
             {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -18,33 +17,27 @@ _File = {"exists": True, "dir_okay": False}
 def serve(
     ctx: typer.Context,
     gallery: GalleryPlace,
-    host: Annotated[str, option("HOST", "Address to listen on")] = "127.0.0.1",
-    port: Annotated[int, option("PORT", "Port; 0 = any free port", min=0, max=65535)] = 0,
-    login: Annotated[
-        bool, typer.Option(help="Whoever comes has to log in; without, everybody may do everything")
-    ] = True,
-    session: Annotated[
-        float, option("MINUTES", "Log users out after so long without a request", min=1)
-    ] = 60,
-    certfile: Annotated[
-        Path | None, option("FILE", "Certificate (PEM), for https", "none", **_File)
-    ] = None,
-    keyfile: Annotated[
-        Path | None, option("FILE", "Its private key (PEM)", "in the certificate", **_File)
-    ] = None,
-    allow_host: Annotated[
-        list[str] | None,
-        option("NAME", "Name by which it is addressed (repeatable)", "the address it listens on"),
-    ] = None,
-    behind_proxy: Annotated[
-        str | None, option("ADDRESS", "Proxy whose X-Forwarded-For and -Proto are believed", "none")
-    ] = None,
-    spool: Annotated[
-        Path | None,
-        option("DIR", "Where uploads wait until they are added", "in the gallery", file_okay=False),
-    ] = None,
+    host: str = option("127.0.0.1", "HOST", "Address to listen on"),
+    port: int = option(0, "PORT", "Port; 0 = any free port", min=0, max=65535),
+    login: bool = typer.Option(
+        True, help="Whoever comes has to log in; without, everybody may do everything"
+    ),
+    session: float = option(60, "MINUTES", "Log users out after so long without a request", min=1),
+    certfile: Path | None = option(None, "FILE", "Certificate (PEM), for https", "none", **_File),
+    keyfile: Path | None = option(
+        None, "FILE", "Its private key (PEM)", "in the certificate", **_File
+    ),
+    allow_host: list[str] | None = option(
+        None, "NAME", "Name by which it is addressed (repeatable)", "the address it listens on"
+    ),
+    behind_proxy: str | None = option(
+        None, "ADDRESS", "Proxy whose X-Forwarded-For and -Proto are believed", "none"
+    ),
+    spool: Path | None = option(
+        None, "DIR", "Where uploads wait until they are added", "in the gallery", file_okay=False
+    ),
     cluster: Cluster = None,
-    browser: Annotated[bool, typer.Option(help="Open the browser")] = True,
+    browser: bool = typer.Option(True, help="Open the browser"),
 ) -> None:
     """Serve the web page and JSON API until interrupted.
 

@@ -18,6 +18,7 @@ from resight.errors import unknown_name
 if TYPE_CHECKING:
     from resight.descriptors._base import Descriptor as Descriptor
     from resight.descriptors.network import Network as Network
+    from resight.descriptors.published import PlainDescriptor
     from resight.descriptors.transformers import GOG as GOG
     from resight.descriptors.transformers import LOMO as LOMO
     from resight.descriptors.transformers import WHOS as WHOS
@@ -67,6 +68,17 @@ def descriptor(name: str | Network, mirror: bool = False) -> Descriptor:
         raise unknown_name("descriptor", name, [*DESCRIPTORS, "FILE.onnx"])
     module, class_name, params = DESCRIPTORS[name]
     made: Descriptor = getattr(import_module(module), class_name)(mirror=mirror, **params)
+    return made
+
+
+def plain(name: str | Network, mirror: bool = False) -> PlainDescriptor:
+    """Make the descriptor of that name; a published one without scikit-learn."""
+    if name not in DESCRIPTORS or DESCRIPTORS[name][0] != _PUBLISHED:
+        return descriptor(name, mirror)
+    from resight.descriptors import published
+
+    _, class_name, params = DESCRIPTORS[name]
+    made: PlainDescriptor = getattr(published, class_name)(mirror=mirror, **params)
     return made
 
 

@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 from resight import images
 from resight._files import digest_of
 from resight._progress import log
-from resight.descriptors._base import Descriptor, FeatureParts
+from resight.descriptors._base import Descriptor
+from resight.descriptors.published import FeatureParts
 from resight.errors import InputError, unknown_name
 from resight.images.colour import Floats, Image
-from resight.networks import Preprocessing, Session
 from resight.networks.files import digest_of_network, find_network, network_files, receive
+from resight.networks.preprocessing import Preprocessing
+from resight.networks.session import Session
 from resight.saving import SavableMixin
 
 VERSION = 1

@@ -30,7 +30,8 @@ MIN_PEOPLE = 20
 PRECISION = 0.8  # part of the answers `found` whose first unit is the query's person
 _SAME = 1e-4  # of the variance of embeddings: what rounding of stored descriptors may change
 _BLOCK = 4096
-CHECKS = ("chance", "miss", "log_odds", "share", "sure", "right")  # of a held-out query
+# What `Calibration.checks` tells of a held-out query.
+CHECKS = ("chance", "miss", "log_odds", "share", "first", "false", "right")
 
 
 @dataclass(frozen=True)
@@ -59,25 +60,25 @@ class Rates(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """What is known of each of some queries, arrays (n,).
+    """What is known of each of some queries, arrays (n,): see `Expected` and `Calibration.shares`.
 
-    `share` and `sure` both say how likely the first unit is the person, if there: from all
-    distances, as held-out people had them, and from the gap, as galleries of this size have it.
+    `first` and `false` tell what comes of accepting everybody who stands out as much.
     """
 
     chance: Floats
     miss: Floats
     log_odds: Floats
     share: Floats
-    sure: Floats
+    first: Floats
+    false: Floats
 
     def probability(self, prior: float) -> Floats:
         """Return the probability of the first unit."""
         return self.share * present(self.log_odds, prior)
 
-    def certain(self, prior: float) -> Floats:
-        """Return the same by the more careful of the two: small galleries make `share` too sure."""
-        return np.minimum(self.share, self.sure) * present(self.log_odds, prior)
+    def precision(self, prior: float) -> Floats:
+        """Return how many first units are right of all that stand out as much, in this gallery."""
+        return self.first / (1.0 + (1.0 - prior) / prior * self.false)
 
 
 @dataclass(eq=False)
@@ -95,7 +96,7 @@ class Calibration(SavableMixin):
         People it was learned from.
     quantiles, steepness, mates, spreads
         As in `Strangers`; empty where an older version wrote it, which cannot tell who is absent.
-    checks : array (2, n_queries, 6)
+    checks : array (2, n_queries, 7)
         How held-out people were judged, with their person in the gallery and without; `CHECKS`
         names the columns.
     cameras, rows, heights : arrays (n_queries,)
@@ -128,12 +129,13 @@ class Calibration(SavableMixin):
 
     @classmethod
     def migrate(cls, state: dict[str, Any], version: int) -> dict[str, Any]:
-        """Before version 2 the decision was a threshold on the first distance; 2 had no `sure`."""
+        """Before 2 a threshold on the first distance decided; 2 had no `first` and `false`."""
         if version < 2:
             return {name: state[name] for name in ("pair", "choice", "n_people")}
-        share = CHECKS.index("share")
-        checks = state["checks"]
-        return {**state, "checks": np.insert(checks, share + 1, checks[..., share], axis=-1)}
+        chance, miss, _, share, right = np.moveaxis(state["checks"], -1, 0)
+        more = [share, chance / np.maximum(1.0 - miss, chance), right]
+        checks = np.concatenate([state["checks"][..., :4], np.stack(more, axis=-1)], axis=-1)
+        return {**state, "checks": checks}
 
     def probability(self, distances: ArrayLike) -> Floats:
         """Probability that two sightings show one person, by their distance alone.
@@ -188,14 +190,14 @@ class Calibration(SavableMixin):
         g = gap(nearest(np.log(positive(distances))))
         first = self.shares(distances)[np.arange(len(g)), distances.argmin(axis=1)]
         simulated = (expected.chance(g), expected.miss(g), expected.log_odds(g))
-        return Evidence(*simulated, first, expected.first_is_right(g))
+        return Evidence(*simulated, first, *expected.accepted(g))
 
     def answers(self, evidence: Evidence, rates: Rates) -> NDArray[np.str_]:
         """Answer for each query: found, unsure or absent."""
         with_person, without = self._checked()
         limit = self._limit(without.chance, rates.false_accepts)
         least = max(self._least(limit, rates.prior), PRECISION + self._margin(PRECISION))
-        found = (evidence.chance <= limit) & (evidence.certain(rates.prior) >= least)
+        found = (evidence.chance <= limit) & (evidence.precision(rates.prior) >= least)
         absent = evidence.miss <= self._limit(with_person.miss, rates.false_rejects)
         likely = present(evidence.log_odds, rates.prior) >= 0.5  # decides where both hold
         told = np.where(absent & ~(found & likely), "absent", "unsure")
@@ -206,12 +208,10 @@ class Calibration(SavableMixin):
         found = {name: self.cameras == name for name in np.unique(self.cameras).tolist()}
         if len(self.heights) and self.heights.min() > 0:
             low, high = np.quantile(self.heights, (1 / 3, 2 / 3), method="lower").tolist()
+            third = np.digitize(self.heights, (low, high), right=True)
+            names = f"up to {low}", f"of {low + 1} to {high}", f"above {high}"
             if low < high:
-                found[f"crops up to {low} pixels"] = self.heights <= low
-                found[f"crops of {low + 1} to {high} pixels"] = (self.heights > low) & (
-                    self.heights <= high
-                )
-                found[f"crops above {high} pixels"] = self.heights > high
+                found |= {f"crops {one} pixels": third == i for i, one in enumerate(names)}
         return found
 
     def measured(self, rates: Rates, some: Bools | None = None) -> dict[str, float]:
@@ -258,9 +258,9 @@ class Calibration(SavableMixin):
         return float(np.sqrt(rate * (1.0 - rate) / self.n_people))
 
     def _least(self, limit: float, prior: float) -> float:
-        """Return the probability from which on first units were right often enough."""
+        """Return the simulated precision from which on first units were right often enough."""
         with_person, without = self._checked()
-        p = np.concatenate([one.certain(prior) for one in (with_person, without)])
+        p = np.concatenate([one.precision(prior) for one in (with_person, without)])
         chance = np.concatenate([with_person.chance, without.chance])
         n = len(with_person.chance)
         weights = np.where(chance <= limit, np.repeat([prior, 1.0 - prior], n), 0.0)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize
-from scipy.special import expit
+from scipy.special import expit, logsumexp
 
 from resight.errors import InputError
 from resight.evaluation.calibration import MIN_PEOPLE, Calibration, HeldOut, positive, too_few
@@ -105,7 +105,7 @@ def _fit_strangers(held_out: Sequence[HeldOut]) -> dict[str, Any]:
 
 
 def _check(calibration: Calibration, one: HeldOut) -> Floats:
-    """Judge the queries of a ranking, with their person and without: (2, n_queries, 6)."""
+    """Judge the queries of a ranking, with their person and without: (2, n_queries, 7)."""
     cases = [one.distances, np.where(one.same, np.inf, one.distances)]
     near = [nearest(np.log(positive(d))) for d in cases]
     strangers, n = calibration.strangers, one.same.shape[1] - 1
@@ -146,20 +146,19 @@ def fit_choice(held_out: Sequence[HeldOut]) -> Choice:
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
         utility = np.where(exists, np.tensordot(parameters, features, 1), -np.inf)
-        chances, total = _softmax(utility)
-        right, total_right = _softmax(np.where(same, utility, -np.inf))
-        value = (
-            float((total - total_right).sum()) + 0.5 * float(parameters @ parameters) / _PRIOR**2
-        )
-        slope = np.einsum("kqg,qg->k", features, chances - right) + parameters / _PRIOR**2
+        of_person = np.where(same, utility, -np.inf)
+        total, right = (logsumexp(one, axis=1, keepdims=True) for one in (utility, of_person))
+        value = float((total - right).sum() + 0.5 * (parameters @ parameters) / _PRIOR**2)
+        differ = np.exp(utility - total) - np.exp(of_person - right)
+        slope = np.einsum("kqg,qg->k", features, differ) + parameters / _PRIOR**2
         return value, slope
 
     # Neither is negative: what is nearer is never less alike.
     best = minimize(loss, [5.0, 1.0], jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * 2).x
     utility = np.where(exists, np.tensordot(best, features, 1), -np.inf)
     # Log of the mean of r over the gallery, with the query's person in it and without.
-    log_with = _softmax(utility)[1] - np.log(exists.sum(axis=1))
-    log_without = _softmax(np.where(same, -np.inf, utility))[1]
+    log_with = logsumexp(utility, axis=1) - np.log(exists.sum(axis=1))
+    log_without = logsumexp(np.where(same, -np.inf, utility), axis=1)
     log_without -= np.log((exists & ~same).sum(axis=1))
 
     def slope(c: float) -> float:  # of the log-likelihood; falls with c
@@ -185,11 +184,3 @@ def _stacked(held_out: Sequence[HeldOut]) -> tuple[Floats, Bools, Bools]:
         parts.append((np.pad(z, widen, constant_values=1.0), np.pad(one.same, widen), exists))
     z, same, exists = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return z, same, exists
-
-
-def _softmax(utility: Floats) -> tuple[Floats, Floats]:
-    """Return chances and the log of what they were divided by, for each row."""
-    top = utility.max(axis=1, keepdims=True)
-    weights = np.exp(utility - top)
-    total = weights.sum(axis=1, keepdims=True)
-    return weights / total, (np.log(total) + top)[:, 0]

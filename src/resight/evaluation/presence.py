@@ -24,6 +24,7 @@ MIN_PEOPLE = 8  # fewer have no tail to stand out from
 _DEPTH = NEAREST + 3  # nearest strangers that are simulated
 _DRAWN = 4000
 _EVENED = 0.75  # part of the differences between sightings that is taken out
+_KNOWN = 0.98  # part of the simulated gaps beyond which those that are left are too few
 _TURNS, _STEPS = 4, 20  # of estimating how near strangers come, and how many others are there
 
 
@@ -91,8 +92,12 @@ class Strangers:
         # Order statistics of n uniform numbers, without drawing the other n - depth.
         sums = np.cumsum(rng.exponential(size=(_DRAWN, depth)), axis=1)
         rest = rng.gamma(n - depth + 1, size=(_DRAWN, 1))
-        near = self._at(sums / (sums[:, -1:] + rest)) * self.spreads[who, None]
-        return near, self.mates[who] * self.spreads[who]
+        share = sums / (sums[:, -1:] + rest)
+        # The nearest thin out exponentially: on a line over the logarithm of the share, as wide as
+        # the quantiles say. These themselves, pooled over queries, would make large gaps too rare.
+        first, last = self._at(np.array([1.0, depth]) / (n + 1.0))
+        near = first + (last - first) * np.log(share * (n + 1.0)) / np.log(depth)
+        return near * self.spreads[who, None], self.mates[who] * self.spreads[who]
 
     def fit(self, others: Floats, n: int) -> tuple[float, float]:
         """Return how to scale and move simulated strangers so that they are those of a gallery.
@@ -132,17 +137,20 @@ class Expected:
     absent: Floats  # gaps of queries whose person is not there, sorted
     present: Floats  # and there once
     logit: tuple[float, float]  # (a, b): log-odds of presence a + b gap, at even prior odds
-    who: tuple[float, float]  # the same, of the first being the person, if there at all
+    first: (
+        Floats  # part of those with at least so large a gap whose first is the person, as present
+    )
 
     @classmethod
     def of(cls, strangers: Strangers, n: int, fit: tuple[float, float] = (1.0, 0.0)) -> Expected:
         """Simulate a gallery of n people whose strangers are scaled and moved by `fit`."""
         near, mates = strangers.draw(n)
         near = fit[0] * near + fit[1]
-        gaps, first = gap(np.sort(np.column_stack([near, mates]), axis=1)), mates < near[:, 0]
-        absent, present = np.sort(gap(near)), np.sort(gaps)
-        who = _logistic(gaps[~first], gaps[first])
-        return cls(absent, present, _logistic(absent[::4], present[::4]), who)
+        gaps = gap(np.sort(np.column_stack([near, mates]), axis=1))
+        absent, order = np.sort(gap(near)), np.argsort(gaps)
+        present, right = gaps[order], (mates < near[:, 0])[order]
+        first = np.cumsum(right[::-1])[::-1] / np.arange(len(right), 0, -1)
+        return cls(absent, present, _logistic(absent[::4], present[::4]), first)
 
     def chance(self, gaps: Floats) -> Floats:
         """Return how often an absent person's gap is at least so large."""
@@ -158,21 +166,28 @@ class Expected:
         """Return the log-odds of presence at even prior odds."""
         return self.logit[0] + self.logit[1] * gaps
 
-    def first_is_right(self, gaps: Floats) -> Floats:
-        """Return the probability that the first is the person, if the person is there."""
-        return np.asarray(expit(self.who[0] + self.who[1] * gaps))
+    def accepted(self, gaps: Floats) -> tuple[Floats, Floats]:
+        """Return what comes of accepting everybody with at least so large a gap.
+
+        The part of those who are there whose first is right, and how many who are not there are
+        accepted for each who is, at even odds. Beyond nearly all simulated gaps nothing is known.
+        """
+        place = np.searchsorted(self.present, gaps, "left")
+        place = np.minimum(place, int(_KNOWN * len(self.present)))
+        there = 1.0 - place / len(self.present)
+        return self.first[place], self.chance(self.present[place]) / there
 
 
 def _spacing(near: Floats) -> float:
     return float((near[:, 1:].mean(axis=1) - near[:, 0]).mean())
 
 
-def _logistic(no: Floats, yes: Floats, steps: int = 25) -> tuple[float, float]:
+def _logistic(absent: Floats, present: Floats, steps: int = 25) -> tuple[float, float]:
     """Tell the two apart by one number: logistic regression by Newton's method."""
-    x = np.concatenate([no, yes])
+    x = np.concatenate([absent, present])
     centre, scale = float(x.mean()), float(x.std()) or 1.0
     X = np.column_stack([np.ones_like(x), (x - centre) / scale])
-    y = np.repeat([0.0, 1.0], [len(no), len(yes)])
+    y = np.repeat([0.0, 1.0], [len(absent), len(present)])
     w = np.zeros(2)
     for _ in range(steps):
         p = expit(np.clip(X @ w, -30.0, 30.0))

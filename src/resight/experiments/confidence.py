@@ -87,6 +87,8 @@ def pooled(splits: list[Stated]) -> dict[str, Any]:
             "identified_at_rate": identified,
             "answers": {"present": _shares(answer[~missing]), "missing": _shares(answer[missing])},
             "wrong_first_of_found": float((~best)[found].mean()) if found.any() else 0.0,
+            "found": int(found.sum()),
+            "found_people": len(np.unique(person[found])),
             "queries": int((~missing).sum()),
             "missing": int(missing.sum()),
         },

@@ -8,7 +8,7 @@ Sightings that the model learned from are left out: their distances say nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
@@ -28,6 +28,7 @@ from resight.evaluation.presence import MIN_PEOPLE as MIN_UNITS
 from resight.evaluation.presence import Expected, evened, evenly, nearest, nearness
 from resight.gallery.engines.base import Floats32
 from resight.gallery.grouping import join_close
+from resight.gallery.index import ExactIndex
 from resight.gallery.view import View
 
 T = TypeVar("T")
@@ -39,6 +40,7 @@ _LOOKED = 64  # nearest sightings of a camera among which groups are sought
 _OTHERS = 128  # other sightings that are searched for to see how near strangers come
 _FEW = 16  # other sightings from which on they tell something
 _PRODUCTS = 20_000_000  # distances that may be computed once to see who is near to everybody
+_AT_ONCE = 2**22  # distances that are held at once
 _BLOCK = 4096
 _WORDS = {
     "found": "Found in this gallery",
@@ -158,7 +160,8 @@ def _answer(
         np.max([one.miss for one in cameras], axis=0),
         first.log_odds,
         first.share,
-        first.sure,
+        first.first,
+        len(cameras) * first.false,
     )
     told = cast("Answer", calibration.answers(joint, rates).item())
     unsure = "the best match does not stand out enough from other people"
@@ -186,14 +189,22 @@ def _fit(view: View, calibration: Calibration, camera: str) -> tuple[float, floa
     here = view.table.cameras == camera
     rows = np.flatnonzero(here & ~trained(view))
     lists, longer = [], _lengthened(view, camera)[rows]
-    for row in _others(view, camera, _OTHERS).tolist():
-        distances = view.index.distances(view.index.embeddings[row])[rows]
+    others = _others(view, camera, _OTHERS)
+    for row, found in zip(others.tolist(), _from(view.index, others), strict=True):
+        distances = found[rows]
         units = joined(view, rows, distances)
-        others = units != units[rows == row] if here[row] else np.ones(len(rows), bool)
-        of_unit, _ = _means((distances * longer)[others], units[others])
+        counted = units != units[rows == row] if here[row] else np.ones(len(rows), bool)
+        of_unit, _ = _means((distances * longer)[counted], units[counted])
         lists.append(nearest(np.log(positive(of_unit))[None]))
     n = len(np.unique(view.units[rows]))
     return calibration.strangers.fit(np.concatenate(lists), n) if lists else (1.0, 0.0)
+
+
+def _from(index: ExactIndex, rows: Rows) -> Iterator[Floats]:
+    """Yield the distances (n,) of some rows to all, computed together as the memory allows."""
+    parts = np.array_split(rows, max(1, len(rows) * len(index) // _AT_ONCE))
+    for part in parts:
+        yield from index.distances_of_many(index.embeddings[part])
 
 
 def _others(view: View, camera: str, most: int) -> Rows:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from resight.gallery.engines.base import Floats32
+from resight.gallery.gathering import Gathering
 
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
+_Question = tuple[Floats32, int, "NDArray[np.bool_] | None"]
 
 _BLOCK = 4096  # rows of one product in a batch: its distances stay in the cache
+_ROWS_AT_ONCE = 2**16
+_WAIT = 0.005  # seconds that make one product of the queries of many threads
 _SPARSE = 0.25  # below this share of allowed rows it pays to copy them together
 
 
@@ -33,6 +37,7 @@ class ExactIndex:
         self._squares = np.einsum("ij,ij->i", self.embeddings, self.embeddings)  # (n,)
         self._longest = float(np.sqrt(self._squares.max(initial=0.0)))
         self.kept: dict[Any, Any] = {}  # what others worked out about these embeddings
+        self._single: Gathering[_Question, tuple[Rows, Floats]] = Gathering(self._together, _WAIT)
 
     def __len__(self) -> int:
         return len(self.embeddings)
@@ -42,8 +47,19 @@ class ExactIndex:
         near = self._squares - 2.0 * (self.embeddings @ query) + float(query @ query)
         return np.maximum(near, 0.0).astype(np.float64)
 
+    def distances_of_many(self, queries: Floats32) -> Floats:
+        """Return squared distances of queries (m, r) to all rows, as `distances` does, (m, n)."""
+        near = (-2.0 * queries) @ self.embeddings.T
+        near += self._squares
+        near += np.einsum("ij,ij->i", queries, queries)[:, None]
+        return np.maximum(near, 0.0).astype(np.float64)
+
     def search(
-        self, queries: Floats32, k: int, allowed: NDArray[np.bool_] | None = None
+        self,
+        queries: Floats32,
+        k: int,
+        allowed: NDArray[np.bool_] | None = None,
+        within: Floats | None = None,
     ) -> list[tuple[Rows, Floats]]:
         """Return (rows, squared distances) of the k nearest allowed rows for each query.
 
@@ -53,16 +69,21 @@ class ExactIndex:
         k : int
             At least 1; fewer rows come back where fewer are allowed.
         allowed : bool array (n,), optional
+        within : float64 array (m,), optional
+            Squared distances beyond which nothing need be found.
         """
         queries = np.ascontiguousarray(queries, np.float32)
         rows = None if allowed is None else np.flatnonzero(allowed)
         n = len(self) if rows is None else len(rows)
         if n == 0:
             return [(np.empty(0, np.intp), np.empty(0)) for _ in queries]
+        if len(queries) == 1 and n >= _SPARSE * len(self):
+            return [self._single.ask((queries[0], k, allowed))]
         if len(queries) == 1:
-            near = [self._candidates_of_one(queries[0], k, allowed, rows)]
+            some = self._squares[rows] - 2.0 * (self.embeddings[rows] @ queries[0])
+            near = [cast("Rows", rows)[_within(some, k, self._slack(queries[0]))]]
         else:
-            near = self._candidates_of_many(queries, k, rows)
+            near = self._candidates_of_many(queries, k, rows, within)
         return [
             self._ordered(q, candidates, k) for q, candidates in zip(queries, near, strict=True)
         ]
@@ -78,24 +99,34 @@ class ExactIndex:
         r = self.embeddings.shape[1] + 4
         return 2.0 * r * u * self._longest * (self._longest + 2.0 * length)
 
-    def _candidates_of_one(
-        self, query: Floats32, k: int, allowed: NDArray[np.bool_] | None, rows: Rows | None
-    ) -> Rows:
-        if rows is not None and len(rows) < _SPARSE * len(self):
-            near = self._squares[rows] - 2.0 * (self.embeddings[rows] @ query)
-            return rows[_within(near, k, self._slack(query))]
-        near = self.embeddings @ query  # (n,)
-        near *= -2.0
+    def _together(self, questions: list[_Question]) -> list[tuple[Rows, Floats]]:
+        """Answer single queries of several threads, each with its own k and allowed rows."""
+        doubled = -2.0 * np.array([query for query, _, _ in questions])  # (m, r)
+        near = np.empty((len(doubled), len(self)), np.float32)
+        for start in range(0, len(self), _ROWS_AT_ONCE):
+            rows = slice(start, start + _ROWS_AT_ONCE)
+            if len(doubled) == 1:
+                np.matmul(self.embeddings[rows], doubled[0], out=near[0, rows])
+            else:  # few columns at the right are quicker than few rows at the left
+                near[:, rows] = (self.embeddings[rows] @ doubled.T).T
         near += self._squares
-        if allowed is not None:
-            near[~allowed] = np.inf
-        return _within(near, k, self._slack(query))
+        found = []
+        for row, (query, k, allowed) in zip(near, questions, strict=True):
+            if allowed is not None:
+                row[~allowed] = np.inf
+            found.append(self._ordered(query, _within(row, k, self._slack(query)), k))
+        return found
 
-    def _candidates_of_many(self, queries: Floats32, k: int, rows: Rows | None) -> list[Rows]:
+    def _candidates_of_many(
+        self, queries: Floats32, k: int, rows: Rows | None, within: Floats | None
+    ) -> list[Rows]:
         """Go through the rows in blocks, keeping what may still be among the k nearest."""
         m = len(queries)
         slack = np.array([self._slack(q) for q in queries], np.float32)
         bound = np.full(m, np.inf, np.float32)  # nothing above it can be among the k nearest
+        if within is not None:
+            lengths = np.einsum("ij,ij->i", queries, queries, dtype=np.float64)
+            bound = (within - lengths + slack).astype(np.float32)
         kept_rows: list[list[Rows]] = [[] for _ in range(m)]
         kept_near: list[list[Floats32]] = [[] for _ in range(m)]
         doubled = -2.0 * queries
@@ -110,8 +141,9 @@ class ExactIndex:
                 hits = np.flatnonzero(promising[i])
                 kept_rows[i].append(hits + start if rows is None else rows[hits + start])
                 kept_near[i].append(near[i, hits])
-                bound[i] = _tighten(kept_rows[i], kept_near[i], k, float(slack[i]))
-        return [np.concatenate(found) for found in kept_rows]
+                tighter = _tighten(kept_rows[i], kept_near[i], k, float(slack[i]))
+                bound[i] = min(float(bound[i]), tighter)
+        return [np.concatenate(found or [np.empty(0, np.intp)]) for found in kept_rows]
 
     def _ordered(self, query: Floats32, candidates: Rows, k: int) -> tuple[Rows, Floats]:
         candidates = np.sort(candidates)

@@ -23,9 +23,7 @@ import json
 import os
 import re
 import secrets
-import threading
 import time
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -36,6 +34,7 @@ from resight.errors import InputError
 from resight.gallery.engines import connect
 from resight.gallery.engines.base import Engine
 from resight.gallery.engines.rows import LogRow
+from resight.gallery.gathering import Gathering
 from resight.gallery.manifest import Manifest
 
 BEFORE_THE_CHAIN = "access"  # the journal in which galleries of layout 2 have their log
@@ -126,25 +125,15 @@ class Writer:
 
     def __init__(self, uri: str) -> None:
         self._engine = connect(uri)
-        self._writing = threading.Lock()
-        self._waiting: deque[tuple[Entry, list[Exception | None]]] = deque()
+        self._entries: Gathering[Entry, None] = Gathering(self._write_all)
 
     def write(self, entry: Entry) -> None:
         """Return once the entry is durable."""
-        outcome: list[Exception | None] = []  # filled by whichever thread writes it
-        self._waiting.append((entry, outcome))
-        with self._writing:
-            if not outcome:
-                batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
-                error: Exception | None = None
-                try:
-                    append(self._engine, [waiting for waiting, _ in batch])
-                except Exception as failed:  # all who wait must hear of it
-                    error = failed
-                for _, of_one in batch:
-                    of_one.append(error)
-        if outcome[0] is not None:
-            raise outcome[0]
+        self._entries.ask(entry)
+
+    def _write_all(self, entries: list[Entry]) -> list[None]:
+        append(self._engine, entries)
+        return [None] * len(entries)
 
     def close(self) -> None:
         """Let go of the connection."""

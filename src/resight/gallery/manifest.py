@@ -151,16 +151,12 @@ def model_documents(prefix: str, model: Any) -> dict[str, bytes]:
 
 def read_model(engine: Engine, prefix: str) -> Any:
     """Load the model that `model_documents` wrote."""
-    from resight.models.files import load
+    from resight.models.search_model import open_model
 
-    names = engine.names(prefix)
-    if not names:
+    if not engine.names(prefix):
         raise StoreError(f"gallery {engine.uri}: the files of {prefix.rstrip('/')} are missing")
-    with tempfile.TemporaryDirectory() as folder:
-        for name in names:
-            content = engine.get(name)
-            (Path(folder) / name.removeprefix(prefix)).write_bytes(content or b"")
-        return load(folder)
+    where = f"{prefix.rstrip('/')} of gallery {engine.uri}"
+    return open_model(lambda name: engine.large(f"{prefix}{name}"), where)
 
 
 def store_model(

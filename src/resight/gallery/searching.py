@@ -139,6 +139,7 @@ class Search:
         if not len(self.view.table):
             return [Hits() for _ in queries]
         depth = max(self.k, _LOOKED, 0 if self.rerank is None else CANDIDATES)
+        depth = max(depth, _MORE * self.k) if self.by_track else depth
         found, masks, copies = [], [], []
         for query, one, near in zip(
             queries, asked, self._nearest(queries, depth, given), strict=True
@@ -151,7 +152,7 @@ class Search:
             copies.append(own)
             masks.append(mask)
             if self.by_track:
-                near = self._tracks(query, mask)
+                near = self._tracks(query, mask, near, depth)
             elif mask is not given:
                 [near] = self._nearest(query[None], max(self.k, len(near.rows)), mask)
             found.append(near)
@@ -222,22 +223,23 @@ class Search:
         [(local, distances)] = ExactIndex(vectors[order]).search(query[None], k)
         return Found(rows[order][local], distances)
 
-    def _tracks(self, query: Floats32, allowed: Bools | None) -> Found:
+    def _tracks(self, query: Floats32, allowed: Bools | None, near: Found, depth: int) -> Found:
         """Return the nearest sighting of each of the k best tracks, with the mean distance of each.
 
-        A track none of whose sightings is among the nearest is farther in the mean than the last of
-        these; the search goes deeper until that is farther than the k-th track.
+        A track none of whose sightings is among the nearest (`near`, of `depth`) is farther in the
+        mean than the last of these; the search goes deeper until that is farther than the k-th
+        track.
         """
-        depth, total = _MORE * self.k, len(self.view.table)
         while True:
-            [near] = self._nearest(query[None], depth, allowed)
-            pooled = self._pooled(query, allowed, near.rows)
-            if depth >= total or len(near.rows) < depth:  # all were seen
+            seen = near.rows if allowed is None else near.rows[allowed[near.rows]]
+            pooled = self._pooled(query, allowed, seen)
+            if depth >= len(self.view.table) or len(near.rows) < depth:  # all were seen
                 return pooled
             enough = len(pooled.rows) >= self.k
             if enough and pooled.distances[self.k - 1] <= near.distances[-1]:
                 return pooled
             depth *= _MORE
+            [near] = self._nearest(query[None], depth, allowed)
 
     def _pooled(self, query: Floats32, allowed: Bools | None, near: Rows) -> Found:
         """Order the tracks of some rows by the mean over all their allowed sightings."""

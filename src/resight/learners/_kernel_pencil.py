@@ -11,9 +11,14 @@ from scipy.linalg import LinAlgError
 from resight.errors import InputError
 from resight.learners._base import Floats
 from resight.learners._laplacian import CrossCameraPairs
-from resight.learners._null_space import solve_in_null_space
+from resight.learners._null_space import LOSES_DIGITS, solve_in_null_space
+from resight.learners._pair_solvers import all_directions, leading_directions
+from resight.learners._pair_space import PairPencil, PairSpace
 from resight.learners._pencil import covariances, similar_factor
 from resight.learners._solvers import leading_pencil
+
+PAIRS_FROM = 1000
+"""Sightings from which the space of the pairs is faster than the dense path."""
 
 
 class KernelPencil:
@@ -27,23 +32,53 @@ class KernelPencil:
     def _matrices(self) -> tuple[Floats, Floats]:
         return covariances(self.K, self.pairs)  # Lambda_S, Lambda_D (Theorems 1 and 2)
 
+    @cached_property
+    def _pair_space(self) -> PairSpace:
+        return PairSpace(self.K, self.pairs)
+
     def solve(
-        self, reg: float, reg_form: str, solver: str = "auto", *, keep: bool = False
+        self,
+        reg: float,
+        reg_form: str,
+        solver: str = "auto",
+        n_components: int | None = None,
+        *,
+        keep: bool = False,
     ) -> tuple[Floats, Floats, str]:
-        """Solve for all eigenvalues above 1 (at least one); parameters as in `KXQDA`.
+        """Solve for the eigenvalues above 1 (at least one); parameters as in `KXQDA`.
 
         Returns mu (b,), largest first, Theta (N, b), orthonormal under the regularised Lambda_S,
-        and the path taken, "null" or "dense". To `keep` the matrices for another regulariser
-        costs a copy.
+        and the path taken, "null", "pairs", "krylov" or "dense". To `keep` the matrices for
+        another regulariser costs a copy.
         """
+        absolute = reg * self._mean_eigenvalue if reg_form == "relative" else reg
+        found: tuple[Floats, Floats] | None = None
+        path = "null"
         if solver == "auto" and reg_form != "kernel":
-            absolute = reg * self._mean_eigenvalue() if reg_form == "relative" else reg
             found = solve_in_null_space(self.K, self.pairs, absolute, self.bound)
-            if found is not None:
-                return (*found, "null")
-        mu, Theta = self._solve_dense(reg, reg_form, keep)
-        kept = max(1, int((mu > 1.0).sum()))
-        return mu[:kept], Theta[:, :kept], "dense"
+        if solver == "auto" and found is None and len(self.K) >= PAIRS_FROM:
+            found, path = self._solve_in_pair_space(absolute, reg_form, n_components, keep)
+        if found is None:
+            found, path = self._solve_dense(reg, reg_form, keep), "dense"
+        mu, Theta = found
+        kept = min(n_components or len(mu), max(1, int((mu > 1.0).sum())))
+        return mu[:kept], Theta[:, :kept], path
+
+    def _solve_in_pair_space(
+        self, reg: float, reg_form: str, n_components: int | None, keep: bool
+    ) -> tuple[tuple[Floats, Floats] | None, str]:
+        power = 1 if reg_form == "kernel" else 2
+        if power == 2 and reg < LOSES_DIGITS * len(self.K) * self._mean_eigenvalue:
+            return None, "dense"
+        try:
+            pencil = PairPencil(self._pair_space, reg, power, keep=keep)
+            if n_components is not None and 6 * n_components <= len(self.K):
+                found = leading_directions(pencil, n_components)
+                if found is not None:
+                    return found, "krylov"
+            return all_directions(pencil), "pairs"
+        except LinAlgError:
+            return None, "dense"
 
     def _solve_dense(self, reg: float, reg_form: str, keep: bool) -> tuple[Floats, Floats]:
         lifts = self._lifts() if reg_form == "kernel" else (0.0,)
@@ -79,8 +114,9 @@ class KernelPencil:
         del self._matrices
         return similar, dissimilar
 
+    @cached_property
     def _mean_eigenvalue(self) -> float:
-        """Return tr(Lambda_S) / N."""
+        """tr(Lambda_S) / N."""
         factor = similar_factor(self.K, self.pairs)
         return float(np.einsum("ij,ij", factor, factor)) / (self.pairs.n_similar * len(self.K))
 

@@ -36,9 +36,9 @@ _CHANGE = 5e-7
 _RESIDUALS = (1e-3, 1e-5, 1e-5)
 _REFINE = 2e-4  # a step divides the change by some hundreds: above this it would not do
 _CHECKED = 17  # columns whose errors are measured
-# Below this part of the trace of Lambda_S the dense path itself loses six digits to round-off:
-# there is nothing to be equal to.
-_SMALLEST = 1e-10
+LOSES_DIGITS = 1e-10
+"""Below this part of the trace of Lambda_S the dense path itself loses six digits to round-off:
+there is nothing to be equal to."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def solve_in_null_space(
         return None  # some wanted directions vary between similar pairs
     try:
         pencil = _Pencil(K, pairs, reg, basis)
-        if reg * pairs.n_similar < _SMALLEST * pencil.trace:
+        if reg * pairs.n_similar < LOSES_DIGITS * pencil.trace:
             return None
         mu, ritz = pencil.rayleigh_ritz(pencil.start())
         for refinements, tolerated in enumerate(_RESIDUALS):

@@ -7,8 +7,11 @@ transformed back: about a third of the work when a quarter of them is wanted.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from scipy.linalg import LinAlgError, eigh, lapack, solve_triangular
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, lapack, solve_triangular
 from scipy.linalg.blas import dsyrk
 
 from resight.learners._base import Floats
@@ -31,38 +34,70 @@ def leading_pencil(A: Floats, B: Floats, n_leading: int) -> tuple[Floats, Floats
 def leading_eigenpairs(C: Floats, n_leading: int) -> tuple[Floats, Floats]:
     """Return the largest eigenvalues, first first, and their vectors; C is overwritten.
 
-    Householder reduction to tridiagonal form, MRRR for the wanted vectors, back-transformation.
+    Householder reduction to tridiagonal form, the wanted vectors of that, back-transformation.
     """
-    n = len(C)
-    if 2 * n_leading > n:  # most are wanted: divide and conquer for all is faster
-        mu, V = eigh(C, lower=True, overwrite_a=True, check_finite=False, driver="evd")
-        return mu[::-1][:n_leading], V[:, ::-1][:, :n_leading]
-    work = int(lapack.dsytrd_lwork(n, lower=1)[0])
-    reflectors, d, e, tau, _ = lapack.dsytrd(C, lower=1, lwork=work, overwrite_a=1)
-    mu, V = _leading_of_tridiagonal(d, e, n_leading)
-    # With lower=1 the reflectors act on rows 1..n-1 as those of a QR factorisation do.
-    tail = np.asfortranarray(reflectors[1:, :-1])
-    size = int(lapack.dormqr("L", "N", tail, tau, V[1:], -1)[1][0])
-    V[1:] = lapack.dormqr("L", "N", tail, tau, V[1:], size)[0]
-    return mu[::-1].copy(), V[:, ::-1]
+    return _Tridiagonal(C).leading(n_leading)
 
 
-def _leading_of_tridiagonal(d: Floats, e: Floats, n_leading: int) -> tuple[Floats, Floats]:
-    """Return the largest eigenvalues, last first, of a symmetric tridiagonal matrix."""
-    n = len(d)
-    first = n - n_leading + 1
-    padded = np.append(e, 0.0)  # dstemr wants room for n off-diagonal values
-    lwork, liwork, _ = lapack.dstemr_lwork(d, padded, 2, 0.0, 1.0, first, n, compute_v=1)
-    found, mu, V, info = lapack.dstemr(
-        d, padded, 2, 0.0, 1.0, first, n, compute_v=1, lwork=lwork, liwork=liwork
-    )
-    if info == 0 and found == n_leading:
-        return mu[:n_leading], np.asfortranarray(V[:, :n_leading])
-    # Tight clusters below eigenvalues ten orders larger defeat MRRR: divide and conquer for all.
-    mu, V, info = lapack.dstevd(d, e, compute_v=1)
-    if info != 0:
-        raise LinAlgError("the tridiagonal eigenproblem did not converge")
-    return mu[-n_leading:], np.asfortranarray(V[:, -n_leading:])
+def eigenpairs_above(C: NDArray[Any], threshold: float) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return all eigenvalues above a threshold, largest first, and their vectors.
+
+    C, float32 or float64, is overwritten; its lower triangle counts.
+    """
+    tridiagonal = _Tridiagonal(C)
+    return tridiagonal.leading(tridiagonal.count_above(threshold))
+
+
+class _Tridiagonal:
+    """A symmetric matrix (lower triangle, Fortran order, overwritten) reduced by reflections."""
+
+    def __init__(self, C: NDArray[Any]) -> None:
+        single = C.dtype == np.float32
+        self._ormqr = lapack.sormqr if single else lapack.dormqr
+        self._stevd = lapack.sstevd if single else lapack.dstevd
+        sytrd = lapack.ssytrd if single else lapack.dsytrd
+        lwork = lapack.ssytrd_lwork if single else lapack.dsytrd_lwork
+        work = int(lwork(len(C), lower=1)[0])
+        self._reflectors, self.d, self.e, self._tau, _ = sytrd(
+            C, lower=1, lwork=work, overwrite_a=1
+        )
+
+    def count_above(self, threshold: float) -> int:
+        """Count the eigenvalues above a threshold."""
+        values, info = lapack.dsterf(self.d, self.e)
+        if info != 0:
+            raise LinAlgError("the tridiagonal eigenproblem did not converge")
+        return int((values > threshold).sum())
+
+    def leading(self, n_leading: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the largest eigenvalues, first first, and vectors of the matrix."""
+        mu, V = self._leading_of_tridiagonal(n_leading)
+        V = np.asfortranarray(V, dtype=self.d.dtype)
+        if V.size > 1:
+            # With lower=1 the reflectors act on rows 1..n-1 as those of a QR factorisation do.
+            tail = np.asfortranarray(self._reflectors[1:, :-1])
+            size = int(self._ormqr("L", "N", tail, self._tau, V[1:], -1)[1][0])
+            V[1:] = self._ormqr("L", "N", tail, self._tau, V[1:], size)[0]
+        return mu[::-1].copy(), V[:, ::-1]
+
+    def _leading_of_tridiagonal(self, n_leading: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the largest eigenvalues, last first, and vectors of the tridiagonal matrix."""
+        n = len(self.d)
+        if n == 1:
+            return self.d, np.ones((1, 1))
+        if 0 < 3 * n_leading <= n:  # MRRR for the wanted ones, in float64 always: it costs little
+            padded = np.append(self.e, 0.0)  # dstemr wants room for n off-diagonal values
+            wanted = (self.d, padded, 2, 0.0, 1.0, n - n_leading + 1, n)
+            lwork, liwork, _ = lapack.dstemr_lwork(*wanted, compute_v=1)
+            found, mu, V, info = lapack.dstemr(*wanted, compute_v=1, lwork=lwork, liwork=liwork)
+            if info == 0 and found == n_leading:
+                return mu[:n_leading], V[:, :n_leading]
+        # Most are wanted, or tight clusters below eigenvalues ten orders larger defeated MRRR:
+        # divide and conquer for all.
+        mu, V, info = self._stevd(self.d, self.e, compute_v=1)
+        if info != 0:
+            raise LinAlgError("the tridiagonal eigenproblem did not converge")
+        return mu[n - n_leading :], V[:, n - n_leading :]
 
 
 def gram(P: Floats, scale: float = 1.0, into: Floats | None = None) -> Floats:

@@ -228,8 +228,9 @@ class KXQDA(GrowingLearner):
 
     def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
         pencil = KernelPencil(K, CrossCameraPairs(persons, cameras))
-        mu, Theta, self.solver_ = pencil.solve(self.reg, self.reg_form, self.solver)
-        mu, Theta = mu[: self.n_components], Theta[:, : self.n_components]
+        mu, Theta, self.solver_ = pencil.solve(
+            self.reg, self.reg_form, self.solver, self.n_components
+        )
         self.eigenvalues_ = mu
         self.coef_ = Theta * direction_weights(mu)
         self.offset_ = K.mean(axis=0) @ self.coef_

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from resight.errors import InputError
+from resight.learners._blocks import block_slices, normalized
 from resight.saving import SavableMixin
 
 Rows = NDArray[np.float32] | NDArray[np.float64]
@@ -63,19 +62,4 @@ class BlockNormalizer(SavableMixin, OneToOneFeatureMixin, TransformerMixin, Base
         """Centre and normalise; the input is not changed."""
         check_is_fitted(self)
         rows: NDArray[Any] = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
-        out: NDArray[Any] = rows - self.mean_.astype(rows.dtype)
-        for block in block_slices(self.blocks, rows.shape[1]):
-            norms = np.sqrt(np.einsum("ij,ij->i", out[:, block], out[:, block]))[:, None]
-            np.divide(out[:, block], norms, out=out[:, block], where=norms > 0)
-        return out
-
-
-def block_slices(blocks: Sequence[int] | None, n_features: int) -> list[slice]:
-    """Return the column ranges of blocks, checked against the number of features."""
-    widths = [n_features] if blocks is None else [int(width) for width in blocks]
-    if any(width < 1 for width in widths) or sum(widths) != n_features:
-        raise InputError(
-            f"blocks {tuple(widths)} add up to {sum(widths)}, but there are {n_features} features; "
-            "give widths of at least 1 that add up to the number of features"
-        )
-    return [slice(*ends) for ends in pairwise(np.cumsum([0, *widths]).tolist())]
+        return normalized(rows, self.mean_, self.blocks)

@@ -6,6 +6,9 @@ Loading runs no code of the file: the manifest names classes from a fixed list.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,30 +49,46 @@ def load(path: str | Path, *, finished: bool = True) -> Model | MetricLearner:
     StoreError
         If the folder is missing, not a model, damaged, or written by a newer version.
     """
+    with refusing(path):
+        return build(*read(Path(path)), path, finished=finished)
+
+
+def build(
+    state: Any, tensors: dict[str, np.ndarray], path: object, *, finished: bool = True
+) -> Model | MetricLearner:
+    """Make the object of a state and arrays that were read at `path`."""
+    loaded: Model | MetricLearner = decode(state, tensors, partial(restore, path))
+    if finished:
+        _try_out(loaded)
+    return loaded
+
+
+def restore(path: object, name: str, version: int, state: dict[str, Any]) -> SavableMixin:
+    """Make an object of the name of its class, its version and its state."""
     homes = CLASSES | {spec.class_name: spec.module for spec in LEARNERS.values()}
+    if name not in homes:
+        raise StoreError(
+            f"model {path} contains a {name!r}, unknown to this version of resight. "
+            "Update resight, or fit the model again"
+        )
+    cls: type[SavableMixin] = getattr(import_module(homes[name]), name)
+    if check_count(version, "version", 0) > cls.state_version:
+        raise StoreError(
+            f"model {path} holds a {name} of version {version}; resight {__version__} reads "
+            f"versions up to {cls.state_version}. Update resight, or fit again with this one"
+        )
+    if version < cls.state_version:
+        state = cls.migrate(state, version)
+    if version == 0:  # all attributes were written, also those that users had added
+        state = {name: state[name] for name in cls.state_names() if name in state}
+    return cls.from_state(state)
 
-    def restore(name: str, version: int, state: dict[str, Any]) -> SavableMixin:
-        if name not in homes:
-            raise StoreError(
-                f"model {path} contains a {name!r}, unknown to this version of resight. "
-                "Update resight, or fit the model again"
-            )
-        cls: type[SavableMixin] = getattr(import_module(homes[name]), name)
-        if check_count(version, "version", 0) > cls.state_version:
-            raise StoreError(
-                f"model {path} holds a {name} of version {version}; resight {__version__} reads "
-                f"versions up to {cls.state_version}. Update resight, or fit again with this one"
-            )
-        if version < cls.state_version:
-            state = cls.migrate(state, version)
-        if version == 0:  # all attributes were written, also those that users had added
-            state = {name: state[name] for name in cls.state_names() if name in state}
-        return cls.from_state(state)
 
+@contextmanager
+def refusing(path: object) -> Iterator[None]:
+    """Say of parts that do not fit together which model they are of."""
     try:
-        loaded: Model | MetricLearner = decode(*read(Path(path)), restore)
-        if finished:
-            _try_out(loaded)
+        yield
     except StoreError:
         raise
     except Exception as error:  # parts of the wrong kind, size or number fail in a hundred ways
@@ -77,7 +96,6 @@ def load(path: str | Path, *, finished: bool = True) -> Model | MetricLearner:
         raise StoreError(
             f"model {path}: its parts do not fit together ({why}); fit again"
         ) from error
-    return loaded
 
 
 def _try_out(loaded: Any) -> None:

@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from resight._files import atomic_write, digest_of
-from resight.descriptors import descriptor
+from resight.descriptors import plain
 from resight.descriptors._base import Descriptor
-from resight.descriptors.describing import Joined
 from resight.descriptors.network import Network
-from resight.descriptors.streaming import extract
 from resight.errors import InputError
 from resight.learners._base import MetricLearner
 from resight.learners.normalizer import BlockNormalizer
+from resight.models.search_model import Describing
 from resight.saving import SavableMixin
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ CARD = "card.md"
 Floats = NDArray[np.float64]
 
 
-class Model(SavableMixin):
+class Model(SavableMixin, Describing):
     """Everything between an image and a distance.
 
     Parameters
@@ -135,15 +134,6 @@ class Model(SavableMixin):
             self.card += f"\n{added}; figures and calibration above are of before.\n"
         return self
 
-    def describe(self, images: Sequence[Path | str | NDArray[np.uint8]]) -> NDArray[np.float32]:
-        """Compute the descriptors of images or image files, shape (n, n_features)."""
-        if not self.descriptors:
-            raise InputError(
-                "this model was fitted on your own vectors, so it cannot describe images; "
-                "give it vectors of the same kind (--features)"
-            )
-        return extract(self.descriptor, images).features
-
     def embed(self, features: ArrayLike) -> Floats:
         """Embed features, shape (n, n_components): distances are squared Euclidean there."""
         return self.learner.transform(self.normalized(features))
@@ -152,36 +142,10 @@ class Model(SavableMixin):
         """Return the learned distances between features, (n_queries, n_gallery)."""
         return self.learner.distances(self.normalized(queries), self.normalized(gallery))
 
-    def probability(self, distances: ArrayLike) -> Floats | None:
-        """Return the probability that two sightings show one person; None if not calibrated."""
-        if self.calibration is None:
-            return None
-        probabilities: Floats = self.calibration.probability(distances)
-        return probabilities
-
     @property
-    def descriptor(self) -> Joined:
-        """Its descriptors as one: what a worker needs, without a learner of many megabytes."""
-        return Joined(tuple(descriptor(name, mirror=self.mirror) for name in self.descriptors))
-
-    @property
-    def networks(self) -> tuple[Network, ...]:
-        """Those of its descriptors that are networks."""
-        return tuple(one for one in self.descriptors if isinstance(one, Network))
-
-    @property
-    def descriptor_fingerprint(self) -> str:
-        """Tells apart features that must not be mixed; of own vectors only the length is known."""
-        if not self.descriptors:
-            return digest_of("resight.vectors", str(self.n_features))
-        return self.descriptor.fingerprint
-
-    @property
-    def n_features(self) -> int:
-        """Length of the vectors that it takes."""
-        if not self.descriptors:
-            return int(getattr(self.learner, "n_features_in_", 0))  # 0 before it is fitted
-        return self.descriptor.n_features
+    def own_width(self) -> int:  # type: ignore[override]
+        """Length of the vectors that it was fitted on; 0 before."""
+        return int(getattr(self.learner, "n_features_in_", 0))
 
     @property
     def fingerprint(self) -> str:
@@ -216,4 +180,4 @@ def blocks_of(descriptors: Sequence[str | Network]) -> tuple[int, ...] | None:
     """Return the blocks of descriptors put side by side; None for a user's own vectors."""
     if not descriptors:
         return None
-    return tuple(width for name in descriptors for width in descriptor(name).blocks)
+    return tuple(width for name in descriptors for width in plain(name).blocks)

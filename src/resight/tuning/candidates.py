@@ -79,12 +79,12 @@ AUTO_CURVED = (
 KNFST_KERNEL = Candidate("rbf", 1.0, "identity", 0.0)  # of its authors; nothing is regularised
 # Regularisers of k-XQDA on a sum of kernels, one for each descriptor.
 AUTO_SUM_REGULARISERS = (("kernel", 1e-3), ("kernel", 1e-4), ("relative", 1e-2))
-# Folds, so many that what is learned on the others is nearly what all people teach; and up to so
-# many people, so many that are fitted: drawn anew for few people, some of the five for many.
-AUTO_FOLDS = 5
-AUTO_FITS = ((25, 15), (75, 10), (250, 5), (10**9, 2))
-# Penalty of leaving the default mixture, over people.
-AUTO_STRENGTH = 100.0
+# Up to so many people: so many folds, and so many that are fitted. Few people are divided anew;
+# of many, some folds tell enough, learned from nearly as many people as the final metric.
+AUTO_FOLDS = ((25, 5, 15), (75, 5, 10), (250, 3, 6), (10**9, 5, 2))
+# Penalty of leaving the default mixture and the natural weights of descriptors, over people.
+AUTO_STRENGTH = 300.0
+AUTO_PLAIN_STRENGTH = 800.0
 # With so many people, what is learned and what is not have equal weights in the default mixture.
 AUTO_HALF_LEARNED = 35
 AUTO_TOGETHER = 0.7  # of what is learned, on all descriptors together; the rest on one each

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from resight.kernels import Kernel
-from resight.learners._base import Floats
+from resight.kernels import Floats, Kernel
 from resight.tuning.candidates import Candidate
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from resight.errors import InputError
 from resight.kernels import OF_PRODUCTS, Kernel, inner_products, row_squares
 from resight.learners._base import KernelMetricLearner, MetricLearner, squared_euclidean
-from resight.learners.normalizer import block_slices
+from resight.learners._blocks import block_slices
 from resight.learners.xqda import span_coordinates
 from resight.tuning.sketch import shortened
 

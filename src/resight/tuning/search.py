@@ -19,7 +19,7 @@ from resight.tuning.candidates import KNFST_KERNEL, XQDA
 from resight.tuning.cross_validation import person_folds, person_precisions
 from resight.tuning.fold_metrics import Fold, codes_of
 from resight.tuning.gram import Floats, GramSpace, Rows
-from resight.tuning.mixing import Held, Likelihood, trusting_weights
+from resight.tuning.mixing import Held, Likelihood
 from resight.tuning.settings import PLAIN, Part, Setting
 
 MIN_PEOPLE = 16  # from fewer nothing is learned: folds of them say too little
@@ -151,8 +151,8 @@ class Search:
         for variant in self.variants:
             self._variant = variant
             value, part = self._plain(_alone(n))
-            found[variant] = value - _CLEARLY * (variant != "plain"), part
-        best = max(found, key=lambda name: found[name][0])
+            found[variant] = value + _CLEARLY * (variant != "plain"), part
+        best = min(found, key=lambda name: found[name][0])
         self.tried.append(self._among_everybody(best, found[best][1]))
         return Setting(((1.0, found[best][1]),), best)
 
@@ -168,26 +168,41 @@ class Search:
     def _plain(self, alone: Sequence[tuple[float, ...]]) -> tuple[float, Part]:
         """Weigh descriptors without learning: nothing is fitted, so nobody must be held out.
 
-        Everybody is looked for among everybody. Cosine is taken where it is clearly likelier.
+        Everybody is looked for among everybody. Cosine is taken where it is clearly likelier. A
+        network's own cosine has learned to tell people apart: others must help by a standard error.
         Returns the negative log-likelihood as well.
         """
         everything = np.arange(len(self.persons))
         spaces, views = self.variants[self._variant], self._views(everything)
         whole = Fold(spaces, everything, everything, self.persons, views)
-        held, networks = Held.of(self.persons, views), [space.networks[0] for space in spaces]
+        held = Held.of(self.persons, views)
         if not len(held.asked):
             return 0.0, Part("euclidean", (1.0,) * len(alone))
-        found = []
-        for name in PLAIN:
-            parts = [Part(name, weights) for weights in alone]
-            distances = np.stack([whole.part_distances(part) for part in parts])
-            weights, separation = trusting_weights(held, distances, networks)
-            # A part's distances are told in its own unit; its weights count for raw vectors.
-            raw = weights / np.array([whole.plain_unit(part) for part in parts])
-            likelihood = 0.5 * self.people * separation
-            found.append((likelihood, Part(name, tuple((raw / raw.max()).round(3).tolist()))))
-        euclidean, cosine = found
-        return cosine if cosine[0] > euclidean[0] + _CLEARLY else euclidean
+        euclidean, cosine = (self._weighed(whole, held, name, alone) for name in PLAIN)
+        best = cosine if cosine[0] < euclidean[0] - _CLEARLY else euclidean
+        networks = [one for one, space in zip(alone, spaces, strict=True) if space.networks[0]]
+        if networks:
+            trusted = self._weighed(whole, held, "cosine", networks)
+            gain, own = (held.gaps(whole.part_distances(part)) for _, part in (best, trusted))
+            gain -= own
+            if gain.mean() <= gain.std() / np.sqrt(len(gain)):
+                return trusted
+        return best
+
+    def _weighed(
+        self, whole: Fold, held: Held, name: str, alone: Sequence[tuple[float, ...]]
+    ) -> tuple[float, Part]:
+        """Weigh some descriptors, near equally, so that matches are likeliest."""
+        parts = [Part(name, weights) for weights in alone]
+        distances = np.stack([whole.part_distances(part) for part in parts])
+        natural = np.array([whole.plain_unit(part) for part in parts])
+        spreads = np.maximum([held.spread(one) for one in distances], 1e-9)
+        likelihood = Likelihood([held], [distances / spreads[:, None, None]])
+        default = natural * spreads
+        strength = allowed.AUTO_PLAIN_STRENGTH / self.people
+        weights = likelihood.fit(default / default.sum(), strength)
+        raw = (weights / default / (weights / default).max()).round(3)
+        return likelihood(weights)[0], Part(name, tuple((raw @ np.array(alone)).tolist()))
 
     def _choose_variant(self, n: int) -> None:
         """Take mirror images where they find more, by the default mixture's share of learning."""
@@ -270,11 +285,9 @@ class Search:
     def _mixture(self, pool: list[Tried]) -> Setting:
         """Weigh the pool, leave out what hardly counts, and weigh again.
 
-        What does not tell people held out from strangers by more than chance has no part in it.
         Where people held out are found as well without learning, nothing is learned.
         """
         plain = pool[0]
-        pool = [one for one in pool if self._tells(one)] or [plain]
         for _ in range(2):
             shares = self._shares(pool)
             pool = [one for one, share in zip(pool, shares, strict=True) if share > _NEGLIGIBLE]
@@ -286,16 +299,6 @@ class Search:
             one.share = float(share)
         parts = ((float(w / weights.sum()), one.part) for w, one in zip(weights, pool, strict=True))
         return Setting(tuple(part for part in parts if part[0]), self._variant)
-
-    def _tells(self, one: Tried) -> bool:
-        """Whether matches are nearer than strangers by two standard errors."""
-        gaps = np.concatenate(
-            [
-                h.gaps(d) / max(h.spread(d), 1e-9)
-                for h, d in zip(self.held, one.distances, strict=False)
-            ]
-        )
-        return bool(gaps.mean() > 2.0 * gaps.std() / np.sqrt(self.people))
 
     def _score(self, pool: list[Tried], weights: Floats) -> float:
         """Mean average precision of a weighted sum over all folds."""
@@ -345,8 +348,8 @@ def safest(n: int, people: int) -> Setting:
 
 def folds_for(people: int, n_folds: int | None, n_repeats: int | None) -> tuple[int, int]:
     """Return how many folds people are divided into, and how many folds are fitted in all."""
-    folds = n_folds or min(allowed.AUTO_FOLDS, max(2, people // 2))
-    fits = next(fits for most, fits in allowed.AUTO_FITS if people <= most)
+    folds, fits = next((folds, fits) for most, folds, fits in allowed.AUTO_FOLDS if people <= most)
+    folds = n_folds or min(folds, max(2, people // 2))
     return folds, folds * n_repeats if n_repeats else fits
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -253,6 +254,12 @@ class LogAnswer(Answer):
     entries: list[dict[str, Any]]
 
 
+def place(page: int, total: int, per_page: int) -> tuple[int, int]:
+    """Return which page is shown when one was asked for, and how many there are."""
+    pages = max(1, math.ceil(total / per_page))
+    return min(page, pages), pages
+
+
 def sighting(view: View, row: int) -> Sighting:
     """Describe the sighting in a row of the table."""
     table, time = view.table, float(view.table.times[row])
@@ -282,3 +289,8 @@ def answers_about(labels: Labels, query: str) -> dict[str, tuple[Said, str]]:
             about = [entry.a] if apart else entry.sightings
             found |= {other: (said, key) for other in about if other != query}
     return found
+
+
+def said_of(labels: Labels, a: str, b: str) -> tuple[Said | None, str]:
+    """Return what was said of two sightings, or follows, with the key that undoes it alone."""
+    return answers_about(labels, a).get(b, (labels.verdict(a, b), ""))

@@ -13,6 +13,7 @@ import threading
 import time
 import webbrowser
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_network
@@ -95,7 +96,8 @@ def run(gallery: Gallery, settings: Settings, tell: Callable[[str], None]) -> No
             target=_announce, args=(server, "\n".join(words), opened, tell), daemon=True
         ).start()
         worker.start()
-        server.run(sockets=[listener])
+        with suppress(KeyboardInterrupt):  # uvicorn ends in order, and then raises it once more
+            server.run(sockets=[listener])
         worker.end()
 
 

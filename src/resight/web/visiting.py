@@ -5,18 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, TypeVar, cast
 from urllib.parse import urlencode
 
-from fastapi import Depends, Form, Query, Request
+from fastapi import APIRouter, Depends, Form, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from pydantic import AfterValidator, BeforeValidator
 
 from resight.errors import InputError
 from resight.gallery import Filter
+from resight.gallery.labels import Entry
 from resight.gallery.log import Actor
 from resight.gallery.users import ROLES, Role
 from resight.times import EPOCH, parse, show, zone_of
-from resight.web.answers import Sighting, sighting
+from resight.web.answers import Answer, Sighting, sighting
 from resight.web.rendering import render
 from resight.web.security import RefusedError
 from resight.web.site import Site
@@ -25,6 +27,7 @@ MAX_RESULTS = 500
 PUBLIC = ("/login",)  # routes for those who are not logged in
 _ZONE, _YEAR = "resight_zone", 365 * 86_400
 _Word = Annotated[str, Form()]
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class FieldError(InputError):
@@ -92,15 +95,49 @@ class Visit:
             set_cookie(self.request, response, _ZONE, self.zone, max_age=_YEAR)
         return response
 
+    def answer(self, template: str, answer: Answer, **values: Any) -> Answer | HTMLResponse:
+        """Return the data of a page to its JSON twin, or the page."""
+        return answer if self.by_twin else self.page(template, answer=answer, **values)
+
+    def done(self, answer: Any, address: str) -> Any:
+        """Answer a change: its data for programs, another page for browsers."""
+        return answer if self.wants_json else lead_to(address)
+
+    @property
+    def just_said(self) -> Entry | None:
+        """The answer that led to this page, which offers to undo it."""
+        key = self.request.query_params.get("did")
+        said = self.site.gallery.view.labels.active
+        return next((entry for entry in reversed(said) if entry.key == key), None)
+
     @property
     def by_htmx(self) -> bool:
         """Whether the page itself asks for a part to be replaced."""
         return self.request.headers.get("hx-request") == "true"
 
     @property
+    def by_twin(self) -> bool:
+        """Whether the data of a page is asked for, not the page."""
+        return self.request.url.path.endswith(".json")
+
+    @property
     def wants_json(self) -> bool:
         """Whether a program asks."""
         return "application/json" in self.request.headers.get("accept", "")
+
+
+def twins(
+    router: APIRouter, path: str, answer: type[Answer], tag: str
+) -> Callable[[_Function], _Function]:
+    """Make one function answer a page and its JSON twin (see `Visit.answer`)."""
+
+    def register(function: _Function) -> _Function:
+        html: dict[str, Any] = {"response_class": HTMLResponse, "response_model": None}
+        router.get(path, include_in_schema=False, **html)(function)
+        twin = f"{'/index' if path == '/' else path}.json"
+        return router.get(twin, response_model=answer, tags=[tag])(function)
+
+    return register
 
 
 def lead_to(address: str) -> Response:
@@ -142,18 +179,23 @@ def changes(role: Role) -> Callable[..., Visit]:
     return change
 
 
+Names = Annotated[tuple[str, ...], AfterValidator(lambda given: tuple(filter(None, given)))]
+_Text = Annotated[str, AfterValidator(str.strip)]
+_Tick = Annotated[bool, BeforeValidator(lambda given: given in (True, "1"))]
+
+
 @dataclass(frozen=True)
 class Conditions:
     """The filters of a search as they stand in its address."""
 
-    camera: tuple[str, ...]
-    after: str
-    before: str
-    person: tuple[str, ...]
-    others: bool
-    k: int
-    zone: str
-    single: bool
+    camera: Annotated[Names, Query(description="only these cameras")] = ()
+    after: Annotated[_Text, Query(description="seconds, h:mm:ss or an ISO date")] = ""
+    before: Annotated[_Text, Query(description="same format as after")] = ""
+    person: Annotated[Names, Query(description="only these people")] = ()
+    others: Annotated[_Tick, Query(description="1: exclude the query's own camera")] = False
+    k: Annotated[int, Query(ge=1, le=MAX_RESULTS, description="number of results")] = 24
+    zone: Annotated[_Text, Query(description="time zone of after and before; empty: UTC")] = ""
+    single: Annotated[_Tick, Query(description="1: every sighting of a track by itself")] = False
 
     def filter(self, known: Sequence[str], own_camera: str = "") -> Filter:
         """Turn them into a filter; `others` leaves out the query's own camera."""
@@ -221,33 +263,10 @@ class Conditions:
         return [(words, replace(self, **drop).address("/search", **query)) for words, drop in drops]
 
 
-def conditions(
-    camera: Annotated[list[str] | None, Query(description="only these cameras")] = None,
-    after: Annotated[str, Query(description="seconds, h:mm:ss or an ISO date")] = "",
-    before: Annotated[str, Query(description="same format as after")] = "",
-    person: Annotated[list[str] | None, Query(description="only these people")] = None,
-    others: Annotated[str, Query(description="1: exclude the query's own camera")] = "",
-    k: Annotated[int, Query(ge=1, le=MAX_RESULTS, description="number of results")] = 24,
-    zone: Annotated[str, Query(description="time zone of after and before; empty: UTC")] = "",
-    single: Annotated[str, Query(description="1: every sighting of a track by itself")] = "",
-) -> Conditions:
-    """Read the filters from the address."""
-    return Conditions(
-        tuple(filter(None, camera or ())),
-        after.strip(),
-        before.strip(),
-        tuple(filter(None, person or ())),
-        others == "1",
-        k,
-        zone.strip(),
-        single == "1",
-    )
-
-
 Viewer = Annotated[Visit, Depends(needs("viewer"))]
 Teacher = Annotated[Visit, Depends(needs("teacher"))]
 Administrator = Annotated[Visit, Depends(needs("administrator"))]
 Viewing = Annotated[Visit, Depends(changes("viewer"))]
 Teaching = Annotated[Visit, Depends(changes("teacher"))]
 Administering = Annotated[Visit, Depends(changes("administrator"))]
-Where = Annotated[Conditions, Depends(conditions)]
+Where = Annotated[Conditions, Depends(Conditions)]

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from resight._progress import log
 from resight.datasets.video.boxes import Box
 from resight.errors import InputError, unknown_name
-from resight.networks import Preprocessing, Session
+from resight.networks.preprocessing import Preprocessing
+from resight.networks.session import Session
 
 Floats = NDArray[np.float64]
 Picture = NDArray[np.uint8]

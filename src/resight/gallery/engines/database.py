@@ -139,6 +139,10 @@ class Database(ABC):
         found = self._ask("SELECT content FROM documents WHERE name = ?", name)
         return bytes(found[0][0]) if found else None
 
+    def large(self, name: str) -> bytes | memoryview:
+        """Read a document that may be large, such as a model's arrays; empty if there is none."""
+        return self.get(name) or b""
+
     def put(self, documents: dict[str, bytes], *, searched: bool = True) -> None:
         """Write documents; nobody reads the gallery again for those that no search looks at."""
         statement = "INSERT INTO documents VALUES (?, ?) ON CONFLICT (name) DO UPDATE "

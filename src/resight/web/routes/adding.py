@@ -4,53 +4,42 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Form, Request
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import HTMLResponse
+from python_multipart import create_form_parser
+from python_multipart.exceptions import FormParserError
 
 from resight.errors import InputError
 from resight.gallery.jobs import Job
 from resight.gallery.spool import MAX_UPLOAD, Draft
 from resight.times import parse, zone_of
 from resight.web.answers import JobAnswer, JobsAnswer, Kept
-from resight.web.uploading import read_form
-from resight.web.visiting import (
-    Administering,
-    FieldError,
-    Teacher,
-    Teaching,
-    Viewer,
-    Visit,
-    lead_to,
-)
+from resight.web.visiting import Administering, FieldError, Teacher, Teaching, Viewer, Visit
 
 router = APIRouter()
-_Text = Annotated[str, Form()]
+_IN_MEMORY = 2**20  # bytes of a file above which it goes to the disk while it comes
 
 
 @router.get("/add", response_class=HTMLResponse, include_in_schema=False)
 def add_form(visit: Teacher) -> HTMLResponse:
     """Show the form to add sightings, and the jobs."""
-    cameras = visit.site.gallery.view.cameras
-    values: dict[str, Any] = {
-        "limit": MAX_UPLOAD >> 30,
-        "cameras": cameras,
-        "answer": jobs_json(visit),
-    }
-    return visit.page("add.html", **values)
+    cameras, limit = visit.site.gallery.view.cameras, MAX_UPLOAD >> 30
+    return visit.page("add.html", answer=jobs_json(visit), cameras=cameras, limit=limit)
 
 
 @router.post("/jobs/add", response_model=JobAnswer, tags=["jobs"])
-async def add(request: Request, visit: Teacher) -> Response:
+async def add(request: Request, visit: Teacher) -> Any:
     """Add files (form fields `file`) in the background: images, folders, zip, CSV or video.
 
     `camera` names the camera of all of them, which a video needs; without, the folders do.
     """
     draft = await run_in_threadpool(visit.site.jobs.draft)
     try:
-        fields = await read_form(request, draft)
+        fields = await _read_form(request, draft)
         word = fields.get("csrf", "") or request.headers.get("x-csrf", "")
         visit.site.guard.check_change(request, word)
         job = await run_in_threadpool(_start, visit, draft, fields)
@@ -58,6 +47,38 @@ async def add(request: Request, visit: Teacher) -> Response:
         await run_in_threadpool(draft.drop)
         raise
     return _told(visit, job)
+
+
+async def _read_form(request: Request, draft: Draft) -> dict[str, str]:
+    """Stream the files of a form into a draft, never into memory; return its other fields."""
+    fields: dict[str, str] = {}
+
+    def on_field(field: Any) -> None:
+        fields[field.field_name.decode("utf-8", "replace")] = (field.value or b"").decode()
+
+    def on_file(file: Any) -> None:
+        name = (file.file_name or b"").decode("utf-8", "replace")
+        if name and file.in_memory:
+            draft.write(name, [file.file_object.getvalue()])
+        elif name:
+            os.replace(os.fsdecode(file.actual_file_name), draft.write(name, ()))
+        file.close()
+
+    config = {
+        "UPLOAD_DIR": str(draft.folder),
+        "UPLOAD_DELETE_TMP": False,  # it is moved to its place
+        "MAX_MEMORY_FILE_SIZE": _IN_MEMORY,
+        "MAX_FIELD_SIZE": 10_000,
+    }
+    headers = {"Content-Type": request.headers.get("content-type", "none").encode("latin-1")}
+    try:
+        parser = create_form_parser(headers, on_field, on_file, config=config)
+        async for chunk in request.stream():
+            await run_in_threadpool(parser.write, chunk)
+        await run_in_threadpool(parser.finalize)
+    except (FormParserError, UnicodeDecodeError) as error:
+        raise InputError("the upload contained no file, or is damaged; try again") from error
+    return fields
 
 
 def _start(visit: Visit, draft: Draft, fields: dict[str, str]) -> Job:
@@ -83,13 +104,13 @@ def job_json(visit: Viewer, key: str) -> JobAnswer:
 
 
 @router.post("/jobs/{key}/cancel", response_model=JobAnswer, tags=["jobs"])
-def cancel(visit: Teaching, key: str) -> Response:
+def cancel(visit: Teaching, key: str) -> Any:
     """Cancel a job; what it has stored stays."""
     return _told(visit, visit.site.jobs.cancel(key, visit.by))
 
 
 @router.post("/jobs/{kind}", response_model=JobAnswer, tags=["jobs"])
-def start(visit: Administering, kind: Literal["improve", "rebuild", "group"]) -> Response:
+def start(visit: Administering, kind: Literal["improve", "rebuild", "group"]) -> Any:
     """Train a new model and measure it, use the one that was trained, or group the unknowns."""
     return _told(visit, visit.site.jobs.start(kind, visit.by))
 
@@ -100,7 +121,7 @@ def keep(
     upload: Annotated[list[str], Form(description="keys returned by POST /upload")],
     camera: Annotated[str, Form(description="the camera that took them")],
     time: Annotated[str, Form(description="when; seconds or an ISO date")] = "",
-) -> Response:
+) -> Any:
     """Store images that were uploaded for a search as sightings of the gallery."""
     moment = "" if not time.strip() else repr(_moment(visit, time, "time"))
     draft, table = visit.site.jobs.draft(), io.StringIO()
@@ -121,9 +142,8 @@ def keep(
         raise InputError(str(added.failures[0].reason))
     ids = [*added.added, *added.already]
     visit.record("keep", query=ids)
-    if visit.wants_json:
-        return JSONResponse({"sightings": ids})
-    return lead_to("/search?" + "&".join(f"like={key}" for key in ids))
+    address = "/search?" + "&".join(f"like={key}" for key in ids)
+    return visit.done(Kept(sightings=ids), address)
 
 
 def _moment(visit: Visit, text: str, field: str) -> float:
@@ -133,7 +153,6 @@ def _moment(visit: Visit, text: str, field: str) -> float:
         raise FieldError(field, str(error)) from error
 
 
-def _told(visit: Visit, job: Job) -> Response:
-    if visit.wants_json:
-        return JSONResponse(JobAnswer.model_validate(job).model_dump())
-    return lead_to("/refit" if job.kind in ("improve", "rebuild") else "/add")
+def _told(visit: Visit, job: Job) -> Any:
+    place = "/refit" if job.kind in ("improve", "rebuild") else "/add"
+    return visit.done(JobAnswer.model_validate(job), place)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Query
-from fastapi.responses import HTMLResponse
 
-from resight.web.answers import BrowseAnswer, sighting
-from resight.web.visiting import Viewer
+from resight.web.answers import BrowseAnswer, place, sighting
+from resight.web.visiting import Viewer, twins
 
 router = APIRouter()
 _PER_PAGE = 48
@@ -21,21 +19,12 @@ _Page = Annotated[int, Query(ge=1)]
 _Track = Annotated[str, Query(description="only the track of this sighting")]
 
 
-@router.get("/", response_class=HTMLResponse, include_in_schema=False)
+@twins(router, "/", BrowseAnswer, "gallery")
 def index(
     visit: Viewer, camera: _Camera = "", known: _Known = "", track: _Track = "", page: _Page = 1
-) -> HTMLResponse:
-    """Show the gallery."""
-    visit.site.expire_sometimes()
-    answer = index_json(visit, camera, known, track, page)
-    return visit.page("browse.html", answer=answer, camera=camera, known=known, track=track)
-
-
-@router.get("/index.json", response_model=BrowseAnswer, tags=["gallery"])
-def index_json(
-    visit: Viewer, camera: _Camera = "", known: _Known = "", track: _Track = "", page: _Page = 1
-) -> BrowseAnswer:
+) -> Any:
     """List sightings, a page at a time."""
+    visit.site.expire_sometimes()
     view = visit.site.gallery.view
     chosen = np.ones(len(view.table), bool)
     if camera:
@@ -46,18 +35,18 @@ def index_json(
         visit.stored(track)
         chosen &= view.tracks == view.tracks[view.rows[track]]
     rows = np.flatnonzero(chosen)
-    pages = max(1, math.ceil(len(rows) / _PER_PAGE))
-    page = min(page, pages)
+    page, pages = place(page, len(rows), _PER_PAGE)
     shown = rows[(page - 1) * _PER_PAGE : page * _PER_PAGE]
     filters = {"camera": camera, "known": known, "page": page}
     visit.record("browse", shown=view.table.ids[shown].tolist(), filters=filters)
-    return BrowseAnswer(
+    answer = BrowseAnswer(
         sightings=[sighting(view, row) for row in shown.tolist()],
         total=len(rows),
         page=page,
         pages=pages,
         cameras=view.cameras,
     )
+    return visit.answer("browse.html", answer, camera=camera, known=known, track=track)
 
 
 @router.get("/info.json", tags=["gallery"])

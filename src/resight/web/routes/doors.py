@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import HTMLResponse, Response
@@ -12,7 +12,7 @@ from resight.gallery.log import latest
 from resight.web.answers import LogAnswer
 from resight.web.rendering import render
 from resight.web.security import Guard, RefusedError
-from resight.web.visiting import Administrator, Viewing, lead_to, set_cookie
+from resight.web.visiting import Administrator, Viewing, lead_to, set_cookie, twins
 
 router = APIRouter()
 _SHOWN = 200
@@ -61,20 +61,14 @@ def logout(visit: Viewing) -> Response:
     return response
 
 
-@router.get("/log", response_class=HTMLResponse, include_in_schema=False)
-def log(visit: Administrator) -> HTMLResponse:
-    """Show who did what."""
-    return visit.page("log.html", answer=log_json(visit))
-
-
-@router.get("/log.json", response_model=LogAnswer, tags=["gallery"])
-def log_json(visit: Administrator) -> LogAnswer:
+@twins(router, "/log", LogAnswer, "gallery")
+def log(visit: Administrator) -> Any:
     """List the latest entries of the log; `resight gallery log --export` has all of them."""
     engine = visit.site.gallery.engine
     entries = latest(engine, _SHOWN)[::-1]
     visit.record("read log")
     number, last = engine.log_head()
-    return LogAnswer(head=f"{number}:{last}", entries=entries)
+    return visit.answer("log.html", LogAnswer(head=f"{number}:{last}", entries=entries))
 
 
 def _form(

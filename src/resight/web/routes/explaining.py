@@ -11,8 +11,8 @@ from fastapi.responses import HTMLResponse
 from resight.errors import InputError
 from resight.explanation.drawing import Picture, draw
 from resight.images import read
-from resight.web.answers import Explained, Sighting, answers_about
-from resight.web.visiting import Viewer, Visit
+from resight.web.answers import Explained, Sighting, said_of
+from resight.web.visiting import Viewer, Visit, twins
 
 router = APIRouter()
 
@@ -21,27 +21,8 @@ _Upload = Annotated[str, Query(description="key returned by POST /upload, instea
 _Hit = Annotated[str, Query(description="id of the stored sighting to compare with")]
 
 
-@router.get("/why", response_class=HTMLResponse, include_in_schema=False)
-def why(visit: Viewer, hit: _Hit, like: _Like = "", upload: _Upload = "") -> HTMLResponse:
-    """Show why a result looks alike or different, drawn over the two crops."""
-    answer = why_json(visit, hit, like, upload)
-    first = _picture(visit, answer.query, upload)
-    part = draw(answer.explanation, first, _picture(visit, answer.hit, ""))
-    labels = visit.site.gallery.view.labels
-    verdict = labels.verdict(like, hit) if like else None
-    said = answers_about(labels, like).get(hit, (verdict, "")) if like else (None, "")
-    values: dict[str, Any] = {
-        "answer": answer,
-        "part": part,
-        "first": first,
-        "verdict": said[0],
-        "key": said[1],
-    }
-    return visit.page("why.html", **values)
-
-
-@router.get("/why.json", response_model=Explained, tags=["search"])
-def why_json(visit: Viewer, hit: _Hit, like: _Like = "", upload: _Upload = "") -> Explained:
+@twins(router, "/why", Explained, "search")
+def why(visit: Viewer, hit: _Hit, like: _Like = "", upload: _Upload = "") -> Any:
     """Break down the distance of two sightings by strip, colour and texture."""
     gallery, second = visit.site.gallery, visit.stored(hit)
     query: Sighting | None = None
@@ -60,7 +41,7 @@ def why_json(visit: Viewer, hit: _Hit, like: _Like = "", upload: _Upload = "") -
         ],
     )
     visit.record("why", query=[asked], shown=[hit])
-    return Explained(
+    answer = Explained(
         like=like,
         upload=upload,
         query=query,
@@ -68,6 +49,18 @@ def why_json(visit: Viewer, hit: _Hit, like: _Like = "", upload: _Upload = "") -
         model=gallery.view.manifest.current.fingerprint,
         explanation=found.to_dict(),
     )
+    return answer if visit.by_twin else _drawn(visit, answer)
+
+
+def _drawn(visit: Visit, answer: Explained) -> HTMLResponse:
+    """Show an explanation, drawn over the two crops."""
+    first = _picture(visit, answer.query, answer.upload)
+    part = draw(answer.explanation, first, _picture(visit, answer.hit, ""))
+    verdict, key = None, ""
+    if answer.like:
+        verdict, key = said_of(visit.site.gallery.view.labels, answer.like, answer.hit.id)
+    values: dict[str, Any] = {"part": part, "first": first, "verdict": verdict, "key": key}
+    return visit.page("why.html", answer=answer, **values)
 
 
 def _picture(visit: Visit, one: Sighting | None, upload: str) -> Picture:

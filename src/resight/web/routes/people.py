@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 import numpy as np
 from fastapi import APIRouter, Form, Query
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import HTMLResponse
 
 from resight.errors import InputError
 from resight.gallery import people as correcting
 from resight.gallery.forgetting import forget
 from resight.gallery.labels import Entry
 from resight.gallery.manifest import trained_on
-from resight.web.answers import PeopleAnswer, PersonAnswer, PersonCard, TeachAnswer, sighting
+from resight.web.answers import PeopleAnswer, PersonAnswer, PersonCard, TeachAnswer, place, sighting
 from resight.web.routes.teaching import taught_answer
 from resight.web.security import RefusedError
-from resight.web.visiting import Administering, Administrator, Teaching, Viewer
+from resight.web.visiting import Administering, Administrator, Teaching, Viewer, Visit, twins
 
 router = APIRouter()
 _PER_PAGE = 60
@@ -31,32 +30,16 @@ _Page = Annotated[int, Query(ge=1)]
 _Wanted = Annotated[str, Query(description="part of a name")]
 
 
-@router.get("/people", response_class=HTMLResponse, include_in_schema=False)
-def people(
-    visit: Viewer, query: _Wanted = "", order: _Order = "seen", page: _Page = 1
-) -> HTMLResponse:
-    """Show everybody who has a name."""
-    return visit.page(
-        "people.html", answer=people_json(visit, query, order, page), q=query, order=order
-    )
-
-
-@router.get("/people.json", response_model=PeopleAnswer, tags=["people"])
-def people_json(
-    visit: Viewer, query: _Wanted = "", order: _Order = "seen", page: _Page = 1
-) -> PeopleAnswer:
+@twins(router, "/people", PeopleAnswer, "people")
+def people(visit: Viewer, query: _Wanted = "", order: _Order = "seen", page: _Page = 1) -> Any:
     """List people, a page at a time."""
-    cards, total = correcting.people(
-        visit.site.gallery.view,
-        query,
-        page,
-        per_page=_PER_PAGE,
-        order=order,  # type: ignore[arg-type]
-    )
+    by: Any = order
+    view = visit.site.gallery.view
+    cards, total = correcting.people(view, query, page, per_page=_PER_PAGE, order=by)
     visit.record("people", shown=[card.cover for card in cards], filters={"page": page})
-    pages = max(1, math.ceil(total / _PER_PAGE))
-    listed = [PersonCard.model_validate(card) for card in cards]
-    return PeopleAnswer(people=listed, total=total, page=min(page, pages), pages=pages)
+    page, pages = place(page, total, _PER_PAGE)
+    answer = PeopleAnswer(people=_cards(cards), total=total, page=page, pages=pages)
+    return visit.answer("people.html", answer, q=query, order=order)
 
 
 @router.get("/people/similar.json", response_model=PeopleAnswer, tags=["people"])
@@ -64,29 +47,26 @@ def similar_json(visit: Viewer, name: _Name) -> PeopleAnswer:
     """List the people most like one, nearest first: candidates for a merge."""
     cards = correcting.similar_people(visit.site.gallery.view, name)
     visit.record("people", persons=[name], shown=[card.cover for card in cards])
-    listed = [PersonCard.model_validate(card) for card in cards]
-    return PeopleAnswer(people=listed, total=len(listed), page=1, pages=1)
+    return PeopleAnswer(people=_cards(cards), total=len(cards), page=1, pages=1)
 
 
-@router.get("/person", response_class=HTMLResponse, include_in_schema=False)
-def person(
-    visit: Viewer, name: _Name, did: Annotated[str, Query(description="answer to undo")] = ""
-) -> HTMLResponse:
-    """Show a person: timeline by camera, tracks, and what corrects the person."""
-    answer = person_json(visit, name)
+def _cards(cards: list[correcting.Card]) -> list[PersonCard]:
+    return [PersonCard.model_validate(card) for card in cards]
+
+
+@twins(router, "/person", PersonAnswer, "people")
+def person(visit: Viewer, name: _Name) -> Any:
+    """List all sightings of a person by time, and the most similar people."""
+    answer = _person(visit, name)
     times = [one.time for one in answer.sightings if one.time is not None]
     span = (min(times), max(times)) if times else None
     tracks: dict[tuple[str, str], list[Any]] = {}
     for one in answer.sightings:
         tracks.setdefault((one.camera, one.track or one.id), []).append(one)
-    labels = visit.site.gallery.view.labels
-    last = next((entry for entry in reversed(labels.active) if did and entry.key == did), None)
-    return visit.page("person.html", answer=answer, span=span, tracks=tracks, last=last)
+    return visit.answer("person.html", answer, span=span, tracks=tracks, last=visit.just_said)
 
 
-@router.get("/person.json", response_model=PersonAnswer, tags=["people"])
-def person_json(visit: Viewer, name: _Name) -> PersonAnswer:
-    """List all sightings of a person by time, and the most similar people."""
+def _person(visit: Visit, name: str) -> PersonAnswer:
     view = visit.site.gallery.view
     if not name or name not in view.named:
         raise RefusedError(404, f"no person named {name!r} in this gallery")
@@ -101,7 +81,7 @@ def person_json(visit: Viewer, name: _Name) -> PersonAnswer:
         card=PersonCard.model_validate(correcting.person(view, name)),
         sightings=seen,
         cameras=sorted({one.camera for one in seen}),
-        similar=[PersonCard.model_validate(card) for card in similar],
+        similar=_cards(similar),
     )
 
 
@@ -114,7 +94,7 @@ def correct(
     new: Annotated[str, Form(description="the new name (rename, split)")] = "",
     other: Annotated[str, Form(description="who becomes one with this person (merge)")] = "",
     seen: Annotated[str, Form(description="`version` of the person as it was seen")] = "",
-) -> Response:
+) -> Any:
     """Correct a person: some sightings are somebody new, unknown again, or the cover."""
     chosen, how = sighting or [], {"seen": seen, "by": visit.by}
     if verb == "cover" and len(chosen) != 1:
@@ -137,7 +117,7 @@ def correct(
 @router.get("/person/erase", response_class=HTMLResponse, include_in_schema=False)
 def erase_form(visit: Administrator, name: _Name) -> HTMLResponse:
     """Say what erasing a person takes away, and ask."""
-    gallery, answer = visit.site.gallery, person_json(visit, name)
+    gallery, answer = visit.site.gallery, _person(visit, name)
     ids = {one.id for one in answer.sightings}
     taught = sum(bool(ids & {*entry.sightings}) for entry in gallery.view.labels.active)
     generations = gallery.view.manifest.history
@@ -150,11 +130,11 @@ def erase(
     visit: Administering,
     name: _Person,
     confirm: Annotated[str, Form(description="the name once more")] = "",
-) -> Response:
+) -> Any:
     """Erase a person for good: sightings, images, answers, models trained on them, log."""
     if confirm.strip() != name:
         raise InputError(f"nothing was erased: type the name {name!r} to confirm")
     done = forget(visit.site.gallery, name, visit.by)
     if visit.wants_json:
-        return JSONResponse({"sightings": done.sightings, "answers": done.labels})
+        return {"sightings": done.sightings, "answers": done.labels}
     return visit.page("erased.html", done=done)

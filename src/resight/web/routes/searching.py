@@ -9,11 +9,12 @@ from urllib.parse import urlencode
 import numpy as np
 from fastapi import APIRouter, Query, Request
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import Response
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from resight.errors import InputError
 from resight.gallery import Described, Hits
+from resight.gallery.crops import image_type
 from resight.times import EPOCH
 from resight.web.answers import (
     Asked,
@@ -25,39 +26,37 @@ from resight.web.answers import (
     answers_about,
 )
 from resight.web.security import MAX_BODY
-from resight.web.visiting import Conditions, FieldError, Viewer, Visit, Where, lead_to
+from resight.web.visiting import Conditions, FieldError, Names, Viewer, Visit, Where, twins
 
 router = APIRouter()
 
-_Like = Annotated[list[str] | None, Query(description="ids of stored sightings of one person")]
-_Upload = Annotated[list[str] | None, Query(description="keys returned by POST /upload")]
+_Like = Annotated[Names, Query(description="ids of stored sightings of one person")]
+_Upload = Annotated[Names, Query(description="keys returned by POST /upload")]
 MAX_IMAGES = 16  # that make one query
 
 
-@router.get("/search", response_class=HTMLResponse, include_in_schema=False)
-def search(visit: Viewer, where: Where, like: _Like = None, upload: _Upload = None) -> HTMLResponse:
-    """Show the sightings most similar to the query; a filter that is wrong says so beside it."""
+@twins(router, "/search", SearchAnswer, "search")
+def search(visit: Viewer, where: Where, like: _Like = (), upload: _Upload = ()) -> Any:
+    """Find the tracks most similar to stored sightings or uploaded images, taken together."""
+    question, hits = _question(visit, like, upload), Hits()
     wrong: dict[str, str] = {}
     try:
-        answer = search_json(visit, where, like, upload)
-    except FieldError as error:
+        hits = _found(visit, question, where)
+    except FieldError as error:  # the page says it beside the field
+        if visit.by_twin:
+            raise
         wrong = {error.field: str(error)}
-        answer = _answer(visit, _question(visit, like, upload), Hits(), [])
+    asked = {"like": like, "upload": upload}
+    answer = _answer(visit, question, hits, [] if hits or wrong else _widen(where, asked))
     view = visit.site.gallery.view
-    asked = {"like": like or [], "upload": upload or []}
     dated = bool(len(view.table)) and float(np.nanmax(view.table.times, initial=0.0)) >= EPOCH
     values = {"where": where, "asked": asked, "cameras": view.cameras, "dated": dated}
     status = 422 if wrong and not visit.by_htmx else 200
-    return visit.page("search.html", status, answer=answer, wrong=wrong, **values)
+    return visit.answer("search.html", answer, status=status, wrong=wrong, **values)
 
 
-@router.get("/search.json", response_model=SearchAnswer, tags=["search"])
-def search_json(
-    visit: Viewer, where: Where, like: _Like = None, upload: _Upload = None
-) -> SearchAnswer:
-    """Find the tracks most similar to stored sightings or uploaded images, taken together."""
+def _found(visit: Visit, question: _Question, where: Conditions) -> Hits:
     gallery = visit.site.gallery
-    question = _question(visit, like, upload)
     own = question.first.camera if question.first else ""
     hits = gallery.search_described(
         question.described,
@@ -68,11 +67,9 @@ def search_json(
         by_track=not where.single,
     )[0]
     filters = {k: value for k, value in where.values().items() if k not in ("k", "person")}
-    shown = [hit.id for hit in hits]
-    asked = [*question.like, *question.digests]
+    asked, shown = [*question.like, *question.digests], [hit.id for hit in hits]
     visit.record("search", query=asked, shown=shown, persons=where.person, filters=filters)
-    wider = [] if hits else _widen(where, {"like": like or [], "upload": upload or []})
-    return _answer(visit, question, hits, wider)
+    return hits
 
 
 @dataclass(frozen=True)
@@ -86,9 +83,9 @@ class _Question:
     first: Sighting | None
 
 
-def _question(visit: Visit, like: list[str] | None, upload: list[str] | None) -> _Question:
-    stored = [visit.stored(key) for key in dict.fromkeys(filter(None, like or ()))]
-    kept = {key: visit.site.upload(visit.by.who, key) for key in filter(None, upload or ())}
+def _question(visit: Visit, like: Names, upload: Names) -> _Question:
+    stored = [visit.stored(key) for key in dict.fromkeys(like)]
+    kept = {key: visit.site.upload(visit.by.who, key) for key in upload}
     if not stored and not kept:
         raise InputError("nothing to search for; pick a sighting or upload an image")
     if len(stored) + len(kept) > MAX_IMAGES:
@@ -133,7 +130,7 @@ class _InMemory(MultiPartParser):
 
 
 @router.post("/upload", tags=["search"], responses={303: {"description": "to the search page"}})
-async def upload(request: Request, visit: Viewer) -> Response:
+async def upload(request: Request, visit: Viewer) -> Any:
     """Upload images of one person (form field `image`) to search with; kept in memory only."""
     try:
         parser = _InMemory(request.headers, request.stream(), max_files=MAX_IMAGES, max_fields=5)
@@ -153,9 +150,8 @@ async def upload(request: Request, visit: Viewer) -> Response:
         key, digest = await run_in_threadpool(visit.site.keep_upload, visit.by.who, name, content)
         await run_in_threadpool(visit.record, "upload", query=[digest])
         keys.append(key)
-    if visit.wants_json:
-        return JSONResponse({"upload": keys[0], "uploads": keys})
-    return lead_to(f"/search?{urlencode({'upload': keys}, doseq=True)}")
+    address = f"/search?{urlencode({'upload': keys}, doseq=True)}"
+    return visit.done({"upload": keys[0], "uploads": keys}, address)
 
 
 @router.get("/image/{key}", include_in_schema=False)
@@ -174,12 +170,10 @@ def uploaded(visit: Viewer, key: str) -> Response:
 
 
 def _picture(content: bytes) -> Response:
-    from resight.gallery.crops import image_type
-
     return Response(content, media_type=image_type(content))
 
 
-def _widen(where: Conditions, asked: dict[str, list[str]]) -> list[Widening]:
+def _widen(where: Conditions, asked: dict[str, Names]) -> list[Widening]:
     """Offer to drop each condition in turn."""
     drops: dict[str, dict[str, Any]] = {
         "any camera": {"camera": (), "others": False},

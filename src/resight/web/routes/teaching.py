@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form, Query
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import HTMLResponse, Response
 
 from resight.errors import InputError
 from resight.gallery.exporting import export
 from resight.gallery.groups import accept
 from resight.gallery.labels import Entry
 from resight.gallery.view import View
-from resight.web.answers import Taught, TeachAnswer, TrayAnswer, answers_about
-from resight.web.visiting import Teacher, Teaching, Viewer, Visit, lead_to
+from resight.web.answers import Taught, TeachAnswer, TrayAnswer, answers_about, place, said_of
+from resight.web.visiting import Teacher, Teaching, Viewer, Visit, twins
 
 router = APIRouter()
 
@@ -32,7 +31,7 @@ def teach(
     b: Annotated[str, Form(description="the sighting in the results")],
     back: _Text = "/",
     model: Annotated[str, Form(description="the model whose results are being answered")] = "",
-) -> Response:
+) -> Any:
     """Say of two sightings: same person, different people or not sure; replaces what was said."""
 
     def entries(view: View) -> list[Entry]:
@@ -55,7 +54,7 @@ def name(
     a: Annotated[str, Form(description="any sighting of the person")],
     person: Annotated[str, Form(description="the new name")],
     back: _Text = "/",
-) -> Response:
+) -> Any:
     """Name the person of a sighting; an unknown one joins the person who has that name."""
     gallery = visit.site.gallery
     known = gallery.view.labels.person(visit.stored(a).id)
@@ -72,7 +71,7 @@ def none_of_these(
     a: Annotated[str, Form(description="the query sighting")],
     person: Annotated[str, Form(description="the name of the new person")],
     hits: Annotated[list[str] | None, Form(description="results that show somebody else")] = None,
-) -> Response:
+) -> Any:
     """Say that none of the results shows the query: it is a new person."""
 
     def entries(view: View) -> list[Entry]:
@@ -92,7 +91,7 @@ def undo(
     a: _Text = "",
     b: _Text = "",
     back: _Text = "/",
-) -> Response:
+) -> Any:
     """Undo an answer, with all that was said by the same click."""
     active = visit.site.gallery.view.labels.active
     if not key and not active:
@@ -104,26 +103,19 @@ def undo(
     return taught_answer(visit, undone, back)
 
 
-@router.get("/taught", response_class=HTMLResponse, include_in_schema=False)
-def taught(visit: Viewer, page: _Page = 1) -> HTMLResponse:
-    """Show all answers."""
-    return visit.page("taught.html", answer=taught_json(visit, page))
-
-
-@router.get("/taught.json", response_model=TrayAnswer, tags=["teaching"])
-def taught_json(visit: Viewer, page: _Page = 1) -> TrayAnswer:
+@twins(router, "/taught", TrayAnswer, "teaching")
+def taught(visit: Viewer, page: _Page = 1) -> Any:
     """List the answers that were not undone, a page at a time."""
     labels = visit.site.gallery.view.labels
     waiting = {entry.key for entry in labels.waiting}
     listed = sorted((*labels.active, *labels.waiting), key=lambda entry: -entry.when)
-    pages = max(1, math.ceil(len(listed) / _PER_PAGE))
-    page = min(page, pages)
+    page, pages = place(page, len(listed), _PER_PAGE)
     listed = listed[(page - 1) * _PER_PAGE : page * _PER_PAGE]
     visit.record("answers", shown=sorted({key for entry in listed for key in entry.sightings}))
     answers = [Taught.model_validate(entry) for entry in listed]
     for answer in answers:
         answer.waiting = answer.key in waiting
-    return TrayAnswer(taught=answers, page=page, pages=pages)
+    return visit.answer("taught.html", TrayAnswer(taught=answers, page=page, pages=pages))
 
 
 @router.get("/labels.csv", tags=["exports"])
@@ -145,10 +137,8 @@ def exported(
     return Response(text, headers=headers, media_type=kind)
 
 
-def taught_answer(visit: Visit, entry: Entry | None, back: str) -> Response:
+def taught_answer(visit: Visit, entry: Entry | None, back: str) -> Any:
     """Answer a change: the new state for programs, the page `back` for browsers."""
-    if not visit.wants_json:
-        return lead_to(back)
     labels = visit.site.gallery.view.labels
     about = next(iter(entry.sightings), "") if entry else ""
     answer = TeachAnswer(
@@ -156,19 +146,19 @@ def taught_answer(visit: Visit, entry: Entry | None, back: str) -> Response:
         person=labels.person(about) if about else "",
         total=len(labels.active),
     )
-    return JSONResponse(answer.model_dump())
+    return visit.done(answer, back)
 
 
 def _card(visit: Visit, a: str, b: str) -> HTMLResponse:
     """Return the answers of one card and the names, for htmx to put in place."""
     view = visit.site.gallery.view
-    said = answers_about(view.labels, a).get(b, (view.labels.verdict(a, b), ""))
+    verdict, key = said_of(view.labels, a, b)
     values: dict[str, Any] = {
         "like": a,
         "query": visit.stored(a),
         "hit": visit.stored(b),
-        "verdict": said[0],
-        "key": said[1],
+        "verdict": verdict,
+        "key": key,
         "model": view.manifest.current.fingerprint,
     }
     return visit.page("verdict_part.html", **values)

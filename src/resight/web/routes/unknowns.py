@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
 import numpy as np
 from fastapi import APIRouter, Form, Query
-from fastapi.responses import HTMLResponse, Response
 
 from resight.gallery.groups import Groups, accept, not_sure, open_groups
 from resight.gallery.labels import Entry
 from resight.web.answers import Proposed, TeachAnswer, UnknownsAnswer
 from resight.web.answers import sighting as describe
 from resight.web.routes.teaching import taught_answer
-from resight.web.visiting import Teaching, Viewer, Visit
+from resight.web.visiting import Teaching, Viewer, Visit, twins
 
 router = APIRouter()
 _FARTHEST = 12
@@ -24,23 +24,8 @@ _Text = Annotated[str, Form()]
 _Ids = Annotated[list[str] | None, Form(description="ids of sightings")]
 
 
-@router.get("/unknowns", response_class=HTMLResponse, include_in_schema=False)
-def unknowns(
-    visit: Viewer, after: _After = "", did: Annotated[str, Query(description="answer to undo")] = ""
-) -> HTMLResponse:
-    """Show the next group of unknown sightings that seem to be one person."""
-    answer, view = unknowns_json(visit, after), visit.site.gallery.view
-    last = next((entry for entry in reversed(view.labels.active) if did and entry.key == did), None)
-    values: dict[str, Any] = {
-        "last": last,
-        "saved": view.labels.person(last.a) if last else "",
-        "calibrated": getattr(view.model, "calibration", None) is not None,
-    }
-    return visit.page("unknowns.html", answer=answer, **values)
-
-
-@router.get("/unknowns.json", response_model=UnknownsAnswer, tags=["people"])
-def unknowns_json(visit: Viewer, after: _After = "") -> UnknownsAnswer:
+@twins(router, "/unknowns", UnknownsAnswer, "people")
+def unknowns(visit: Viewer, after: _After = "") -> Any:
     """Return the next group of unknown sightings, as computed in the background."""
     gallery = visit.site.gallery
     view, kept = gallery.view, Groups.read(gallery.engine)
@@ -50,15 +35,12 @@ def unknowns_json(visit: Viewer, after: _After = "") -> UnknownsAnswer:
     group = next(iter(groups[start:]), None)
     far = [key for key in (kept.farthest if kept else []) if key in view.rows]
     far = [key for key in far if not view.labels.person(key)][:_FARTHEST]
-    shown = [*(group.sightings if group else []), *far]
-    visit.record("unknowns", shown=shown)
+    visit.record("unknowns", shown=[*(group.sightings if group else []), *far])
     proposed = None
     if group is not None:
         pictures = [describe(view, view.rows[key]) for key in group.sightings]
-        proposed = Proposed(
-            key=group.key, sightings=group.sightings, shown=pictures, sure=group.sure
-        )
-    return UnknownsAnswer(
+        proposed = Proposed(shown=pictures, **asdict(group))
+    answer = UnknownsAnswer(
         group=proposed,
         open=len(groups),
         unknown=int(np.count_nonzero(view.persons == "")),
@@ -66,6 +48,13 @@ def unknowns_json(visit: Viewer, after: _After = "") -> UnknownsAnswer:
         stale=kept is None or kept.stale(view),
         farthest=[describe(view, view.rows[key]) for key in far],
     )
+    last = visit.just_said
+    values: dict[str, Any] = {
+        "last": last,
+        "saved": view.labels.person(last.a) if last else "",
+        "calibrated": getattr(view.model, "calibration", None) is not None,
+    }
+    return visit.answer("unknowns.html", answer, **values)
 
 
 @router.post("/unknowns/accept", response_model=TeachAnswer, tags=["people"])
@@ -75,7 +64,7 @@ def accept_group(
     dropped: _Ids = None,
     shown: _Ids = None,
     name: _Text = "",
-) -> Response:
+) -> Any:
     """Make sightings one person; those `dropped`, or only `shown`, are somebody else."""
     kept = sighting or []
     others = [*(dropped or []), *(key for key in shown or () if key not in kept)]
@@ -84,10 +73,10 @@ def accept_group(
 
 
 @router.post("/unknowns/unsure", response_model=TeachAnswer, tags=["people"])
-def unsure_group(visit: Teaching, sighting: _Ids = None, shown: _Ids = None) -> Response:
+def unsure_group(visit: Teaching, sighting: _Ids = None, shown: _Ids = None) -> Any:
     """Say that one cannot tell whether sightings show one person; they come back at the end."""
     return _next(visit, not_sure(visit.site.gallery, shown or sighting or [], by=visit.by))
 
 
-def _next(visit: Visit, entry: Entry) -> Response:
+def _next(visit: Visit, entry: Entry) -> Any:
     return taught_answer(visit, entry, f"/unknowns?{urlencode({'did': entry.key})}")

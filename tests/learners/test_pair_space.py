@@ -1,0 +1,184 @@
+"""k-XQDA in the space of the pairs: the plain definition in other coordinates, and its guard."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.linalg import eigh
+
+from pairs_kit import draw_counts, relative_error, sightings
+from resight import KXQDA
+from resight.errors import InputError
+from resight.learners import _kernel_pencil, _pair_solvers
+from resight.learners._kernel_pencil import KernelPencil
+from resight.learners._laplacian import CrossCameraPairs
+from resight.learners._pair_solvers import all_directions, leading_directions
+from resight.learners._pair_space import PairPencil, PairSpace
+
+
+@pytest.fixture(autouse=True)
+def small_sets_too(monkeypatch):
+    """Let sets of any size take this path, and none the null-space path."""
+    monkeypatch.setattr(_kernel_pencil, "PAIRS_FROM", 1)
+    monkeypatch.setattr(_kernel_pencil, "solve_in_null_space", lambda *_: None)
+
+
+def scene(seed=0, kind="unequal", n_persons=30, n_cameras=3, n_features=60):
+    rng = np.random.default_rng(seed)
+    counts = draw_counts(rng, kind, n_persons, n_cameras)
+    X, persons, cameras, T = sightings(rng, counts, n_features, 0.7, True)
+    K = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / 2)
+    return X, T, K, persons, cameras
+
+
+def listed(persons, cameras, same):
+    """Laplacian of the pairs, one after the other."""
+    L = np.zeros((len(persons), len(persons)))
+    for i in range(len(persons)):
+        for j in range(i):
+            across = cameras is None or cameras[i] != cameras[j]
+            if across and (persons[i] == persons[j]) == same:
+                e = np.zeros(len(persons))
+                e[i], e[j] = 1, -1
+                L += np.outer(e, e)
+    return L
+
+
+@pytest.mark.parametrize("with_cameras", [True, False])
+@pytest.mark.parametrize("kind", ["unequal", "one camera only"])
+def test_both_graphs_are_diagonal_in_these_coordinates(kind, with_cameras):
+    _, _, K, persons, cameras = scene(kind=kind, n_persons=12)
+    cameras = cameras if with_cameras else None
+    space = PairSpace(K, CrossCameraPairs(persons, cameras))
+    T = space.enter(np.eye(len(K)))
+    s = np.concatenate([np.zeros(space.n_null), space.s])
+    np.testing.assert_allclose(T.T @ (s[:, None] * T), listed(persons, cameras, True), atol=1e-9)
+    H_T = space.times_h(T)
+    np.testing.assert_allclose(H_T.T @ H_T, listed(persons, cameras, False), atol=1e-9)
+    np.testing.assert_allclose(space.leave(K), T.T @ K, atol=1e-9)
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("with_cameras", [True, False])
+def test_the_operator_has_the_eigenvalues_and_directions_of_the_pencil(power, with_cameras):
+    _, _, K, persons, cameras = scene()
+    pairs = CrossCameraPairs(persons, cameras if with_cameras else None)
+    reg = 1e-3
+    A = K @ pairs.mean_dissimilar(K)
+    B = K @ pairs.mean_similar(K) + reg * (K if power == 1 else np.eye(len(K)))
+    mu, Theta = eigh((A + A.T) / 2, (B + B.T) / 2)
+    pencil = PairPencil(PairSpace(K, pairs), reg, power, keep=False)
+    operator, held = pencil.apply(np.eye(len(K)))
+    np.testing.assert_allclose(np.linalg.eigvalsh(operator), mu, atol=1e-8 * mu[-1])
+    values, Y = np.linalg.eigh(operator)
+    theta = pencil.theta(held @ Y[:, -5:]) / np.sqrt(values[-5:])
+    np.testing.assert_allclose(np.abs(theta), np.abs(Theta[:, -5:]), rtol=1e-4, atol=1e-5)
+    none = np.empty((len(K), 0))
+    np.testing.assert_allclose(
+        np.tril(pencil.rounded(none, none)), np.tril(operator), atol=1e-6 * mu[-1]
+    )
+
+
+@settings(deadline=None, max_examples=150, derandomize=True)
+@given(
+    seed=st.integers(0, 10**6),
+    kind=st.sampled_from(["one each", "equal", "unequal", "one camera only", "few with more"]),
+    n_persons=st.integers(3, 40),
+    n_cameras=st.sampled_from([2, 3, 6, None]),
+    n_features=st.sampled_from([8, 30, 100, 400]),
+    noise=st.sampled_from([0.2, 0.5, 1.0, 2.0]),
+    kernel=st.sampled_from(["rbf", "rbf", "linear", "poly", "exp"]),
+    width=st.sampled_from([0.1, 1.0, 10.0]),
+    log_reg=st.floats(-4, -1),  # below that, dense with lambda K shows its own ridge of round-off
+    reg_form=st.sampled_from(["identity", "relative", "kernel"]),
+)
+def test_it_is_within_a_millionth_of_dense(
+    seed, kind, n_persons, n_cameras, n_features, noise, kernel, width, log_reg, reg_form
+):
+    rng = np.random.default_rng(seed)
+    counts = draw_counts(rng, kind, n_persons, n_cameras or 2)
+    X, persons, cameras, T = sightings(rng, counts, n_features, noise, True)
+    given_cameras = None if n_cameras is None else cameras
+    learner = KXQDA(kernel=kernel, width=width, reg=10.0**log_reg, reg_form=reg_form)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of regularisers too large or too small
+        try:
+            dense = KXQDA(**{**learner.get_params(), "solver": "dense"})
+            dense.fit(X, persons, given_cameras)
+        except InputError:
+            return
+        learner.fit(X, persons, given_cameras)
+    assert relative_error(learner, dense, T) < 1e-6
+
+
+def test_unequal_counts_take_it_and_its_directions_are_orthonormal():
+    X, T, K, persons, cameras = scene(n_persons=40)
+    learner = KXQDA(reg=1e-5).fit(X, persons, cameras)
+    assert learner.solver_ == "pairs"
+    assert (
+        relative_error(learner, KXQDA(reg=1e-5, solver="dense").fit(X, persons, cameras), T) < 1e-6
+    )
+    pairs = CrossCameraPairs(persons, cameras)
+    mu, Theta, _ = KernelPencil(K, pairs).solve(1e-5, "identity")
+    within = Theta.T @ (K @ pairs.mean_similar(K @ Theta) + 1e-5 * Theta)
+    between = Theta.T @ (K @ pairs.mean_dissimilar(K @ Theta))
+    # Errors of A count relative to its largest eigenvalue; psi = A y / sqrt(mu).
+    scale = np.sqrt(np.outer(mu, mu)) / mu[0]
+    np.testing.assert_allclose(scale * within, np.diag(mu / mu[0]), atol=1e-6)
+    np.testing.assert_allclose(scale * between, np.diag(mu**2 / mu[0]), atol=1e-6 * mu[0])
+
+
+def test_order_of_sightings_and_names_of_cameras_do_not_matter():
+    X, T, _, persons, cameras = scene()
+    order = np.random.default_rng(1).permutation(len(X))
+    first = KXQDA(reg=1e-5).fit(X, persons, cameras)
+    second = KXQDA(reg=1e-5).fit(X[order], persons[order], 2 - cameras[order])
+    assert first.solver_ == second.solver_ == "pairs"
+    assert relative_error(first, second, T) < 1e-6
+
+
+@pytest.mark.parametrize(("form", "reg"), [("identity", 1e-7), ("kernel", 1e-3)])
+def test_the_leading_directions_are_those_of_the_whole(form, reg):
+    X, T, _, persons, cameras = scene(n_persons=60, n_features=200)
+    few = KXQDA(reg=reg, reg_form=form, n_components=8).fit(X, persons, cameras)
+    dense = KXQDA(reg=reg, reg_form=form, n_components=8, solver="dense").fit(X, persons, cameras)
+    assert (few.solver_, few.n_components_) == ("krylov", 8)
+    np.testing.assert_allclose(few.eigenvalues_, dense.eigenvalues_, rtol=1e-6)
+    assert relative_error(few, dense, T) < 1e-4
+
+
+def test_one_space_serves_many_regularisers():
+    _, _, K, persons, cameras = scene()
+    shared = KernelPencil(K, CrossCameraPairs(persons, cameras))
+    for form, reg in (("identity", 1e-3), ("kernel", 1e-3), ("identity", 1e-5)):
+        mu, Theta, path = shared.solve(reg, form, keep=True)
+        alone = KernelPencil(K, shared.pairs).solve(reg, form)
+        np.testing.assert_array_equal(mu, alone[0])
+        np.testing.assert_array_equal(Theta, alone[1])
+        assert path == alone[2] == "pairs"
+
+
+def test_residuals_that_are_too_large_leave_it_to_dense(monkeypatch):
+    X, _, K, persons, cameras = scene()
+    pencil = PairPencil(PairSpace(K, CrossCameraPairs(persons, cameras)), 1e-5, 2, keep=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(_pair_solvers, "_ACCEPTED", 1e-20)
+        patch.setattr(_pair_solvers, "_FEW", 1e-20)
+        patch.setattr(_pair_solvers, "_LEADING", 1e-20)
+        assert all_directions(pencil) is None
+        learner = KXQDA(reg=1e-5).fit(X, persons, cameras)
+    assert learner.solver_ == "dense"
+    with monkeypatch.context() as patch:
+        patch.setattr(_pair_solvers, "_LEADING", 1e-20)
+        assert leading_directions(pencil, 5) is None
+
+
+def test_a_kernel_that_is_not_one_is_left_to_dense():
+    _, _, K, persons, cameras = scene()
+    pairs = CrossCameraPairs(persons, cameras)
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+        PairPencil(PairSpace(-K, pairs), 1e-5, 1, keep=False)
