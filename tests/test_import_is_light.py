@@ -71,7 +71,6 @@ NOT_FOR_A_SEARCH = (
     "sklearn",
     "scipy.optimize",
     "scipy.stats",
-    "scipy.linalg",
     "pandas",
     "joblib",
     "matplotlib",

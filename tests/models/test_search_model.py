@@ -91,5 +91,9 @@ def test_damage_is_found(tmp_path: Path) -> None:
 
 
 def test_the_versions_are_those_of_the_classes() -> None:
-    classes = {one.__name__: one for one in (Model, BlockNormalizer, KXQDA, AutoKXQDA)}
+    from resight.learners._landmark_sums import LandmarkStatistics
+    from resight.learners._landmarks import NystromMap
+
+    known = (Model, BlockNormalizer, KXQDA, AutoKXQDA, NystromMap, LandmarkStatistics)
+    classes = {one.__name__: one for one in known}
     assert {name: one.state_version for name, one in classes.items()} == VERSIONS

@@ -16,10 +16,9 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
 from resight.errors import InputError
-from resight.evaluation.presence import Expected, Strangers, gap, nearest
+from resight.evaluation.presence import Expected, Strangers, gap, logistic, nearest
 from resight.saving import SavableMixin
 
 Floats = NDArray[np.float64]
@@ -141,7 +140,7 @@ class Calibration(SavableMixin):
         As many pairs of one person as of two are assumed; a search knows the other candidates.
         """
         a, b = self.pair
-        return np.asarray(expit(-(a + b * np.log(positive(distances)))))
+        return logistic(-(a + b * np.log(positive(distances))))
 
     def log_ratios(self, z: ArrayLike) -> Floats:
         """Return log r(z): evidence for the query's person of relative distances."""
@@ -279,7 +278,7 @@ def too_few(n_people: int) -> str:
 
 def present(log_odds: ArrayLike, prior: float) -> Floats:
     """Return the probability of presence, from its log-odds at even prior odds."""
-    return np.asarray(expit(np.asarray(log_odds) + np.log(prior / (1.0 - prior))))
+    return logistic(np.asarray(log_odds) + np.log(prior / (1.0 - prior)))
 
 
 def strangeness(features: Floats, centre: Floats, width: Floats) -> Floats:

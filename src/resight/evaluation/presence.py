@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -120,7 +119,9 @@ class Strangers:
             moved = float(seen.mean() - scale * (weights @ [case.mean() for case in cases]))
             odds = Expected.of(self, n, (scale, moved)).log_odds(gap(others))
             for _ in range(_STEPS):
-                there = float(np.clip(expit(odds + logit(there)).mean(), 0.05, 0.95))
+                there = float(
+                    np.clip(logistic(odds + np.log(there / (1.0 - there))).mean(), 0.05, 0.95)
+                )
         return scale, moved
 
     def _at(self, share: Floats) -> Floats:
@@ -190,7 +191,7 @@ def _logistic(absent: Floats, present: Floats, steps: int = 25) -> tuple[float, 
     y = np.repeat([0.0, 1.0], [len(absent), len(present)])
     w = np.zeros(2)
     for _ in range(steps):
-        p = expit(np.clip(X @ w, -30.0, 30.0))
+        p = logistic(np.clip(X @ w, -30.0, 30.0))
         penalty = np.array([0.0, 1.0])  # matters where the two are told apart completely
         hessian = X.T @ (X * (p * (1 - p))[:, None]) + np.diag(penalty) + 1e-9 * np.eye(2)
         step = np.linalg.solve(hessian, X.T @ (y - p) - penalty * w)
@@ -198,3 +199,8 @@ def _logistic(absent: Floats, present: Floats, steps: int = 25) -> tuple[float, 
         if np.abs(step).max() < 1e-9:
             break
     return float(w[0] - w[1] * centre / scale), float(w[1] / scale)
+
+
+def logistic(x: Floats) -> Floats:
+    """Return 1 / (1 + exp(-x)) without overflow; SciPy's takes longer to import than a search."""
+    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import compress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +29,15 @@ from resight.features.describing import (
     crop_key,
     describe_by,
 )
-from resight.features.store import FeatureStore
 from resight.gallery import crops
 from resight.gallery.engines.base import Engine, Floats32, Rows, Table
 from resight.gallery.manifest import Manifest, load_model
 from resight.gallery.view import View
 from resight.validation import check_array
 from resight.workers.executors import Executor, Outcome
+
+if TYPE_CHECKING:
+    from resight.features.store import FeatureStore
 
 _TRIES = 3  # how often the model may be replaced between embedding a batch and storing it
 
@@ -121,7 +123,8 @@ class Stream:
         self._model, self._manifest = view.model, view.manifest
         self._descriptor = view.model.descriptor
         self._given = given.features if isinstance(given, Described) else None
-        self._lookup = given.lookup(self._descriptor) if isinstance(given, FeatureStore) else None
+        stored = not (given is None or isinstance(given, Described))
+        self._lookup = given.lookup(self._descriptor) if stored else None  # type: ignore[union-attr]
         self._known = set(view.rows)
         self._begun: dict[range, _Batch] = {}  # read, perhaps described, not stored yet
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from resight.evaluation.calibration import Calibration
 
 VERSIONS = {"Model": 1, "BlockNormalizer": 1, "KXQDA": 1, "AutoKXQDA": 2}
+VERSIONS |= {"NystromMap": 1, "LandmarkStatistics": 1}
 """Versions of the states that are understood here; of all others the whole model is made."""
 
 
