@@ -38,9 +38,9 @@ def run(n: int = TRAIN, people: int = TRAIN_PEOPLE, few: int = FEW) -> str:
     rates = {kind: in_fresh_process(_product_rate, kind) for kind in ("float64", "float32")}
     lines = [
         f"N = {n:,} drawn sightings of {people} people by {CAMERAS} cameras, seen unequally often; "
-        "kernel matrix given; CPU seconds of one thread. `before` is the dense path as it was: both "
-        "matrices, Cholesky factor, reduction, all eigenvectors. The bound is the arithmetic of "
-        "the path `pairs` (symmetric updates, inverse, tridiagonal form, back-transformation, "
+        "kernel matrix given; CPU seconds of one thread. `before` is the dense path as it was: "
+        "both matrices, Cholesky factor, reduction, all eigenvectors. The bound is the arithmetic "
+        "of the path `pairs` (symmetric updates, inverse, tridiagonal form, back-transformation, "
         f"coefficients) at this machine's rates of matrix products ({rates['float64']:.0f} and "
         f"{rates['float32']:.0f} GFlop/s). Errors are of the distances of {TESTED} x {TESTED} test "
         "sightings, relative to the largest; rank 1 is the mean of both ways.",
