@@ -12,18 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError
-from resight.kernels import inner_products, row_squares
 from resight.learners._base import Codes, Floats, MetricLearner
+from resight.learners._blocks import block_slices
 from resight.learners._parameters import Count, Folds, NotNegative, Seed
-from resight.learners.normalizer import BlockNormalizer, block_slices
+from resight.learners.normalizer import BlockNormalizer
 from resight.tuning.candidates import AUTO_ROWS
 from resight.tuning.cross_validation import some_people
 from resight.tuning.fold_metrics import FittedPart, Fold
-from resight.tuning.fused_kernel import FusedKernel, RowProducts
 from resight.tuning.gram import GramSpace
+from resight.tuning.mixture import descriptor_blocks, embed
 from resight.tuning.search import Search
 from resight.tuning.settings import PLAIN, Setting
-from resight.tuning.sketch import shares, shortened
+from resight.tuning.sketch import shares
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -102,7 +102,7 @@ class AutoKXQDA(MetricLearner):
             )
             X, persons = X[rows], persons[rows]
             cameras = None if cameras is None else cameras[rows]
-        descriptors = _descriptors(self.blocks, X.shape[1])
+        descriptors = descriptor_blocks(self.blocks, X.shape[1])
         flat = tuple(width for widths in descriptors for width in widths)
         self.normalizer_ = BlockNormalizer(flat).fit(X)
         self.ends_ = np.cumsum([0, *(sum(widths) for widths in descriptors)]).tolist()
@@ -155,39 +155,7 @@ class AutoKXQDA(MetricLearner):
         self.n_components_ = self._embed(self.normalizer_.mean_[None]).shape[1]
 
     def _embed(self, X: Floats) -> Floats:
-        rows = self.normalizer_.transform(X)
-        known: dict[int, RowProducts] = {}
-
-        def products(i: int) -> RowProducts:
-            if i not in known:
-                columns = slice(self.ends_[i], self.ends_[i + 1])
-                new, old = rows[:, columns], self.X_fit_[:, columns]
-                known[i] = RowProducts(inner_products(new, old), row_squares(new), row_squares(old))
-            return known[i]
-
-        parts = []
-        for kernel, coef, offset in zip(self.kernels_, self.coefs_, self.offsets_, strict=True):
-            if "plain" in kernel:
-                given = rows if kernel["plain"] == "euclidean" else self._unit_blocks(X)
-                parts.append(np.multiply(coef, self._shortened(given, kernel["weights"])))
-            else:
-                parts.append(FusedKernel.fitted(**kernel).rows(products) @ coef - offset)
-        return np.concatenate(parts, axis=1)
-
-    def _unit_blocks(self, X: Floats) -> NDArray[Any]:
-        """Divide each block by its norm, without centring."""
-        cosine = BlockNormalizer(self.normalizer_.blocks).fit(X[:1])
-        cosine.mean_ = np.zeros(X.shape[1])
-        return cosine.transform(X)
-
-    def _shortened(self, rows: NDArray[Any], weights: list[float]) -> NDArray[Any]:
-        parts = []
-        for i, weight in enumerate(weights):
-            columns = rows[:, self.ends_[i] : self.ends_[i + 1]] if weight else rows[:, :0]
-            widths = _descriptors(self.blocks, rows.shape[1])[i]
-            slices = block_slices(widths, sum(widths)) if weight else []
-            parts += [np.sqrt(weight) * shortened(columns[:, b], len(widths)) for b in slices]
-        return np.concatenate(parts, axis=1)
+        return embed(self, X)
 
     def plain_shares(self, D: Floats, part: int) -> Floats:
         """Return what each feature adds to the distance of a part that learns nothing.
@@ -196,31 +164,11 @@ class AutoKXQDA(MetricLearner):
         """
         added = np.zeros_like(D)
         for i, weight in enumerate(self.kernels_[part]["weights"]):
-            widths = _descriptors(self.blocks, D.shape[1])[i]
+            widths = descriptor_blocks(self.blocks, D.shape[1])[i]
             for block in block_slices(widths, sum(widths)) if weight else []:
                 columns = slice(self.ends_[i] + block.start, self.ends_[i] + block.stop)
                 added[:, columns] = weight * shares(D[:, columns], len(widths))
         return self.coefs_[part] ** 2 * added
-
-
-def _descriptors(blocks: Sequence[Sequence[int]] | None, n_features: int) -> list[tuple[int, ...]]:
-    """Return the widths of the blocks of each descriptor; they must add up to the features."""
-    if blocks is None:
-        return [(n_features,)]
-    try:
-        descriptors = [tuple(int(width) for width in widths) for widths in blocks]
-    except TypeError:
-        raise InputError(
-            f"blocks={blocks!r}; give the widths of the blocks of each descriptor, such as "
-            f"[({n_features},)] for one descriptor of one block"
-        ) from None
-    total = sum(map(sum, descriptors))
-    if total != n_features:
-        raise InputError(
-            f"blocks add up to {total} features, but X has {n_features}; give the blocks of all "
-            "descriptors, in the order of their columns"
-        )
-    return descriptors
 
 
 def _checked(given: dict[str, Any], n_descriptors: int) -> Setting:
