@@ -26,7 +26,7 @@ from resight.gallery.engines.rows import Rows, Table
 from resight.models.fitting import fit
 from resight.recipe import DESCRIPTOR, LEARNER
 
-N, TRAINED, ROUNDS = 1_000, 240, 9
+N, TRAINED, ROUNDS = 1_000, 240, 7
 WAYS = {"gog+lomo-dagger, kxqda": ("gog+lomo-dagger", "kxqda"), "recipe": (DESCRIPTOR, LEARNER)}
 BARE = """
 import sys
