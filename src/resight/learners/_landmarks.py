@@ -23,8 +23,9 @@ OVERSAMPLING = 4
 """Landmarks for each feature. On drawn people 1,024 features of 4,096 landmarks lost 1.4 points of
 rank 1 against the exact model, those of 1,024 landmarks 5.7."""
 
-# Lambda of the k-XQDA that chooses features, for a kernel with k(x, x) = 1. On one drawn town, at a
-# third of its size, rank 1 came within 0.4 points of exact instead of 6; 1e-5 gave the same.
+# Lambda of the k-XQDA that chooses features, for a kernel with k(x, x) = 1. On the drawn town of
+# 4,000 sightings on which it and their share were chosen, 316 features gave a rank 1 of 76.9
+# instead of 70.3 (exact: 76.7).
 _RIDGE = 1e-4
 # Eigenvalues below this part of the largest are round-off of the inner products.
 _NOISE = {"float64": 1e-10, "float32": 1e-5}
@@ -62,8 +63,8 @@ def landmark_map(
 ) -> NystromMap:
     """Make the map to at most `n_features` from the landmarks' kernel matrix (m, m) and labels.
 
-    Features tell the landmarks' people apart where that can be learned from them. All that there
-    are is taken otherwise: without labels, without pairs, or with as many features as landmarks.
+    A third of the features tell the landmarks' people apart, if that can be learned from them:
+    from labels with pairs, and with fewer features than landmarks. See `nystrom_map` otherwise.
     """
     if persons is not None and n_features < len(K):
         who: Codes = np.unique(persons, return_inverse=True)[1]
@@ -88,7 +89,7 @@ def nystrom_map(K: Floats, n_features: int, precision: str = "float64") -> Nystr
 def _discriminating_map(
     K: Floats, pairs: CrossCameraPairs, n_features: int, precision: str
 ) -> NystromMap:
-    """Take leading directions of k-XQDA between landmarks, a quarter of others for the rest."""
+    """Take leading directions of k-XQDA between landmarks, a third of all, and common ones."""
     ridge = _RIDGE * float(np.abs(K.diagonal()).mean())
     directions = KernelPencil(K, pairs).solve(
         ridge, "kernel", n_components=max(1, n_features // 3)
