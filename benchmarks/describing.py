@@ -30,7 +30,7 @@ from resight.workers.executors import local
 
 PEOPLE = 1024  # seen by two cameras: 2,048 images
 FRESH = 64  # images of the first calls, before memory is kept between images
-SHARE = 64  # images that are described before it is the other's turn
+SHARE = 128  # images before it is the other's turn: two chunks, which get files of their own
 ROUNDS = 3  # over all images
 DESCRIPTOR = "gog"
 LIMIT = 1.05

@@ -116,7 +116,8 @@ def _additions(data: Data) -> dict[str, float]:
     rows = landmark_rows(data.persons[early], data.cameras[early], LANDMARKS, 0)
     learner.fit(data.X[early], data.persons[early], data.cameras[early])
     whole = KXQDA(landmarks=LANDMARKS, reg=1e-3, reg_form="relative")
-    whole.place_landmarks(data.X[early][rows], rows, LANDMARKS)
+    labels = data.persons[early][rows], data.cameras[early][rows]
+    whole.place_landmarks(data.X[early][rows], rows, LANDMARKS, *labels)
     F = whole.landmark_features(data.X)
     weights = pair_weights(data.persons, data.cameras)
     names = np.arange(CAMERAS)

@@ -31,7 +31,7 @@ from resight.workers.executors import InProcess, LocalProcesses
 OSNET = DOCS.parents[1] / "shared" / "models" / "osnet_x0_25_msmt17.onnx"
 IMAGES = 1024
 MANY = 10_000
-SHARE = 64  # images of a turn
+SHARE = 128  # images of a turn: two chunks, which get files of their own
 ROUNDS = 3
 
 

@@ -96,11 +96,16 @@ TASKS: dict[str, tuple[str, str]] = {
         "resight.datasets.synthetic: draw_cameras draw_person render\n"
         "resight.datasets.video: cut Cut",
     ),
-    "Images": ("Files to arrays.", "resight.images: read cut as_rgb MAX_BYTES MAX_PIXELS VERSION"),
+    "Images": (
+        "Files to arrays.",
+        "resight.images: read cut as_rgb MAX_BYTES MAX_PIXELS VERSION\n"
+        "resight.images.grey_world: grey_world",
+    ),
     "Descriptors and networks": (
         "An image becomes a vector; nothing is learned.",
         "resight.descriptors: lomo gog whos LOMO GOG WHOS Network descriptor DESCRIPTORS\n"
-        "resight.networks: Preprocessing Session Tensor\n"
+        "resight.networks.preprocessing: Preprocessing\n"
+        "resight.networks.session: Session Tensor\n"
         "resight.features.vectors: load_vectors",
     ),
     "Learners": ("Vectors, persons and cameras become a distance.", "resight: BlockNormalizer"),

@@ -95,7 +95,7 @@ def _three_axes(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
 def _whos_panels(person: NDArray[np.uint8]) -> list[Panel]:
     magnitude, _ = whos.gradients(person)
     window = person[whos.WINDOW]
-    mask = whos.gaussian_mask()[..., None]
+    mask = whos.centre_mask("dagger")[..., None]
     stripes = [Rectangle((1 + 2 * (s % 2), 8 * s), 60, 15) for s in range(15)]
     patterns = whos.lbp_table()[whos.neighbour_bits(gray_levels(window))]
     patterns = np.pad(np.where(patterns < 56, patterns, 0), 9)  # neither flat nor irregular

@@ -21,7 +21,6 @@ PUBLIC = (
     "explanation",
     "gallery",
     "images",
-    "networks",
     "protocols",
     "report",
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,7 +10,8 @@ import numpy as np
 from resight.datasets import DATASETS
 from resight.datasets.published import Dataset, Row
 from resight.descriptors import DESCRIPTORS
-from resight.descriptors._base import Descriptor, FeatureParts
+from resight.descriptors._base import Descriptor
+from resight.descriptors.published import FeatureParts
 from resight.gallery.engines.sqlite import SqliteEngine
 from resight.learners._base import Codes, Floats, MetricLearner
 from resight.learners._graphs import check_persons
@@ -71,10 +71,6 @@ class MeanColour(Descriptor):
         return FeatureParts(4, ("R", "G", "B"), strip, strip + 1, colour)
 
 
-def _row(match: re.Match[str]) -> Row:
-    return Row(match["person"], match["camera"])
-
-
 DATASET = Dataset(
     name="yard",
     title="Yard",
@@ -85,7 +81,7 @@ DATASET = Dataset(
     images=24,
     homes=("yard-images",),
     layouts={"cam1_0001.png": r"(?P<camera>cam\d)_(?P<person>\d{4})\.png"},
-    row=_row,
+    row=Row,
 )
 
 

@@ -14,14 +14,14 @@ from resight.learners.kissme import KISSME as KISSME
 from resight.learners.kissme import KernelKISSME as KernelKISSME
 from resight.learners.kxqda import KXQDA as KXQDA
 from resight.learners.ldml import LDML as LDML
-from resight.learners.lfda import LFDA as LFDA
 from resight.learners.lfda import KernelLFDA as KernelLFDA
+from resight.learners.lfda import LFDA as LFDA
 from resight.learners.lmnn import LMNN as LMNN
-from resight.learners.mfa import MFA as MFA
 from resight.learners.mfa import KernelMFA as KernelMFA
+from resight.learners.mfa import MFA as MFA
 from resight.learners.mlapg import MLAPG as MLAPG
-from resight.learners.nfst import NFST as NFST
 from resight.learners.nfst import KernelNFST as KernelNFST
+from resight.learners.nfst import NFST as NFST
 from resight.learners.nk3ml import NK3ML as NK3ML
 from resight.learners.normalizer import BlockNormalizer as BlockNormalizer
 from resight.learners.xqda import XQDA as XQDA

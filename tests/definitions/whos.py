@@ -15,8 +15,7 @@ from resight.descriptors.whos import (
     STRIPE,
     STRIPE_STEP,
     WINDOW,
-    epanechnikov_mask,
-    gaussian_mask,
+    centre_mask,
     lbp_table,
 )
 from resight.images import colour
@@ -25,7 +24,7 @@ from resight.images.colour import Floats, Image
 
 def whos_definition(image: Image, variant: str) -> Floats:
     """Describe a 128 x 64 image; `variant` is "dagger" or "star"."""
-    weights = gaussian_mask() if variant == "dagger" else epanechnikov_mask()
+    weights = centre_mask(variant)
     stripes = [slice(top, top + STRIPE) for top in range(0, HEIGHT - STRIPE + 1, STRIPE_STEP)]
     bins_of = [hs_bins, rgb_bins] + [lab_bins] * (variant == "dagger")
     parts = [histogram(bins(image[s]), weights[s]) for bins in bins_of for s in stripes]

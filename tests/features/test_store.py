@@ -208,6 +208,22 @@ def test_raising_still_keeps_what_was_finished(
     assert store.ensure(sightings, kit.tiny(log), executor=local(1)).computed == 1
 
 
+def test_the_only_chunk_of_a_table_goes_straight_into_it(
+    kit: Any, tmp_path: Path, sightings: Sightings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[Path] = []
+    monkeypatch.setattr(
+        "resight.features._extraction.write_chunk", lambda path, keys, rows: written.append(path)
+    )
+    few = sightings.select(range(4))
+    features = FeatureStore(tmp_path / "store").ensure(few, kit.tiny(), executor=local(1))
+    assert not written
+    expected = [kit.tiny().describe(np.array(Image.open(file))) for file in few.files()]
+    np.testing.assert_allclose(features.features, expected, rtol=1e-6)
+    again = FeatureStore(tmp_path / "store").ensure(few, kit.tiny(), executor=local(1))
+    assert again.computed == 0
+
+
 def test_killed_any_time_it_does_only_what_is_missing(kit: Any, tmp_path: Path) -> None:
     kit.write_images(tmp_path / "images", 500)
     whole = start(kit, tmp_path, "uninterrupted")

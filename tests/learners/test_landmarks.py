@@ -7,7 +7,13 @@ import pytest
 
 from resight.errors import InputError
 from resight.kernels import Kernel
-from resight.learners._landmarks import OVERSAMPLING, landmark_rows, nystrom_map, spread_rows
+from resight.learners._landmarks import (
+    OVERSAMPLING,
+    landmark_map,
+    landmark_rows,
+    nystrom_map,
+    spread_rows,
+)
 
 
 def labels(n_persons, counts, seed=0):
@@ -106,3 +112,42 @@ def test_equal_landmarks_and_low_rank_lose_only_what_is_round_off():
 def test_what_is_no_kernel_is_refused():
     with pytest.raises(InputError, match="no positive eigenvalue"):
         nystrom_map(-np.eye(3), 3)
+
+
+def drawn_people(n_persons=20):
+    """People who differ in few of many directions, along which sightings vary little."""
+    rng = np.random.default_rng(5)
+    persons, cameras = np.repeat(np.arange(n_persons), 4), np.tile([0, 0, 1, 1], n_persons)
+    X = np.hstack(
+        [0.2 * rng.normal(size=(n_persons, 10))[persons], rng.normal(size=(len(persons), 40))]
+    )
+    return X, persons, cameras
+
+
+def test_features_through_labels_are_products_of_a_projection():
+    X, persons, cameras = drawn_people()
+    K = X @ X.T
+    made = landmark_map(K, persons, cameras, 24)
+    np.testing.assert_allclose(made.lift.T @ K @ made.lift, np.eye(24), atol=1e-8)
+    np.testing.assert_allclose(made.features(K).mean(axis=0), 0, atol=1e-8)
+
+
+def test_labels_keep_what_tells_people_apart():
+    X, persons, cameras = drawn_people()
+    K = X @ X.T
+
+    def kept(made):
+        """Part of the persons' own directions that the features span."""
+        return np.linalg.norm((X.T @ made.lift)[:10])
+
+    assert kept(landmark_map(K, persons, cameras, 24)) > 1.3 * kept(nystrom_map(K, 24))
+
+
+@pytest.mark.parametrize("labels", ["none", "no pairs", "all features"])
+def test_without_pairs_features_are_those_of_largest_variance(labels):
+    X, persons, cameras = drawn_people()
+    K = X @ X.T
+    n_features = len(K) if labels == "all features" else 12
+    who = None if labels == "none" else np.arange(len(K)) if labels == "no pairs" else persons
+    made, expected = landmark_map(K, who, cameras, n_features), nystrom_map(K, n_features)
+    np.testing.assert_array_equal(made.lift, expected.lift)

@@ -167,7 +167,6 @@ def test_residuals_that_are_too_large_leave_it_to_dense(monkeypatch):
     pencil = PairPencil(PairSpace(K, CrossCameraPairs(persons, cameras)), 1e-5, 2, keep=True)
     with monkeypatch.context() as patch:
         patch.setattr(_pair_solvers, "_ACCEPTED", 1e-20)
-        patch.setattr(_pair_solvers, "_FEW", 1e-20)
         patch.setattr(_pair_solvers, "_LEADING", 1e-20)
         assert all_directions(pencil) is None
         learner = KXQDA(reg=1e-5).fit(X, persons, cameras)

@@ -121,12 +121,11 @@ def test_a_network_is_joined_only_by_what_clearly_helps_it(noise, alone):
     assert (part.weights[1] == 0.0) is alone
 
 
-def test_the_fewer_people_the_more_folds_are_fitted():
-    assert folds_for(10, None, None) == (5, 15)
-    assert folds_for(6, None, None) == (3, 15)
-    assert folds_for(125, None, None) == (3, 6)
-    assert folds_for(485, None, None) == (5, 2)
-    assert folds_for(10, 2, 1) == (2, 2)
+def test_few_people_are_divided_into_more_folds():
+    assert folds_for(10, None, None) == (5, 3)
+    assert folds_for(6, None, None) == (3, 3)
+    assert folds_for(125, None, None) == (3, 2)
+    assert folds_for(10, 2, 1) == (2, 1)
 
 
 def test_people_seen_by_one_camera_only_are_refused(data):

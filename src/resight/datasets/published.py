@@ -33,7 +33,7 @@ class Dataset:
     """A published dataset: facts to show and the rule that reads its file names.
 
     `layouts` has for each layout a description and the pattern that its paths match, relative to
-    the folder; `row` makes a `Row` of a match of such a pattern.
+    the folder; `row` makes a `Row` of the named groups of such a pattern.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Dataset:
     images: int  # pictures that the loader returns for a complete copy
     homes: tuple[str, ...]  # folder names under which it may lie below a common data folder
     layouts: dict[str, str]
-    row: Callable[[re.Match[str]], Row]
+    row: Callable[..., Row]
     licence: str = "research use only; not redistributed with resight"
 
     def load(self, root: Path) -> Sightings:
@@ -71,7 +71,7 @@ class Dataset:
         found: dict[str, dict[str, Row]] = {}
         for layout, pattern in self.layouts.items():
             matches = ((name, re.fullmatch(pattern, name)) for name in names)
-            rows = {name: self.row(match) for name, match in matches if match}
+            rows = {name: self.row(**match.groupdict()) for name, match in matches if match}
             if rows:
                 found[layout] = rows
         if len(found) > 1:
@@ -87,11 +87,6 @@ def sightings_of_rows(rows: Mapping[str, Row], root: Path, name: str) -> Sightin
     persons, cameras, roles, sites, sequences = map(np.array, zip(*rows.values(), strict=True))
     labels = {"sequences": sequences, "roles": roles, "sites": sites}
     return Sightings(np.array(list(rows)), persons, cameras, **labels, root=root, name=name)
-
-
-def _named(rule: Callable[..., Row]) -> Callable[[re.Match[str]], Row]:
-    """Give a rule the named groups of a pattern."""
-    return lambda match: rule(**match.groupdict())
 
 
 def _numbered(person: str, camera: str, role: str = "", site: str = "", sequence: str = "") -> Row:
@@ -140,7 +135,7 @@ _ALL = (
             f"{folder}NNNNPPP.png": folder + r"(?P<person>\d{4})00(?P<view>[1-4])\.(?:png|jpg|bmp)"
             for folder in ("campus/", "")
         },
-        row=_named(lambda person, view: _numbered(person, "A" if view in "12" else "B")),
+        row=lambda person, view: _numbered(person, "A" if view in "12" else "B"),
     ),
     Dataset(
         name="grid",
@@ -162,7 +157,7 @@ _ALL = (
                 r"(?P<camera>probe|gallery)/(?P<person>\d{4})_(?P<site>\d)_[\d_]+\.(?:jpeg|jpg|png)"
             )
         },
-        row=_named(_grid),
+        row=_grid,
     ),
     Dataset(
         name="market1501",
@@ -188,7 +183,7 @@ _ALL = (
                 r"/(?P<person>-1|\d{4})_c(?P<camera>\d)s(?P<sequence>\d)_\w+(?:\.jpg){1,2}"
             )
         },
-        row=_named(_market),
+        row=_market,
     ),
     Dataset(
         name="prid450s",
@@ -209,7 +204,7 @@ _ALL = (
             ),
             "images/NNNNPPP.png": r"images/(?P<person>\d{4})00(?P<view>[12])\.png",
         },
-        row=_named(lambda person, view: _numbered(person, "A" if view in "1a" else "B")),
+        row=lambda person, view: _numbered(person, "A" if view in "1a" else "B"),
     ),
     Dataset(
         name="prid2011",
@@ -232,7 +227,7 @@ _ALL = (
             )
             for folder in ("single_shot/", "")
         },
-        row=_named(_prid2011),
+        row=_prid2011,
     ),
     Dataset(
         name="viper",
@@ -253,7 +248,7 @@ _ALL = (
                 r"(?P<camera>cam_[ab])/(?P<person>\d{3,4})_(?:\d{1,3})\.(?:bmp|png|jpg)"
             )
         },
-        row=_named(_numbered),
+        row=_numbered,
     ),
 )
 

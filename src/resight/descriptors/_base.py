@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 
 from resight.descriptors.describing import Extraction
 from resight.descriptors.published import PlainDescriptor
-from resight.descriptors.streaming import extract
+from resight.descriptors.streaming import extract, stream
 
 
 class Descriptor(TransformerMixin, BaseEstimator, PlainDescriptor):
@@ -58,6 +58,16 @@ class Descriptor(TransformerMixin, BaseEstimator, PlainDescriptor):
         """
         self._validate_params()
         return extract(self, sources, on_error, n_jobs)
+
+    def stream(
+        self, sources: Sequence[Any], on_error: str = "raise", n_jobs: int | None = None
+    ) -> Iterator[Extraction]:
+        """Describe images one chunk after the other, in order, in memory that does not grow.
+
+        For features that are written somewhere as they come; parameters as in `extract`.
+        """
+        self._validate_params()
+        return stream(self, sources, on_error, n_jobs)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Name the columns that `transform` gives: channel, strip and bin."""

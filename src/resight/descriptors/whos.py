@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 
@@ -81,33 +81,23 @@ def whos(image: Image, *, variant: str = "dagger", resize: bool = True) -> Float
         )
     from resight.descriptors import _whos_kernels as compiled  # numba is loaded only when needed
 
-    mask, table = _tables(variant)
     window = np.ascontiguousarray(image[WINDOW])
-    n_channels = 3 if variant == "dagger" else 2
-    return compiled.describe(image, window, mask, _SCALES, GRAY_WEIGHTS, table, n_channels)
+    tables = (centre_mask(variant), _SCALES, GRAY_WEIGHTS, lbp_table())
+    return compiled.describe(image, window, *tables, 3 if variant == "dagger" else 2)
 
 
-@lru_cache(maxsize=2)
-def _tables(variant: str) -> tuple[Floats, np.ndarray]:
-    """Mask of the variant, (128, 64), and the 58 codes of the 256 neighbour patterns."""
-    make = gaussian_mask if variant == "dagger" else epanechnikov_mask
-    return make(), lbp_table()
-
-
-def gaussian_mask() -> Floats:
-    """Weigh pixels by a Gaussian about the centre (of WHOS-dagger), (128, 64)."""
+@cache
+def centre_mask(variant: str) -> Floats:
+    """Weigh pixels about the centre by a Gaussian (dagger) or an Epanechnikov kernel, (128, 64)."""
     y, x = np.mgrid[1 : HEIGHT + 1, 1 : WIDTH + 1]
-    across = (x - WIDTH / 2) ** 2 / (WIDTH / 4) ** 2
-    return np.exp(-across - (y - HEIGHT / 2) ** 2 / (HEIGHT / 4) ** 2)
-
-
-def epanechnikov_mask() -> Floats:
-    """Weigh pixels by an Epanechnikov kernel about the centre (of WHOS-star), (128, 64)."""
-    y, x = np.mgrid[1 : HEIGHT + 1, 1 : WIDTH + 1]
+    if variant == "dagger":
+        across = (x - WIDTH / 2) ** 2 / (WIDTH / 4) ** 2
+        return np.exp(-across - (y - HEIGHT / 2) ** 2 / (HEIGHT / 4) ** 2)
     across = ((x - (WIDTH + 1) / 2) / (WIDTH / 2)) ** 2
     return np.maximum(0.75 * (1.0 - across - ((y - (HEIGHT + 1) / 2) / (HEIGHT / 2)) ** 2), 0.0)
 
 
+@cache
 def lbp_table() -> np.ndarray:
     """Map 8 neighbour bits (E, SE, S, SW, W, NW, N, NE) to one of 58 codes, (256,) int64.
 

@@ -29,8 +29,6 @@ MIN_PEOPLE = 20
 PRECISION = 0.8  # part of the answers `found` whose first unit is the query's person
 _SAME = 1e-4  # of the variance of embeddings: what rounding of stored descriptors may change
 _BLOCK = 4096
-# What `Calibration.checks` tells of a held-out query.
-CHECKS = ("chance", "miss", "log_odds", "share", "first", "false", "right")
 
 
 @dataclass(frozen=True)
@@ -96,8 +94,8 @@ class Calibration(SavableMixin):
     quantiles, steepness, mates, spreads
         As in `Strangers`; empty where an older version wrote it, which cannot tell who is absent.
     checks : array (2, n_queries, 7)
-        How held-out people were judged, with their person in the gallery and without; `CHECKS`
-        names the columns.
+        How held-out people were judged, with their person in the gallery and without: the fields
+        of `Evidence`, and whether the first unit was right.
     cameras, rows, heights : arrays (n_queries,)
         Their cameras, which of the sightings learned from they are, and the heights of their crops
         in pixels; empty: unknown.

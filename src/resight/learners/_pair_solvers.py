@@ -14,7 +14,6 @@ from resight.learners._solvers import eigenpairs_above
 # Residuals |A y - mu y|, relative to the largest mu - 1. The relative error of test distances
 # stayed below 3 times the largest residual in all cases tried, so this keeps it below 1e-6.
 _ACCEPTED = 3e-7
-_FEW = 1e-7  # of few vectors, which it costs little to improve
 _LEADING = 1e-5  # where only the leading ones are wanted: the last of them are arbitrary anyway
 _SEPARATE = 1e-7  # of leading vectors that are taken out before the rest is rounded
 _SPREAD = 100.0  # eigenvalues that spread less need no such care
@@ -58,14 +57,17 @@ def all_directions(pencil: PairPencil) -> tuple[Floats, Floats] | None:
     if k == 0:
         return None
     if 6 * k > n:
-        found = _beside(pencil, taken, others.astype(np.float64))
+        leading = 0 if len(taken.mu) else n // 12
+        if leading:
+            taken = _Ritz.among(pencil, others[:, :leading].astype(np.float64))
+        found = _beside(pencil, taken, others[:, leading:].astype(np.float64))
     else:  # few: float64 throughout
         found = _Ritz.among(pencil, np.hstack([taken.Y, others]))
         for _ in range(_PASSES):
-            if found.residuals().max() <= _FEW:
+            if found.residuals().max() <= _ACCEPTED:
                 break
             found = _Ritz.among(pencil, found.image)
-    if not found.residuals().max() <= (_ACCEPTED if 6 * k > n else _FEW):
+    if not found.residuals().max() <= _ACCEPTED:
         return None
     return _finished(pencil, found)
 

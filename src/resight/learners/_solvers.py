@@ -54,7 +54,9 @@ class _Tridiagonal:
     def __init__(self, C: NDArray[Any]) -> None:
         single = C.dtype == np.float32
         self._ormqr = lapack.sormqr if single else lapack.dormqr
-        self._stevd = lapack.sstevd if single else lapack.dstevd
+        # Divide and conquer; SciPy for Python 3.10 offers the slower QR iteration only.
+        slower = lapack.sstev if single else lapack.dstev
+        self._stevd = getattr(lapack, "sstevd" if single else "dstevd", slower)
         sytrd = lapack.ssytrd if single else lapack.dsytrd
         lwork = lapack.ssytrd_lwork if single else lapack.dsytrd_lwork
         work = int(lwork(len(C), lower=1)[0])

@@ -16,7 +16,7 @@ from resight.learners._growing import GrowingLearner, NewPeople
 from resight.learners._kernel_pencil import KernelPencil
 from resight.learners._landmark_pencil import LandmarkPencil
 from resight.learners._landmark_sums import ChunkSums, LandmarkStatistics, add_up, pair_weights
-from resight.learners._landmarks import NystromMap, default_landmarks, landmark_rows, nystrom_map
+from resight.learners._landmarks import NystromMap, default_landmarks, landmark_map, landmark_rows
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._parameters import Count, Positive, Precision, Seed
 from resight.learners._pencil import direction_weights
@@ -41,16 +41,16 @@ class KXQDA(GrowingLearner):
     n_components : int, optional
         Keep at most this many directions; by default all with an eigenvalue above 1.
     solver : {"auto", "dense"}, default "auto"
-        "auto" takes the fast null-space path where a check of residuals shows that its
-        distances are within 1e-6 of "dense", and "dense" everywhere else.
+        "auto" takes a fast path where a check of residuals shows that its distances are within
+        1e-6 of "dense" (1e-4 with `n_components`), and "dense" everywhere else.
     precision : {"float64", "float32"}, default "float64"
         Arithmetic of the inner products of descriptors; everything after them is float64.
     landmarks : int, optional
         See sightings through this many features, made of kernel values against four times as
-        many training sightings, spread over people and cameras: time grows as N instead of N^3,
-        `add_people` adds people. It is another model, whose `reg` should be chosen for it. None,
-        the default, is exact up to 20,000 sightings; beyond that ``landmarks=1024`` is taken
-        with a warning, unless ``solver="dense"`` insists.
+        many training sightings, spread over people and cameras, to tell these apart: time grows
+        as N instead of N^3, `add_people` adds people. It is another model, whose `reg` should be
+        chosen for it. None, the default, is exact up to 20,000 sightings; beyond that
+        ``landmarks=1024`` is taken with a warning, unless ``solver="dense"`` insists.
     seed : int, default 0
         Draws the landmarks; nothing else is left to chance.
 
@@ -66,7 +66,7 @@ class KXQDA(GrowingLearner):
         Ratios of dissimilar to similar variance along each direction, largest first.
     n_components_ : int
     solver_ : str
-        The path taken: "null", "dense" or "landmarks".
+        The path taken: "null", "pairs", "krylov", "dense" or "landmarks".
     landmarks_ : int array (4 landmarks,)
         Rows of the training set that are landmarks, if there are any.
     nystrom_, statistics_ : NystromMap, LandmarkStatistics
@@ -168,15 +168,22 @@ class KXQDA(GrowingLearner):
             return self.landmarks
         return default_landmarks(n)
 
-    def place_landmarks(self, chosen: Floats, rows: Codes, n_features: int) -> None:
+    def place_landmarks(
+        self,
+        chosen: Floats,
+        rows: Codes,
+        n_features: int,
+        persons: Codes | None = None,
+        cameras: Codes | None = None,
+    ) -> None:
         """Take sightings, which are these rows of the training set, as landmarks.
 
-        The kernel's bandwidth and the map to `n_features` are learned from them.
+        The kernel's bandwidth and the map to `n_features` are learned from them and their labels.
         """
         self._validate_params()
         K = self._training_kernel(chosen)
         self.landmarks_ = rows
-        self.nystrom_ = nystrom_map(K, n_features, self.precision)
+        self.nystrom_ = landmark_map(K, persons, cameras, n_features, self.precision)
 
     def landmark_features(self, X: Floats) -> Floats:
         """Return the features of sightings through the landmarks, (n, q)."""
@@ -217,7 +224,8 @@ class KXQDA(GrowingLearner):
         if self.kernel == "precomputed":
             require_square(X)
             chosen = chosen[:, rows]
-        self.place_landmarks(chosen, rows, n_features)
+        views = None if cameras is None else cameras[rows]
+        self.place_landmarks(chosen, rows, n_features, persons[rows], views)
         sums = self._add_up(X, persons, cameras)
         names = None if cameras is None else np.arange(int(cameras.max()) + 1)
         self.learn_from(sums.finish(names))

@@ -103,9 +103,9 @@ class LandmarkJob:
         if self.model.normalizer is not None:
             self.model.normalizer = self.source.normalizer()
         self.learner.n_features_in_ = self.source.n_features
-        self.learner.place_landmarks(
-            self.model.normalized(self.source.read(rows)), rows, n_features
-        )
+        chosen = self.model.normalized(self.source.read(rows))
+        labels = self.persons[rows], self.cameras[rows]
+        self.learner.place_landmarks(chosen, rows, n_features, *labels)
 
     def chunks(self) -> list[Chunk]:
         """Cut the rows of each group; a camera's rows lie together, so a chunk has few cameras."""

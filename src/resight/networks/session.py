@@ -12,18 +12,19 @@ from numpy.typing import NDArray
 from resight.errors import InputError
 
 _DTYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
+_BROKEN = "is not an ONNX file, or it is truncated; export or copy it again"
+_ELSEWHERE = (
+    "keeps its weights in a second file that is {}; copy that file {}, or export the network into "
+    "one file"
+)
 # What onnxruntime's messages contain, and what to do about it; the first that fits is told.
 _ADVICE = {
-    "Protobuf parsing failed": "is not an ONNX file, or it is truncated; export or copy it again",
-    "No graph": "is not an ONNX file, or it is truncated; export or copy it again",
-    "xternal data path": (
-        "keeps its weights in a second file that is missing; copy that file beside it, or export "
-        "the network into one file"
-    ),
-    "xternal initializer": (
-        "keeps its weights in a second file that is truncated; copy that file again, or export "
-        "the network into one file"
-    ),
+    "Protobuf parsing failed": _BROKEN,
+    "No graph": _BROKEN,
+    "does not have a graph": _BROKEN,  # as up to 1.23, the last one for Python 3.10
+    "xternal data path": _ELSEWHERE.format("missing", "beside it"),
+    "cannot get file size": _ELSEWHERE.format("missing", "beside it"),  # 1.23 likewise
+    "xternal initializer": _ELSEWHERE.format("truncated", "again"),
     "not a registered function": "uses an operator that onnxruntime does not have; export it anew",
     "No Op registered": "uses an operator that onnxruntime does not have; export it anew",
     "opset": "is newer than onnxruntime; update onnxruntime, or export with an older opset",

@@ -43,7 +43,7 @@ class AutoKXQDA(MetricLearner):
         L2-normalised inside, so give raw descriptors.
     n_folds, n_repeats : int, optional
         Person-disjoint folds, and how often they are drawn anew; by default from 5 folds three
-        times for few people to two of 5 folds for many.
+        times for few people to 3 folds once for many.
     budget : float, optional
         Seconds for the choice. When they are over, the best mixture of what was tried is taken.
     seed : int

@@ -79,9 +79,8 @@ AUTO_CURVED = (
 KNFST_KERNEL = Candidate("rbf", 1.0, "identity", 0.0)  # of its authors; nothing is regularised
 # Regularisers of k-XQDA on a sum of kernels, one for each descriptor.
 AUTO_SUM_REGULARISERS = (("kernel", 1e-3), ("kernel", 1e-4), ("relative", 1e-2))
-# Up to so many people: so many folds, and so many that are fitted. Few people are divided anew;
-# of many, some folds tell enough, learned from nearly as many people as the final metric.
-AUTO_FOLDS = ((25, 5, 15), (75, 5, 10), (250, 3, 6), (10**9, 5, 2))
+# Up to so many people: so many folds, drawn anew so many times.
+AUTO_FOLDS = ((25, 5, 3), (75, 5, 2), (250, 3, 2), (10**9, 3, 1))
 # Penalty of leaving the default mixture and the natural weights of descriptors, over people.
 AUTO_STRENGTH = 300.0
 AUTO_PLAIN_STRENGTH = 800.0

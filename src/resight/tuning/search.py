@@ -95,13 +95,12 @@ class Search:
                 "can be learned about them; give a person the same name in every camera"
             )
         self.variants = variants_of(_only(space, rows), mirrored)
-        self.n_folds, fits = folds_for(self.people, n_folds, n_repeats)
+        self.n_folds, repeats = folds_for(self.people, n_folds, n_repeats)
         self._folds: dict[str, list[Fold]] = {}
         self.divisions: list[tuple[Rows, Rows]] = []
         if self.people >= max(MIN_PEOPLE, 2 * self.n_folds):
-            for repeat in range(-(-fits // self.n_folds)):
+            for repeat in range(repeats):
                 self.divisions += person_folds(persons, cameras, self.n_folds, seed + repeat)
-            self.divisions = self.divisions[:fits]
         self.held = [Held.of(self.persons[held], self._views(held)) for _, held in self.divisions]
         self.tried: list[Tried] = []
         self.stopped: str | None = None  # why less was tried than could be, if so
@@ -254,7 +253,7 @@ class Search:
             if one.part == part and one.stage in (stage, self._variant):
                 return one
         made = Tried(part, stage)
-        self._run(made, min(self.n_folds, len(self.divisions)))
+        self._run(made, self.n_folds)
         self.tried.append(made)
         return made
 
@@ -347,10 +346,11 @@ def safest(n: int, people: int) -> Setting:
 
 
 def folds_for(people: int, n_folds: int | None, n_repeats: int | None) -> tuple[int, int]:
-    """Return how many folds people are divided into, and how many folds are fitted in all."""
-    folds, fits = next((folds, fits) for most, folds, fits in allowed.AUTO_FOLDS if people <= most)
-    folds = n_folds or min(folds, max(2, people // 2))
-    return folds, folds * n_repeats if n_repeats else fits
+    """Return folds and repeats: the fewer people, the more of them must be learned from."""
+    folds, repeats = next(
+        (folds, repeats) for most, folds, repeats in allowed.AUTO_FOLDS if people <= most
+    )
+    return n_folds or min(folds, max(2, people // 2)), n_repeats or repeats
 
 
 def variants_of(space: GramSpace, mirrored: bool) -> dict[str, list[GramSpace]]:
