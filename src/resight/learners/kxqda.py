@@ -16,7 +16,13 @@ from resight.learners._growing import GrowingLearner, NewPeople
 from resight.learners._kernel_pencil import KernelPencil
 from resight.learners._landmark_pencil import LandmarkPencil
 from resight.learners._landmark_sums import ChunkSums, LandmarkStatistics, add_up, pair_weights
-from resight.learners._landmarks import NystromMap, default_landmarks, landmark_map, landmark_rows
+from resight.learners._landmarks import (
+    LABELS_FROM,
+    NystromMap,
+    default_landmarks,
+    landmark_map,
+    landmark_rows,
+)
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._parameters import Count, Positive, Precision, Seed
 from resight.learners._pencil import direction_weights
@@ -183,7 +189,8 @@ class KXQDA(GrowingLearner):
         self._validate_params()
         K = self._training_kernel(chosen)
         self.landmarks_ = rows
-        self.nystrom_ = landmark_map(K, persons, cameras, n_features, self.precision)
+        who = persons if n_features >= LABELS_FROM else None
+        self.nystrom_ = landmark_map(K, who, cameras, n_features, self.precision)
 
     def landmark_features(self, X: Floats) -> Floats:
         """Return the features of sightings through the landmarks, (n, q)."""
