@@ -259,14 +259,11 @@ def join_close(close: NDArray[np.bool_]) -> Rows:
     Of several groups it is the one with most of these, so that a chain of likenesses does not join
     strangers at its ends.
     """
-    codes, sizes = np.zeros((2, len(close)), np.intp)
-    n_groups = 0
-    for row, linked in enumerate(np.tril(close, -1).any(axis=1).tolist()):
-        if linked:
-            links = np.bincount(codes[:row][close[row, :row]], minlength=n_groups)
-            links[2 * links < sizes[:n_groups]] = 0
-            linked = links.any()
-        codes[row] = links.argmax() if linked else n_groups
-        n_groups += not linked
-        sizes[codes[row]] += 1
+    codes = np.zeros(len(close), np.intp)
+    sizes = np.zeros(0, np.intp)
+    for row in range(len(close)):
+        links = np.bincount(codes[:row][close[row, :row]], minlength=len(sizes))
+        links = np.where(2 * links >= sizes, links, 0)
+        codes[row] = links.argmax() if links.any() else len(sizes)
+        sizes = np.bincount(codes[: row + 1])
     return codes
