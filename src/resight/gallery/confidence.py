@@ -42,6 +42,7 @@ _FEW = 16  # other sightings from which on they tell something
 _PRODUCTS = 20_000_000  # distances that may be computed once to see who is near to everybody
 _AT_ONCE = 2**22  # distances that are held at once
 _BLOCK = 4096
+_TOGETHER = 1024  # sightings of a camera up to which all their distances at once cost less
 _WORDS = {
     "found": "Found in this gallery",
     "unsure": "Can't tell whether this person is in this gallery",
@@ -189,10 +190,14 @@ def _fit(view: View, calibration: Calibration, camera: str) -> tuple[float, floa
     here = view.table.cameras == camera
     rows = np.flatnonzero(here & ~trained(view))
     lists, longer = [], _lengthened(view, camera)[rows]
-    others = _others(view, camera, _OTHERS)
+    others, squares = _others(view, camera, _OTHERS), None
+    if len(others) and len(rows) <= _TOGETHER:
+        X = view.index.embeddings[rows].astype(np.float64)
+        squares = _squares(X, X)
+        _scales(view, rows)
     for row, found in zip(others.tolist(), _from(view.index, others), strict=True):
         distances = found[rows]
-        units = joined(view, rows, distances)
+        units = joined(view, rows, distances, squares)
         counted = units != units[rows == row] if here[row] else np.ones(len(rows), bool)
         of_unit, _ = _means((distances * longer)[counted], units[counted])
         lists.append(nearest(np.log(positive(of_unit))[None]))
@@ -240,26 +245,33 @@ def _lengthened(view: View, camera: str) -> Floats:
     return _once(view.index.kept, ("longer", camera), made)
 
 
-def _squares(a: Floats32, b: Floats32) -> Floats:
+def _squares(a: NDArray[Any], b: NDArray[Any]) -> Floats:
     """Return squared distances (n_a, n_b)."""
-    X, Y = a.astype(np.float64), b.astype(np.float64)
-    return np.asarray((X**2).sum(1)[:, None] + (Y**2).sum(1) - 2.0 * X @ Y.T)
+    X, Y = a.astype(np.float64, copy=False), b.astype(np.float64, copy=False)
+    products = X @ Y.T  # half the work where both are one array
+    return np.asarray((X**2).sum(1)[:, None] + (Y**2).sum(1) - 2.0 * products)
 
 
-def joined(view: View, rows: Rows, distances: Floats) -> Rows:
+def joined(view: View, rows: Rows, distances: Floats, squares: Floats | None = None) -> Rows:
     """Return the units of one camera's rows; near ones that nothing joins are grouped.
 
     Only the nearest are looked at: whether far ones belong together does not matter to the query.
+    `squares` are the squared distances between the rows, if they are known.
     """
     units = view.units[rows].copy()
     near = np.argsort(distances, kind="stable")[:_LOOKED]
     loose = near[(view.persons[rows[near]] == "") & (view.table.sequences[rows[near]] == "")]
     if view.index is None or len(loose) < 2:
         return units
-    X, scales = view.index.embeddings[rows[loose]], _scales(view, rows[loose])
+    if squares is None:
+        X = view.index.embeddings[rows[loose]].astype(np.float64)
+        near_squares = _squares(X, X)
+    else:
+        near_squares = squares[np.ix_(loose, loose)]
+    scales = _scales(view, rows[loose])
     n, calibration = len(rows), view.model.calibration  # one of n is the same person, if any
     cut = _once(view.kept, ("cut", n), lambda: calibration.relative_at(np.log(n)))
-    codes = join_close(_squares(X, X) <= cut * np.sqrt(np.outer(scales, scales)))
+    codes = join_close(near_squares <= cut * np.sqrt(np.outer(scales, scales)))
     first = np.unique(codes, return_index=True)[1]
     units[loose] = units[loose][first][codes]
     return units
