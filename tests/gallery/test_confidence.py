@@ -15,6 +15,7 @@ from resight.datasets.synthetic import draw_cameras
 from resight.errors import InputError
 from resight.gallery import Gallery
 from resight.gallery.confidence import judge
+from resight.gallery.index import ExactIndex
 from resight.gallery.teaching import adopt, refit
 from resight.images import read
 from resight.models.calibrating import add_calibration
@@ -78,6 +79,20 @@ def test_distances_have_one_scale_and_keep_the_raw_value(drawn):
     even = gallery.model.calibration.relative_at(0.0)
     assert gallery.model.calibration.log_ratios(even) == pytest.approx(0.0, abs=0.1)
     assert ratios[0] == pytest.approx(even * np.median(z), rel=1e-3)
+
+
+def test_cameras_of_any_size_are_judged_alike(drawn, monkeypatch):
+    _, sightings, gallery, _ = drawn
+    query = gallery.view.index.embeddings[0] + np.float32(1e-3)
+    found = []
+    for most in (0, len(sightings)):  # distances of a camera in small products, and all at once
+        monkeypatch.setattr("resight.gallery.confidence._TOGETHER", most)
+        view = replace(gallery.view, index=ExactIndex(gallery.view.index.embeddings))
+        found.append(judge(view, query, np.ones(len(view.table), bool)))
+    one, other = found
+    np.testing.assert_array_equal(one.units, other.units)
+    np.testing.assert_allclose(one.probabilities, other.probabilities, rtol=1e-12)
+    assert one.presence == other.presence
 
 
 def test_answers_are_mostly_right_and_never_claim_absence_when_unsure(drawn):

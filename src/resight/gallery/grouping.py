@@ -259,11 +259,18 @@ def join_close(close: NDArray[np.bool_]) -> Rows:
     Of several groups it is the one with most of these, so that a chain of likenesses does not join
     strangers at its ends.
     """
-    codes = np.zeros(len(close), np.intp)
-    sizes = np.zeros(0, np.intp)
-    for row in range(len(close)):
-        links = np.bincount(codes[:row][close[row, :row]], minlength=len(sizes))
-        links = np.where(2 * links >= sizes, links, 0)
-        codes[row] = links.argmax() if links.any() else len(sizes)
-        sizes = np.bincount(codes[: row + 1])
-    return codes
+    before: list[list[int]] = [[] for _ in close]  # earlier rows that each is close to
+    for row, other in np.argwhere(np.tril(close, -1)).tolist():
+        before[row].append(other)
+    codes: list[int] = []
+    sizes: list[int] = []
+    for others in before:  # a search does this hundreds of times: arrays so small are slow
+        links: dict[int, int] = {}
+        for other in others:
+            links[codes[other]] = links.get(codes[other], 0) + 1
+        fit = [(-n, group) for group, n in links.items() if 2 * n >= sizes[group]]
+        codes.append(min(fit)[1] if fit else len(sizes))
+        if not fit:
+            sizes.append(0)
+        sizes[codes[-1]] += 1
+    return np.array(codes, np.intp)
