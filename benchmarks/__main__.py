@@ -37,6 +37,7 @@ SECTIONS = (
     "teaching",
     "grouping",
     "page",
+    "page_uploads",
     "startup",
     "scaling",
 )

@@ -107,8 +107,8 @@ class RemoteGallery:
     def add(self, what: Sightings | str | Path | Sequence[str | Path], **how: Any) -> Job:
         """Upload sightings, or files and folders of images, zips, CSV tables and videos.
 
-        `how` may be ``camera`` (of all of it; a video needs it), ``start`` and ``find`` (of a
-        video, see `cut`). Returns the job; `wait` for its end.
+        `how` may be ``camera`` (of all of it; a video needs it) and ``start`` (of a video, see
+        `cut`). Returns the job; `wait` for its end.
         """
         with tempfile.TemporaryDirectory() as folder:
             if isinstance(what, Sightings):

@@ -248,6 +248,26 @@ def test_killed_half_way_another_process_goes_on(
     gallery.close()
 
 
+def test_an_upload_left_by_a_kill_after_the_last_word_goes(
+    queue: Jobs, people: Sightings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process died between saying "done" and removing the files."""
+    job = queue.start("add", BY, draft=upload(queue, people))
+    with monkeypatch.context() as killed:
+        killed.setattr(Jobs, "drop_upload", lambda self, job: None)
+        Worker(queue).work_once()
+    waiting = queue.start("add", BY, draft=upload(queue, people))
+    assert queue.get(job.key).state == "done"
+    queue.sweep()
+    assert queue.upload(job).files.is_dir()  # its process may still be about to remove them
+    time.sleep(1.1)  # the lease has ended
+    queue.sweep()
+    assert not queue.upload(job).folder.exists()
+    assert queue.upload(waiting).files.is_dir()
+    Worker(queue).work_once()
+    assert not list(queue.spool.iterdir())
+
+
 def test_a_job_of_a_living_process_is_not_taken(queue: Jobs) -> None:
     job = queue.start("group", BY)
     held = queue.claim("me")

@@ -185,6 +185,13 @@ class Jobs:
         if "upload" in job.settings:
             self.upload(job).drop()
 
+    def sweep(self) -> None:
+        """Remove uploads of ended jobs whose process died before it could."""
+        waiting = {folder.name for folder in self.spool.glob("*")}
+        for job in self.list() if waiting else ():
+            if job.settings.get("upload") in waiting and not job.open and job.until < time.time():
+                self.drop_upload(job)
+
     def close(self) -> None:
         """Let go of the connection."""
         self._engine.close()
@@ -286,6 +293,7 @@ class Worker(threading.Thread):
 
     def work_once(self) -> bool:
         """Run the next job, if there is one."""
+        self.jobs.sweep()
         job = self.jobs.claim(self.owner)
         if job is not None:
             Running(self.jobs, job).run()
