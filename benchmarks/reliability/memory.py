@@ -55,7 +55,8 @@ def _serve(material: Material, work: Path, early: int, late: int) -> tuple[float
     gallery = Gallery.open(uri(str(work)))
     ids = gallery.view.table.ids.tolist()
     gallery.close()
-    command = [sys.executable, "-m", "resight", "serve", uri(str(work)), "--no-browser"]
+    serve = ("serve", uri(str(work)), "--no-browser", "--no-login")
+    command = [sys.executable, "-m", "resight", *serve]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         address = _address(process)
