@@ -173,8 +173,10 @@ def _print_table(name: str, hits: Hits, where: Any) -> None:
         same = "-" if hit.probability is None else f"{100 * hit.probability:.0f}%"
         was = f"  {hit.rank_before:>4}" if hit.rank_before is not None else ""
         mark = " (trained the model)" if hit.trained else ""
+        # The model was fitted to make that distance small: it says nothing.
+        distance = "-" if hit.trained else f"{hit.distance:.4g}"
         print(
-            f"{hit.rank:>4}{was}  {hit.distance:>9.4g}  {same:>5}  {hit.camera:<14} "
+            f"{hit.rank:>4}{was}  {distance:>9}  {same:>5}  {hit.camera:<14} "
             f"{show(hit.time):<19} {hit.person or 'unknown'} / {hit.id} / {hit.source}{mark}"
         )
 
