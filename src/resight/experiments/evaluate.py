@@ -123,19 +123,14 @@ def evaluate(
             describe = partial(kept_in.ensure, sightings, executor=workers, on_error="collect")
             inputs = _described(describe, listed(descriptor), mirror, choosing)
         usable = sightings.select(np.flatnonzero(inputs[0].usable))
-        for given in inputs:
-            check_vectors(given.features, np.flatnonzero(given.usable), usable)
+        for one in inputs:
+            check_vectors(one.features, np.flatnonzero(one.usable), usable)
         chosen = from_file(str(splits), usable) if splits else for_dataset(usable, protocol)
         people = chosen.summary(usable)["train_people"]
-        evaluation = Evaluation(
-            usable,
-            chosen,
-            [plan.within_budget(people) for plan in plans],
-            inputs,
-            FinishedSplits(kept_in.folder),
-            n_jobs=local(jobs).slots,
-            executor=workers if features is None else None,
-        )
+        budgeted = [plan.within_budget(people) for plan in plans]
+        given = (usable, chosen, budgeted, inputs, FinishedSplits(kept_in.folder))
+        summing = workers if features is None else None
+        evaluation = Evaluation(*given, n_jobs=local(jobs).slots, executor=summing)
         runs = evaluation.runs()
         result = _result(evaluation, runs, mirror)
         refusal = None
@@ -270,10 +265,7 @@ class Evaluation:
             trainable = np.unique(np.concatenate([split.train for split in self.protocol.splits]))
         space = partial(gram_space, usable=given.usable, trainable=trainable)
         return in_gram_space.measure(
-            self.sightings,
-            self.protocol,
-            space(given.features),
-            plans,
+            *(self.sightings, self.protocol, space(given.features), plans),
             mirrored=None if given.mirrored is None else space(given.mirrored),
             folder=self._folder(given, plans),
             n_jobs=self.n_jobs,
@@ -282,14 +274,11 @@ class Evaluation:
 
     def _out_of_core(self, given: FeatureSet, plan: Plan) -> list[Trial]:
         return out_of_core.measure(
-            self.sightings,
-            self.protocol,
-            given.source,
-            plan,
+            *(self.sightings, self.protocol, given.source, plan),
             fingerprint=given.features.fingerprint,
-            folder=self._folder(given, [plan]),
-            threads=self.n_jobs,
             executor=self.executor,
             scratch=None if self.executor is None else self.finished.store,
+            folder=self._folder(given, [plan]),
+            threads=self.n_jobs,
             title=f"splits, {plan.learner}",
         )

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
 from resight.evaluation.reranking import cross_view_reciprocal
-from resight.experiments.runner import over_splits
-from resight.experiments.trials import Trial, ranked
+from resight.experiments.trials import Trial, ranked, trials_over
 from resight.features.rows import BLOCK, GRAM_LIMIT, FeatureRows
 from resight.kernels import NON_NEGATIVE
 from resight.learners._base import squared_euclidean
@@ -64,19 +63,17 @@ def measure(
     plan: Plan,
     *,
     fingerprint: str,
-    folder: Path | None = None,
-    threads: int = 1,
     executor: Executor | None = None,
     scratch: Path | None = None,
-    title: str = "splits",
+    **how: Any,
 ) -> list[Trial]:
-    """Measure a plan on each split, one after the other; BLAS has `threads` threads.
+    """Measure a plan on each split, one after the other; `how` is what `over_splits` takes.
 
     `executor` sums up the chunks of landmark fits in the folder `scratch`, which its workers
-    must see; without it this process does. `folder` keeps finished splits, see `over_splits`.
+    must see; without it this process does.
     """
 
-    def trial(split: Split) -> dict[str, Any]:
+    def trials(split: Split) -> list[Trial]:
         start, training = time.perf_counter(), source.select(split.train)
         labels = sightings.persons[split.train], sightings.cameras[split.train]
         with (
@@ -91,11 +88,9 @@ def measure(
                 D = D if plan.rerank is None else cross_view_reciprocal(D)
                 rankings.append(ranked(sightings, protocol, query, gallery, D))
         seconds, said = time.perf_counter() - start, dict.fromkeys(str(w.message) for w in caught)
-        found = Trial(tuple(rankings), fitted.params, seconds, fitted.table, tuple(said))
-        return found.to_dict()
+        return [Trial(tuple(rankings), fitted.params, seconds, fitted.table, tuple(said))]
 
-    found = over_splits(trial, protocol.splits, folder, threads=threads, title=title)
-    return [Trial.from_dict(one) for one in found]
+    return trials_over(trials, protocol.splits, **how)[0]
 
 
 class Fitted(NamedTuple):
