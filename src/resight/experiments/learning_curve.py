@@ -73,19 +73,14 @@ def learning_curve(
 
 def checked_sizes(sizes: Sequence[int] | None, people: int) -> list[int]:
     """Return the numbers of people to learn from, ascending; refuse impossible ones."""
+    needs = f"a learning curve needs at least {MIN_PEOPLE} people"
     if people < MIN_PEOPLE:
-        raise InputError(
-            f"a learning curve needs at least {MIN_PEOPLE} training people seen by two cameras; "
-            f"there are {people}"
-        )
+        raise InputError(f"{needs} to train who are seen by two cameras; there are {people}")
     if sizes is None:
         return sorted({max(MIN_PEOPLE, people >> halvings) for halvings in range(5)})
     sizes = [check_count(size, "people", 0) for size in sizes]
     if not sizes or min(sizes) < MIN_PEOPLE:
-        raise InputError(
-            f"a learning curve needs sizes of at least {MIN_PEOPLE} people, {list(sizes)} given: "
-            "from fewer no learner can be fitted"
-        )
+        raise InputError(f"{needs}, {sizes} given: from fewer no learner can be fitted")
     if max(sizes) > people:
         raise InputError(
             f"a learning curve up to {max(sizes)} people was asked for, but a split has only "
