@@ -228,8 +228,9 @@ def _block(words: list[str]) -> str:
 def _subcommands(verb: str) -> list[str]:
     from importlib import import_module
 
-    commands = import_module(f"resight.cli.{verb}").app.registered_commands
-    if len(commands) < 2:
+    app = import_module(f"resight.cli.{verb}").app
+    commands = app.registered_commands
+    if len(commands) == 1 and app.registered_callback is None:  # the verb itself
         return []
     return [one.name or one.callback.__name__.rstrip("_").replace("_", "-") for one in commands]
 
