@@ -7,7 +7,6 @@ import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
 from itertools import islice
 from typing import Any
 
@@ -19,6 +18,7 @@ from resight.descriptors.describing import (
     Describes,
     Extraction,
     Failure,
+    Features,
     batch_of,
     describe_images,
     one_thread,
@@ -62,28 +62,20 @@ def extract(
 ) -> Extraction:
     """Describe images in threads, into one array: in memory, or in a file if it is large."""
     given, width = _as_sequence(sources), descriptor.n_features
-    kept: list[NDArray[np.intp]] = [np.empty(0, np.intp)]
+    kept: list[int] = []
     failures: list[Failure] = []
-    large = 4 * len(given) * width > IN_MEMORY
-    features = np.empty((0 if large else len(given), width), np.float32)
-    filled, title = 0, f"describing with {descriptor.name}"
-    with ExitStack() as opened, progress(title, len(given)) as advance:
-        file = None
-        if large:
-            file = opened.enter_context(tempfile.TemporaryFile(prefix="resight-features-"))
+    if 4 * len(given) * width > IN_MEMORY:
+        with tempfile.TemporaryFile(prefix="resight-features-") as file:
+            features: Features = np.memmap(file, np.float32, "w+", shape=(len(given), width))
+    else:
+        features = np.empty((len(given), width), np.float32)
+    with progress(f"describing with {descriptor.name}", len(given)) as advance:
         for chunk in stream(descriptor, given, on_error, n_jobs):
-            kept.append(chunk.kept)
+            features[len(kept) : len(kept) + len(chunk.kept)] = chunk.features
+            kept.extend(chunk.kept.tolist())
             failures.extend(chunk.failures)
-            if file:
-                file.write(chunk.features.data)
-            else:
-                features[filled : filled + len(chunk.kept)] = chunk.features
-            filled += len(chunk.kept)
             advance(len(chunk.kept) + len(chunk.failures))
-        if file and filled:
-            file.flush()
-            features = np.memmap(file, np.float32, "r+", shape=(filled, width))
-    return Extraction(features[:filled], failures, np.concatenate(kept))
+    return Extraction(features[: len(kept)], failures, np.array(kept, np.intp))
 
 
 def _in_order(
