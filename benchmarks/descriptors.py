@@ -23,7 +23,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from resight.descriptors import DESCRIPTORS, descriptor
-from resight.descriptors.streaming import stream
+from resight.descriptors.describing import stream
 
 # What the project promises, as ratios to the product.
 LIMITS = {"lomo-dagger": 0.025, "lomo": 0.04, "gog": 0.25, "whos-dagger": 0.05, "whos-star": 0.05}

@@ -19,7 +19,7 @@ if not Path("/proc/self/status").exists():
 PROGRAM = """
 import sys
 from resight.descriptors import descriptor
-from resight.descriptors.streaming import stream
+from resight.descriptors.describing import stream
 
 def peak():
     lines = open("/proc/self/status").read().splitlines()

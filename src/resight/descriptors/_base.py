@@ -8,15 +8,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from inspect import signature
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from resight import images
 from resight._files import digest_of
-from resight.descriptors.describing import Extraction
-from resight.descriptors.streaming import extract
+from resight.descriptors.describing import Extraction, batch_of, describe_many, extract
 from resight.errors import InputError
 from resight.images.colour import Floats, Image
 
@@ -38,6 +37,69 @@ class FeatureParts:
     top: NDArray[np.intp]  # (n_features,)
     bottom: NDArray[np.intp]  # (n_features,)
     channel: NDArray[np.intp]  # (n_features,)
+
+
+class Describes(Protocol):
+    """What describing needs of a descriptor.
+
+    One that is quicker with several images at once also has `batch`, their number, and
+    `describe_many(images)`, which returns an array (n, n_features).
+    """
+
+    @property
+    def name(self) -> str:
+        """Its name in commands and results."""
+
+    @property
+    def n_features(self) -> int:
+        """Length of the vectors."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Code version and parameters: equal fingerprints give equal vectors."""
+
+    def describe(self, image: Image) -> NDArray[np.float64]:
+        """Turn one RGB image (height, width, 3) into a vector (n_features,)."""
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Several descriptors side by side as one, so that each image is read once for all of them."""
+
+    parts: tuple[Describes, ...]
+
+    @property
+    def name(self) -> str:
+        """Their names, joined by ``+``."""
+        return "+".join(part.name for part in self.parts)
+
+    @property
+    def n_features(self) -> int:
+        """Length of all vectors together."""
+        return sum(part.n_features for part in self.parts)
+
+    @property
+    def fingerprint(self) -> str:
+        """Of all of them, in this order."""
+        return digest_of(*(part.fingerprint for part in self.parts))
+
+    @property
+    def networks(self) -> tuple[Any, ...]:
+        """Those of them that are a user's networks."""
+        return tuple(network for part in self.parts for network in getattr(part, "networks", ()))
+
+    @property
+    def batch(self) -> int:
+        """Images at once: as many as any of them likes."""
+        return max((batch_of(part) for part in self.parts), default=1)
+
+    def describe(self, image: Image) -> NDArray[np.float64]:
+        """Describe one image by each of them."""
+        return np.concatenate([part.describe(image) for part in self.parts])
+
+    def describe_many(self, images: Sequence[Image]) -> NDArray[np.float64]:
+        """Describe images by each of them, (n, n_features)."""
+        return np.concatenate([describe_many(part, images) for part in self.parts], axis=1)
 
 
 class Descriptor(ABC):

@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from resight._files import digest_of
 from resight.descriptors import descriptor
-from resight.descriptors.describing import Joined
-from resight.descriptors.streaming import extract
+from resight.descriptors._base import Joined
+from resight.descriptors.describing import extract
 from resight.errors import InputError
 from resight.kernels import Floats
 from resight.learners._blocks import normalized
