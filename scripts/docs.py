@@ -93,7 +93,7 @@ TASKS: dict[str, tuple[str, str]] = {
     "Data": (
         "Published datasets, own folders and tables, synthetic cameras, video.",
         "resight.datasets: DATASETS Dataset load read_folder read_table write_table fingerprint\n"
-        "resight.datasets.synthetic: draw_cameras draw_person render\n"
+        "resight.datasets.synthetic: draw_cameras draw_person\n"
         "resight.datasets.video: cut Cut",
     ),
     "Images": (
