@@ -9,9 +9,10 @@ from typing import Any
 
 import typer
 
-from resight.cli._common import GalleryPlace, Json, open_gallery, option, print_json, record
+from resight.cli._common import GalleryPlace, Json, answer, open_gallery, option, record
 
 _PASSWORD = "RESIGHT_PASSWORD"
+_NOBODY = "no users yet: `resight serve` prints a link for one log-in. Add some with --add"
 
 
 def users(
@@ -43,13 +44,8 @@ def users(
         print(known.issue(engine, user.name, user.role, "token"))
         return
     listed = [{"name": user.name, "role": user.role} for user in engine.users()]
-    if json:
-        print_json({"schema": "resight.gallery-users/1", "users": listed})
-        return
-    print("\n".join(f"{one['name']:<24} {one['role']}" for one in listed) or _NOBODY)
-
-
-_NOBODY = "no users yet: `resight serve` prints a link for one log-in. Add some with --add"
+    text = "\n".join(f"{one['name']:<24} {one['role']}" for one in listed)
+    answer(json, {"schema": "resight.gallery-users/1", "users": listed}, text or _NOBODY)
 
 
 def _password(file: Path | None) -> str:
@@ -93,16 +89,14 @@ def log(
     else:
         record(gallery, "read log" if export is None else "export log")
         number, hashed = gallery.engine.log_head()
+        head = f"{number}:{hashed}"
         if export is not None:
             _export(gallery.engine, export)
-        elif json:
-            entries = latest(gallery.engine, last)
-            document = {"head": f"{number}:{hashed}", "entries": entries}
-            print_json({"schema": "resight.gallery-log/1", **document})
+            print(f"head {head}")
             return
-        else:
-            print("\n".join(map(_line, latest(gallery.engine, last))))
-        print(f"head {number}:{hashed}")
+        entries = latest(gallery.engine, last)
+        document = {"schema": "resight.gallery-log/1", "head": head, "entries": entries}
+        answer(json, document, "\n".join([*map(_line, entries), f"head {head}"]))
 
 
 def _verify(rows: Any, head: str) -> None:

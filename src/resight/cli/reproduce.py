@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from resight.cli._common import Jobs, Json, answer, flag, option, say, verb
+from resight.cli._common import Jobs, Json, answer, flag, option, say, verb, write
 
 if TYPE_CHECKING:
     from resight.reproduce.measuring import Bench
@@ -56,7 +56,8 @@ def reproduce(
         else:
             document = measure(chosen, bench, slow=slow, only=only or ())
             text = page_of(document)
-    _write(page, text)
+    if page is not None:
+        write(page, text)
     answer(json, document, text)
 
 
@@ -67,14 +68,6 @@ def _networks(file: Path, bench: Bench, page: Path | None) -> tuple[dict[str, An
 
     document: dict[str, Any] = {}
     for document in measure_network(Network(file), bench):
-        _write(page, page_of(document))
+        if page is not None:
+            write(page, page_of(document))
     return document, page_of(document)
-
-
-def _write(page: Path | None, text: str) -> None:
-    from resight._files import atomic_write
-
-    if page is not None:
-        with atomic_write(page, "w") as stream:
-            stream.write(text)
-        say(f"wrote {page}")
