@@ -10,7 +10,6 @@ import socket
 import ssl
 import tempfile
 import threading
-import time
 import webbrowser
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -80,7 +79,6 @@ def run(gallery: Gallery, settings: Settings, tell: Callable[[str], None]) -> No
         on_link=on_link if linked else None,
     )
     app = make_app(gallery, guard, settings.spool)
-    server = _Server(server_config(app, settings))
     worker = Worker(app.state.site.jobs)
     words = [f"serving the gallery at {address} (press Ctrl+C to stop)"]
     door = f"{address}login#key={keys[0]}" if linked else address
@@ -91,10 +89,13 @@ def run(gallery: Gallery, settings: Settings, tell: Callable[[str], None]) -> No
     hidden = is_loopback(settings.host) or settings.behind_proxy or settings.certfile
     words += [] if hidden else [_PLAIN]
     with tempfile.TemporaryDirectory(prefix="resight-") as folder:
-        opened = _door(Path(folder), door) if settings.open_browser else None
-        threading.Thread(
-            target=_announce, args=(server, "\n".join(words), opened, tell), daemon=True
-        ).start()
+
+        def announce() -> None:
+            tell("\n".join(words))
+            if settings.open_browser:
+                webbrowser.open(_door(Path(folder), door))
+
+        server = _Server(server_config(app, settings), announce)
         worker.start()
         with suppress(KeyboardInterrupt):  # uvicorn ends in order, and then raises it once more
             server.run(sockets=[listener])
@@ -103,6 +104,10 @@ def run(gallery: Gallery, settings: Settings, tell: Callable[[str], None]) -> No
 
 class _Server(uvicorn.Server):
     """Ends in time, whatever threads and clients still do: all that is stored is stored."""
+
+    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._announce = announce
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Bound how many requests are computed at once, and the time to shake hands."""
@@ -114,6 +119,8 @@ class _Server(uvicorn.Server):
             timed = partial(loop.create_server, ssl_handshake_timeout=LIMITS.header)
             loop.create_server = timed
         await super().startup(sockets)
+        if self.started:
+            await asyncio.to_thread(self._announce)
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         """End, gracefully or at last without asking."""
@@ -199,12 +206,3 @@ def _door(folder: Path, address: str) -> str:
     door.touch(mode=0o600)
     door.write_text(f'<meta http-equiv="refresh" content="0; url={html.escape(address)}">')
     return door.as_uri()
-
-
-def _announce(server: Any, words: str, opened: str | None, tell: Callable[[str], None]) -> None:
-    while not server.started and not server.should_exit:
-        time.sleep(0.02)
-    if server.started:
-        tell(words)
-        if opened is not None:
-            webbrowser.open(opened)
