@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from json import dumps
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,9 @@ def log(
     Keep heads where whoever runs the gallery cannot change them. --verify "" checks without one,
     which does not find entries that are missing at the end, nor a chain that was written anew.
     """
+    from resight._files import atomic_write
     from resight.gallery.log import expire_log, latest, operator
+    from resight.gallery.log import export as exported
 
     gallery = open_gallery(place)
     if verify is not None:
@@ -91,7 +94,8 @@ def log(
         number, hashed = gallery.engine.log_head()
         head = f"{number}:{hashed}"
         if export is not None:
-            _export(gallery.engine, export)
+            with atomic_write(export, "w") as stream:
+                stream.writelines(f"{dumps(entry)}\n" for entry in exported(gallery.engine))
             print(f"head {head}")
             return
         entries = latest(gallery.engine, last)
@@ -112,26 +116,14 @@ def _verify(rows: Any, head: str) -> None:
         raise typer.Exit(1)
 
 
-def _export(engine: Any, file: Path) -> None:
-    import json
-
-    from resight._files import atomic_write
-    from resight.gallery.log import export
-
-    with atomic_write(file, "w") as stream:
-        stream.writelines(json.dumps(entry, allow_nan=False) + "\n" for entry in export(engine))
-
-
 def _line(entry: dict[str, Any]) -> str:
-    import json
-
     from resight.times import show
 
     entry = dict(entry)
     number, when = entry.pop("number") or "-", show(int(entry.pop("end", entry.get("when", 0))))
     who, what = (entry.pop(key, "") for key in ("who", "what"))
     facts = {k: v for k, v in entry.items() if k not in ("begin", "gallery", "model", "when")}
-    return f"{number:>6}  {when:<19}  {who:<12} {what:<14} {json.dumps(facts, ensure_ascii=False)}"
+    return f"{number:>6}  {when:<19}  {who:<12} {what:<14} {dumps(facts, ensure_ascii=False)}"
 
 
 def require(

@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 import time
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
@@ -36,7 +37,10 @@ def doctor(
 
 
 def _findings() -> dict[str, Any]:
-    versions = {name: _version(name) for name in NEEDED}
+    versions: dict[str, str | None] = dict.fromkeys(NEEDED)
+    for name in NEEDED:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
     able = getattr(os, "sched_getaffinity", None)
     folder = None
     if versions["numba"] is not None:
@@ -92,10 +96,3 @@ def _as_text(findings: dict[str, Any]) -> str:
     if findings["missing"]:
         lines.append("a required package is missing: reinstall with pip install --upgrade resight")
     return "\n".join(lines)
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None

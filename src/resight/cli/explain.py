@@ -10,7 +10,7 @@ import typer
 from resight.cli._common import Json, answer, open_gallery, option, verb, write
 
 if TYPE_CHECKING:
-    from resight.explanation import Explainer, Explanation
+    from resight.explanation import Explanation
 
 app = verb("Explain which strips, colours and textures make two sightings look alike or different.")
 
@@ -28,7 +28,17 @@ def explain(
     With a gallery, each part is compared with its typical value between different people there.
     With a model only, shares of the distance are compared with those of the training sightings.
     """
-    found = _explainer(model).explain(image_a, image_b)
+    from resight.explanation import Explainer
+    from resight.models.model import Model
+    from resight.saving import MANIFEST
+
+    if "://" not in model and (Path(model) / MANIFEST).is_file():
+        explainer = Explainer(Model.load(model))
+    else:
+        from resight.gallery.references import gallery_explainer
+
+        explainer = gallery_explainer(open_gallery(model))
+    found = explainer.explain(image_a, image_b)
     answer(json, found.to_dict(), _table(found))
     if html is not None:
         from resight.explanation.drawing import draw_page, picture
@@ -38,18 +48,6 @@ def explain(
         shown = [(path, "/".join(path.parts[-3:])) for path in (image_a, image_b)]
         pictures = (picture(read(path), words) for path, words in shown)
         write(html, draw_page(found.to_dict(), *pictures))
-
-
-def _explainer(place: str) -> Explainer:
-    from resight.explanation import Explainer
-    from resight.models.model import Model
-    from resight.saving import MANIFEST
-
-    if "://" in place or not (Path(place) / MANIFEST).is_file():
-        from resight.gallery.references import gallery_explainer
-
-        return gallery_explainer(open_gallery(place))
-    return Explainer(Model.load(place))
 
 
 def _table(found: Explanation) -> str:

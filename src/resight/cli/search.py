@@ -61,8 +61,9 @@ def search(
     from resight.gallery.reranking import NOTE, method_named
     from resight.times import parse
 
-    times = (None if text is None else parse(text) for text in (after, before))
-    where = Filter(tuple(camera or ()), tuple(exclude_camera or ()), *times, tuple(person or ()))
+    start, end = (None if text is None else parse(text) for text in (after, before))
+    cameras, others = tuple(camera or ()), tuple(exclude_camera or ())
+    where = Filter(cameras, others, start, end, tuple(person or ()))
     opened, begin = open_gallery(gallery, ctx, cluster), time.time()
     method = None if rerank is None else method_named(rerank)
     if (features is None) == (not images):

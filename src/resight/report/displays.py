@@ -119,7 +119,7 @@ class ReliabilityDisplay(Display):
     def from_document(cls, document: dict[str, Any]) -> ReliabilityDisplay | None:
         """Take the diagrams of a result's calibrated runs; None if there are none."""
         curves = []
-        for run in filter(lambda run: run.get("confidence"), document["runs"]):
+        for run in (run for run in document["runs"] if run.get("confidence")):
             bins = run["confidence"]["first_match"]["bins"]
             stated, true = (100.0 * np.array(bins[name]) for name in ("stated", "came_true"))
             curves.append(Curve(run["title"], stated, true, np.zeros(len(true))))
@@ -141,13 +141,12 @@ class LearningCurveDisplay(Display):
     def from_document(cls, document: dict[str, Any]) -> LearningCurveDisplay | None:
         """Take the learning curves of a result's runs; None if there are none."""
         curves = []
-        for run in document["runs"]:
-            if run.get("learning_curve"):
-                points = run["learning_curve"]["points"]
-                people = np.array([point["people"] for point in points], float)
-                mean = np.array([point["rank1"]["mean"] for point in points])
-                sd = np.array([point["rank1"]["sd"] or 0.0 for point in points])
-                curves.append(Curve(run["title"], people, mean, sd))
+        for run in (run for run in document["runs"] if run.get("learning_curve")):
+            points = run["learning_curve"]["points"]
+            ranks = [
+                (one["people"], one["rank1"]["mean"], one["rank1"]["sd"] or 0) for one in points
+            ]
+            curves.append(Curve(run["title"], *np.array(ranks, float).T))
         return cls(tuple(curves)) if curves else None
 
     def plot(self, ax: Axes) -> None:

@@ -36,9 +36,9 @@ def worst_first(rows: list[dict[str, str]], sightings: Sightings) -> list[dict[s
             label, right = f"{person or 'unknown'}, {camera}", person == row["person"]
             shown = _picture(sightings, path)
             answers.append({"picture": shown, "label": label, "right": right})
-        query = {"picture": _picture(sightings, row["query"]), "person": row["person"]}
-        query |= {"camera": row["query_camera"], "first_rank": int(row["first_rank"])}
-        lists.append({**query, "answers": answers})
+        shown, rank = _picture(sightings, row["query"]), int(row["first_rank"])
+        query = {"picture": shown, "person": row["person"], "camera": row["query_camera"]}
+        lists.append({**query, "first_rank": rank, "answers": answers})
     return lists
 
 

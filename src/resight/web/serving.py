@@ -61,7 +61,9 @@ def run(gallery: Gallery, settings: Settings, tell: Callable[[str], None]) -> No
     if not settings.login and gallery.view.manifest.asks_purpose:
         raise InputError("this gallery asks for a purpose, which is stated on logging in")
     listener = _listen(settings.host, settings.port)
-    address = _address(settings, listener)
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    scheme = "http" if settings.certfile is None else "https"
+    address = f"{scheme}://{host}:{listener.getsockname()[1]}/"
     keys: list[str] = []
 
     def on_link(key: str) -> None:
@@ -70,14 +72,10 @@ def run(gallery: Gallery, settings: Settings, tell: Callable[[str], None]) -> No
             tell(f"that link was used; the next one: {address}login#key={key}")
 
     linked = settings.login and not gallery.engine.users()
-    guard = Guard(
-        gallery,
-        login=settings.login,
-        hosts=(*LOOPBACK, settings.host, *settings.allow_host),
-        any_address=settings.host in ("0.0.0.0", "::"),
-        session_seconds=60.0 * settings.session_minutes,
-        on_link=on_link if linked else None,
-    )
+    hosts = (*LOOPBACK, settings.host, *settings.allow_host)
+    everywhere = settings.host in ("0.0.0.0", "::")
+    seconds, told = 60.0 * settings.session_minutes, on_link if linked else None
+    guard = Guard(gallery, settings.login, hosts, everywhere, seconds, told)
     app = make_app(gallery, guard, settings.spool)
     worker = Worker(app.state.site.jobs)
     words = [f"serving the gallery at {address} (press Ctrl+C to stop)"]
@@ -120,7 +118,7 @@ class _Server(uvicorn.Server):
             loop.create_server = timed
         await super().startup(sockets)
         if self.started:
-            await asyncio.to_thread(self._announce)
+            threading.Thread(target=self._announce, daemon=True).start()  # a browser may block
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         """End, gracefully or at last without asking."""
@@ -156,12 +154,11 @@ def _check(settings: Settings) -> None:
     for name in settings.allow_host:
         if not re.fullmatch(r"[\w.:-]{1,253}", name):
             raise InputError(f"--allow-host {name!r}: give the name in the address, without port")
+    proxy = settings.behind_proxy
     try:
-        ip_network(settings.behind_proxy if settings.behind_proxy is not None else "127.0.0.1")
+        ip_network("127.0.0.1" if proxy is None else proxy)
     except ValueError as error:
-        raise InputError(
-            f"--behind-proxy {settings.behind_proxy!r}: give its address, such as 10.0.0.2"
-        ) from error
+        raise InputError(f"--behind-proxy {proxy!r}: give its address, as 10.0.0.2") from error
     if settings.keyfile is not None and settings.certfile is None:
         raise InputError("--keyfile needs --certfile, the certificate that belongs to the key")
     if settings.certfile is not None:
@@ -175,12 +172,6 @@ def _check(settings: Settings) -> None:
                 f"{settings.certfile} and {settings.keyfile or 'the key in it'} are no certificate "
                 f"with its key, in PEM format and without a passphrase ({error})"
             ) from error
-
-
-def _address(settings: Settings, listener: socket.socket) -> str:
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    scheme = "http" if settings.certfile is None else "https"
-    return f"{scheme}://{host}:{listener.getsockname()[1]}/"
 
 
 def _listen(host: str, port: int) -> socket.socket:
