@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from resight.datasets.sightings import Sightings
 from resight.errors import unknown_name
-from resight.evaluation._pairwise import MeasuredPoints
 from resight.evaluation.camera_pairs import CameraPairs, camera_pairs
 from resight.evaluation.local_metrics import adapt_locally
+from resight.evaluation.pairwise import MeasuredPoints
 from resight.evaluation.ranking import RankingResult
-from resight.evaluation.reranking import cross_view_reciprocal, k_reciprocal_from_distances
+from resight.evaluation.reranking import cross_view_reciprocal, k_reciprocal
 from resight.evaluation.smoothed_manifold import smoothed_manifold
 from resight.plans import FROM_TRAINING, RERANKERS
 from resight.protocols import Protocol, Split, person_scores, scored_persons
@@ -175,7 +175,7 @@ def _reranked(between: Between, query: Rows, gallery: Rows, rerank: str | None) 
         return cross_view_reciprocal(between(query, gallery))
     if rerank == "k-reciprocal":
         both = np.concatenate([query, gallery])
-        return k_reciprocal_from_distances(np.maximum(between(both, both), 0.0), len(query))
+        return k_reciprocal(MeasuredPoints(np.maximum(between(both, both), 0.0), len(query)))
     raise unknown_name("re-ranking", rerank, RERANKERS)
 
 
@@ -192,10 +192,8 @@ def _reranked_from_training(
     def measured(a: Rows, b: Rows) -> Floats:
         return np.maximum(between(a, b), 0.0)
 
-    n_gallery, both = len(gallery), np.concatenate([gallery, training])
-    asked = measured(query, both)
+    both = np.concatenate([gallery, training])
+    asked, known = measured(query, both), MeasuredPoints(measured(both, both), len(gallery))
     if rerank == "ssm":
-        known = MeasuredPoints(measured(both, both), n_gallery)
         return smoothed_manifold(asked, known, persons)
-    across, among = measured(gallery, training), measured(training, training)
-    return adapt_locally(asked[:, :n_gallery], asked[:, n_gallery:], across, among)
+    return adapt_locally(asked, known)
