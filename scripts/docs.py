@@ -127,7 +127,7 @@ TASKS: dict[str, tuple[str, str]] = {
     ),
     "Explanation": (
         "Why two sightings are alike.",
-        "resight.explanation: explain Explainer Explanation Share",
+        "resight.explanation: Explainer Explanation Share",
     ),
 }
 
