@@ -76,7 +76,7 @@ class KernelPencil:
                 found = leading_directions(pencil, n_components)
                 if found is not None:
                     return found, "krylov"
-            return all_directions(pencil), "pairs"
+            return all_directions(pencil, n_components), "pairs"
         except LinAlgError:
             return None, "dense"
 
