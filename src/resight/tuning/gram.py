@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,12 +48,27 @@ class Products:
         return K, kernel.of_products(self.test.copy(), self.test_squares, squares)
 
 
+class _Block(NamedTuple):
+    """Where the vectors of a block are: read again only where they are compared at full length."""
+
+    features: NDArray[Any]
+    rows: Rows | None  # those that count, None for all
+    columns: slice
+
+    def part(self, rows: Rows) -> _Block:
+        return self._replace(rows=rows if self.rows is None else self.rows[rows])
+
+    def of(self, rows: Rows) -> Floats:
+        return np.asarray(self.features[self.part(rows).rows, self.columns], np.float64)
+
+
 class GramSpace:
     """Inner products between all sightings, block by block.
 
     `features` are descriptors (n, d_i) put side by side, `blocks` the widths of each to normalise
     separately (by default one block each). `trainable` are the rows that some split learns from,
-    ascending (by default all): products between the others, distractors, are not formed.
+    ascending (by default all): products between the others, distractors, are not formed. `usable`
+    says which rows count at all, by default every one.
     """
 
     def __init__(
@@ -62,18 +77,23 @@ class GramSpace:
         blocks: Sequence[Sequence[int] | None] | None = None,
         precision: str = "float32",
         trainable: Rows | None = None,
+        usable: NDArray[np.bool_] | None = None,
     ) -> None:
         widths = [None] * len(features) if blocks is None else blocks
         self.trainable = trainable
         self.grams: list[Floats] = []  # one (n, n) or (n_trainable, n) for each block
         self.squares: list[Floats] = []  # squared norms (n,) for each block
+        self.vectors: list[_Block] = []
         self.short: list[NDArray[Any]] = []  # (n, k) for each block: see `shortened`
         self.groups: list[int] = []  # how many of them belong to each of `features`
         self.networks = [False] * len(features)  # which of `features` a trained network made
-        for rows, its_blocks in zip(features, widths, strict=True):
+        kept = None if usable is None or usable.all() else np.flatnonzero(usable)
+        for whole, its_blocks in zip(features, widths, strict=True):
+            rows = whole if kept is None else whole[kept]
             self.groups.append(len(block_slices(its_blocks, rows.shape[1])))
             for block in block_slices(its_blocks, rows.shape[1]):
                 self._add(rows[:, block], precision)
+                self.vectors.append(_Block(whole, kept, block))
                 self.short.append(shortened(rows[:, block], self.groups[-1]))
                 if not np.isfinite(self.squares[-1]).all():
                     raise InputError("features hold NaN or infinite values; extract them again")
@@ -104,6 +124,7 @@ class GramSpace:
         for space in parts:
             whole.grams += space.grams
             whole.squares += space.squares
+            whole.vectors += space.vectors
             whole.short += space.short
             whole.groups += space.groups
             whole.networks += space.networks
@@ -117,7 +138,8 @@ class GramSpace:
             one = GramSpace([], trainable=self.trainable)
             one.networks = [network]
             one.grams, one.squares = self.grams[start:end], self.squares[start:end]
-            one.short, one.groups = self.short[start:end], [end - start]
+            one.vectors, one.short = self.vectors[start:end], self.short[start:end]
+            one.groups = [end - start]
             spaces.append(one)
         return spaces
 
@@ -139,19 +161,21 @@ class GramSpace:
         test_self = total[n:, test] if between_test else None
         return Products(total[:n, train], total[:n, test].T, squares[test], test_self)
 
-    def plain(self, train: Rows, test: Rows, *, centred: bool) -> Floats:
-        """Shortened vectors of test rows, each block divided by its norm.
+    def plain(self, train: Rows, test: Rows, *, centred: bool, whole: bool = False) -> Floats:
+        """Vectors of test rows, shortened or `whole`, each block divided by its norm.
 
         They are centred by the training rows first, as `BlockNormalizer` does, or not (cosine).
         """
         parts = []
-        for gram, own, short in zip(self.grams, self.squares, self.short, strict=True):
-            rows, norms = short[test].astype(np.float64), own[test]
+        for gram, own, long, short in zip(
+            self.grams, self.squares, self.vectors, self.short, strict=True
+        ):
+            rows, norms = long.of(test) if whole else short[test].astype(np.float64), own[test]
             if centred:
                 among = gram[self._places(train)]
                 of_mean = among[:, train].mean()
                 norms = norms - 2.0 * among[:, test].mean(axis=0) + of_mean
-                rows -= short[train].mean(axis=0)
+                rows -= (long.of(train) if whole else short[train]).mean(axis=0)
             norms = np.sqrt(np.maximum(norms, 0.0))[:, None]
             known = norms > _ZERO * np.sqrt(own[train].max())
             parts.append(np.divide(rows, norms, out=np.zeros_like(rows), where=known))
@@ -214,9 +238,8 @@ def gram_space(
     features: Features, usable: np.ndarray[Any, Any] | None = None, trainable: Rows | None = None
 ) -> GramSpace:
     """Gram matrices of stored features, block by block, optionally of some rows only."""
-    every = usable is None or usable.all()
-    parts = [part if every else part[usable] for part in features.parts]
-    space = GramSpace(parts, features.blocks_of_parts, trainable=trainable)
+    blocks = features.blocks_of_parts
+    space = GramSpace(features.parts, blocks, trainable=trainable, usable=usable)
     space.networks = features.networks
     return space
 

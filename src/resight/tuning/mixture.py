@@ -33,19 +33,22 @@ def embed(fitted: Any, X: Floats) -> Floats:
         if "plain" in kernel:
             cosine = kernel["plain"] != "euclidean"
             given = normalized(X, np.zeros_like(mean), blocks) if cosine else rows
-            parts.append(np.multiply(coef, _shortened(fitted, given, kernel["weights"])))
+            parts.append(np.multiply(coef, _unlearned(fitted, given, kernel)))
         else:
             parts.append(FusedKernel.fitted(**kernel).rows(products) @ coef - offset)
     return np.concatenate(parts, axis=1)
 
 
-def _shortened(fitted: Any, rows: NDArray[Any], weights: list[float]) -> NDArray[Any]:
+def _unlearned(fitted: Any, rows: NDArray[Any], kernel: dict[str, Any]) -> NDArray[Any]:
+    """Weigh descriptors; models from before vectors could be `whole` have them shortened."""
     parts = []
-    for i, weight in enumerate(weights):
+    for i, weight in enumerate(kernel["weights"]):
         columns = rows[:, fitted.ends_[i] : fitted.ends_[i + 1]] if weight else rows[:, :0]
         widths = descriptor_blocks(fitted.blocks, rows.shape[1])[i]
         slices = block_slices(widths, sum(widths)) if weight else []
-        parts += [np.sqrt(weight) * shortened(columns[:, b], len(widths)) for b in slices]
+        for block in (columns[:, one] for one in slices):
+            short = block if kernel.get("whole") else shortened(block, len(widths))
+            parts.append(np.sqrt(weight) * short)
     return np.concatenate(parts, axis=1)
 
 

@@ -22,8 +22,9 @@ from resight.tuning.gram import Floats, GramSpace, Rows
 from resight.tuning.mixing import Held, Likelihood
 from resight.tuning.settings import PLAIN, Part, Setting
 
-MIN_PEOPLE = 16  # from fewer nothing is learned: folds of them say too little
+MIN_PEOPLE = 16  # from fewer nothing is chosen: they say too little
 _CLEARLY = 2.0  # difference of log-likelihoods by which what is less usual must be better
+_ERRORS = 2.0  # standard errors by which other weights must be better than a network's cosine
 _NEGLIGIBLE = 0.03  # share below which a part is left out of the mixture
 
 
@@ -112,11 +113,7 @@ class Search:
         """Choose; `tried` holds everything with its scores."""
         n = len(self.variants["plain"])
         if not self.divisions:
-            self.stopped = (
-                f"{self.people} people seen by two cameras are too few to choose from (at least "
-                f"{max(MIN_PEOPLE, 2 * self.n_folds)}); descriptors are compared without learning"
-            )
-            return self._unlearned(n)
+            return self._too_few()
         pool: list[Tried] = []
         try:
             with progress("choosing, fits", None) as self._advance:
@@ -135,7 +132,7 @@ class Search:
         """Add to the pool what may enter the mixture."""
         self._choose_variant(n)
         alone = _alone(n)
-        pool.append(self._best("plain", [self._plain(alone)[1]]))
+        pool.append(self._best("plain", [self._plain(alone)]))
         if n == 1:
             self._learned("learned", alone[0], pool)
             return
@@ -144,54 +141,52 @@ class Search:
             self._learned("one descriptor", weights, pool)
         self._learned_together(alone, pool)
 
-    def _unlearned(self, n: int) -> Setting:
-        """Compare descriptors without learning; mirror images must be clearly better."""
-        found = {}
-        for variant in self.variants:
-            self._variant = variant
-            value, part = self._plain(_alone(n))
-            found[variant] = value + _CLEARLY * (variant != "plain"), part
-        best = min(found, key=lambda name: found[name][0])
-        self.tried.append(self._among_everybody(best, found[best][1]))
-        return Setting(((1.0, found[best][1]),), best)
+    def _too_few(self) -> Setting:
+        """Choose nothing: the cosine of networks, or else the Euclidean distance of everything."""
+        networks = [float(space.networks[0]) for space in self.variants["plain"]]
+        part = Part("euclidean", (1.0,) * len(networks))
+        told = "descriptors are compared by their Euclidean distance"
+        if any(networks):
+            part = Part("cosine", tuple(networks))
+            told = "images are compared by the cosine of the network's vectors alone"
+        needed = max(MIN_PEOPLE, 2 * self.n_folds)
+        self.stopped = (
+            f"{self.people} people seen by two cameras are too few to choose from (at least "
+            f"{needed}), so {told}; label {needed - self.people} more"
+        )
+        return Setting(((1.0, part),))
 
-    def _among_everybody(self, variant: str, part: Part) -> Tried:
-        """Score what learns nothing on all people whom two cameras have seen."""
-        everything = np.arange(len(self.persons))
-        views = everything if self.cameras is None else self.cameras
-        rows = np.flatnonzero(np.isin(self.persons, seen_by_two(self.persons, views)))
-        fold = Fold(self.variants[variant], everything, rows, self.persons, self.cameras)
-        scores = person_precisions(fold.part_distances(part), self.persons[rows], self._views(rows))
-        return Tried(part, "plain", scores=[scores], share=1.0)
-
-    def _plain(self, alone: Sequence[tuple[float, ...]]) -> tuple[float, Part]:
+    def _plain(self, alone: Sequence[tuple[float, ...]]) -> Part:
         """Weigh descriptors without learning: nothing is fitted, so nobody must be held out.
 
         Everybody is looked for among everybody. Cosine is taken where it is clearly likelier. A
-        network's own cosine has learned to tell people apart: others must help by a standard error.
-        Returns the negative log-likelihood as well.
+        network's own cosine has learned to tell people apart: others must help by two standard
+        errors.
         """
         everything = np.arange(len(self.persons))
         spaces, views = self.variants[self._variant], self._views(everything)
         whole = Fold(spaces, everything, everything, self.persons, views)
         held = Held.of(self.persons, views)
-        if not len(held.asked):
-            return 0.0, Part("euclidean", (1.0,) * len(alone))
-        euclidean, cosine = (self._weighed(whole, held, name, alone) for name in PLAIN)
-        best = cosine if cosine[0] < euclidean[0] - _CLEARLY else euclidean
+        (usual, euclidean), (value, cosine) = (
+            self._weighed(whole, held, name, alone) for name in PLAIN
+        )
+        best = cosine if value < usual - _CLEARLY else euclidean
         networks = [one for one, space in zip(alone, spaces, strict=True) if space.networks[0]]
         if networks:
-            trusted = self._weighed(whole, held, "cosine", networks)
-            gain, own = (held.gaps(whole.part_distances(part)) for _, part in (best, trusted))
+            trusted = self._weighed(whole, held, "cosine", networks)[1]
+            gain, own = (held.gaps(whole.part_distances(part)) for part in (best, trusted))
             gain -= own
-            if gain.mean() <= gain.std() / np.sqrt(len(gain)):
+            if gain.mean() <= _ERRORS * gain.std() / np.sqrt(len(gain)):
                 return trusted
         return best
 
     def _weighed(
         self, whole: Fold, held: Held, name: str, alone: Sequence[tuple[float, ...]]
     ) -> tuple[float, Part]:
-        """Weigh some descriptors, near equally, so that matches are likeliest."""
+        """Weigh some descriptors, near equally, so that matches are likeliest.
+
+        Returns the negative log-likelihood and what was found.
+        """
         parts = [Part(name, weights) for weights in alone]
         distances = np.stack([whole.part_distances(part) for part in parts])
         natural = np.array([whole.plain_unit(part) for part in parts])
@@ -373,6 +368,7 @@ def _only(space: GramSpace, rows: Rows) -> GramSpace:
     part = GramSpace([])
     part.grams = [gram[np.ix_(places, rows)] for gram in space.grams]
     part.squares = [squares[rows] for squares in space.squares]
+    part.vectors = [block.part(rows) for block in space.vectors]
     part.short, part.groups = [short[rows] for short in space.short], list(space.groups)
     part.networks = list(space.networks)
     return part

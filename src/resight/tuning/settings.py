@@ -47,6 +47,11 @@ class Setting:
         """How many descriptors it is for."""
         return len(self.parts[0][1].weights)
 
+    @property
+    def learns(self) -> bool:
+        """Whether anything is learned; otherwise vectors are compared at full length."""
+        return any(part.learner not in PLAIN for _, part in self.parts)
+
     def as_dict(self) -> dict[str, Any]:
         """Return the setting in plain types."""
         parts = [{"weight": weight, **part.as_dict()} for weight, part in self.parts]
