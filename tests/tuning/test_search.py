@@ -88,10 +88,10 @@ def test_only_training_rows_are_looked_at(data):
     useful, noise, persons, cameras = data
     rows, outside = np.flatnonzero(persons < 24), np.flatnonzero(persons >= 24)
     space = GramSpace([useful, noise], precision="float64")
-    space.short = [short.copy() for short in space.short]
-    for gram, squares, short in zip(space.grams, space.squares, space.short, strict=True):
-        gram[outside], gram[:, outside], squares[outside] = np.nan, np.nan, np.nan
-        short[outside] = np.nan
+    space.parts = [[part[0]._replace(short=part[0].short.copy())] for part in space.parts]
+    for block in space.blocks:
+        block.gram[outside], block.gram[:, outside] = np.nan, np.nan
+        block.squares[outside], block.short[outside] = np.nan, np.nan
     chosen = Search(space, rows, persons[rows], cameras[rows], n_repeats=1).run()
     known = GramSpace([useful[rows], noise[rows]], precision="float64")
     everything = np.arange(len(rows))

@@ -111,7 +111,7 @@ class AutoKXQDA(MetricLearner):
         if self.setting is None:
             setting = self.choose(space, persons, cameras)
         else:
-            setting = _checked(self.setting, len(space.groups))
+            setting = _checked(self.setting, len(descriptors))
         self.setting_, self.why_ = setting.as_dict(), setting.sentence()
         self.X_fit_ = self.normalizer_.transform(X)
         whole = Fold(space.descriptors(), np.arange(len(X)), np.arange(0), persons, cameras)
@@ -149,9 +149,7 @@ class AutoKXQDA(MetricLearner):
                 continue
             fitted: FittedPart = whole.fit(part)
             scale = np.sqrt(weight / fitted.unit)
-            kernel = fitted.kernel
-            of = kernel.kernels
-            self.kernels_.append({"weights": kernel.weights, "mean": kernel.mean, "of": of})
+            self.kernels_.append(dict(vars(fitted.kernel)))
             self.coefs_.append(scale * fitted.coef)
             self.offsets_.append(scale * fitted.offset)
         self.n_components_ = self._embed(self.normalizer_.mean_[None]).shape[1]

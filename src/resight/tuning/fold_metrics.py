@@ -16,8 +16,8 @@ from resight.learners._kernel_pencil import KernelPencil
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._pencil import direction_weights
 from resight.learners.nfst import KernelNFST
-from resight.tuning.fused_kernel import FusedKernel, RowProducts
 from resight.tuning.gram import Floats, GramSpace, Products, Rows
+from resight.tuning.mixture import FusedKernel, RowProducts
 from resight.tuning.settings import PLAIN, Part, Setting
 
 
@@ -45,7 +45,7 @@ class _KernelOf:
 
     def __init__(self, part: Part, fold: Fold) -> None:
         self.key = _kernel_key(part)
-        self.kernel = FusedKernel(part.kernels, part.weights)
+        self.kernel = FusedKernel.unfitted(part.kernels, part.weights)
         self.K = self.kernel.fit(lambda i: fold.products(i).train)
         self.pencil = KernelPencil(self.K, fold.pairs)
 

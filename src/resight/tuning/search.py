@@ -95,7 +95,7 @@ class Search:
                 f"none of the {self.persons.max() + 1} people is seen by two cameras, so nothing "
                 "can be learned about them; give a person the same name in every camera"
             )
-        self.variants = variants_of(_only(space, rows), mirrored)
+        self.variants = variants_of(space.only(rows), mirrored)
         self.n_folds, repeats = folds_for(self.people, n_folds, n_repeats)
         self._folds: dict[str, list[Fold]] = {}
         self.divisions: list[tuple[Rows, Rows]] = []
@@ -207,7 +207,7 @@ class Search:
         means = {}
         for variant in self.variants:
             self._variant = variant
-            found = [self._try(variant, part).mean for part in parts]
+            found = [self._try(variant, part, self.n_folds).mean for part in parts]
             means[variant] = float(default_shares(parts, self.people) @ found)
         self._variant = max(means, key=lambda name: means[name])
         self._folds = {name: self._folds[name] for name in (self._variant,)}
@@ -238,17 +238,22 @@ class Search:
         pool.append(self._best("sum of kernels", parts))
 
     def _best(self, stage: str, parts: Iterable[Part]) -> Tried:
-        """Try parts on the folds of one repeat and the best of them on all others."""
-        best = max((self._try(stage, part) for part in parts), key=lambda one: one.mean)
+        """Try parts on the folds of one repeat and the best of them on all others.
+
+        Where people are many, one fold holds enough of them out to tell settings apart.
+        """
+        folds = self.n_folds if self.people <= allowed.AUTO_MANY else 1
+        tried = [self._try(stage, part, folds) for part in parts]
+        best = max(tried, key=lambda one: float(np.mean(np.concatenate(one.scores[:folds]))))
         self._run(best, len(self.divisions))
         return best
 
-    def _try(self, stage: str, part: Part) -> Tried:
+    def _try(self, stage: str, part: Part, folds: int) -> Tried:
         for one in self.tried:
             if one.part == part and one.stage in (stage, self._variant):
                 return one
         made = Tried(part, stage)
-        self._run(made, self.n_folds)
+        self._run(made, folds)
         self.tried.append(made)
         return made
 
@@ -279,20 +284,33 @@ class Search:
     def _mixture(self, pool: list[Tried]) -> Setting:
         """Weigh the pool, leave out what hardly counts, and weigh again.
 
-        Where people held out are found as well without learning, nothing is learned.
+        Where people held out are found as well without learning, nothing is learned. Otherwise what
+        is learned from everybody is worth more than what folds learned from some, by as much as
+        the default mixture says.
         """
         plain = pool[0]
         for _ in range(2):
             shares = self._shares(pool)
             pool = [one for one, share in zip(pool, shares, strict=True) if share > _NEGLIGIBLE]
-        shares = self._shares(pool)
-        weights = shares / self._spreads(pool)
-        if plain.part.learner in PLAIN and self._score(pool, weights) <= plain.mean:
-            pool, shares, weights = [plain], np.ones(1), np.ones(1)
+        shares, spreads = self._shares(pool), self._spreads(pool)
+        if plain.part.learner in PLAIN and self._score(pool, shares / spreads) <= plain.mean:
+            pool, shares, spreads = [plain], np.ones(1), np.ones(1)
+        some, all_of_them = (
+            default_shares([one.part for one in pool], people)
+            for people in (self._in_folds, self.people)
+        )
+        shares = shares * all_of_them / some
+        shares /= shares.sum()
+        weights = shares / spreads
         for one, share in zip(pool, shares, strict=True):
             one.share = float(share)
         parts = ((float(w / weights.sum()), one.part) for w, one in zip(weights, pool, strict=True))
         return Setting(tuple(part for part in parts if part[0]), self._variant)
+
+    @property
+    def _in_folds(self) -> float:
+        """People whom a fold learns from."""
+        return self.people * (1.0 - 1.0 / self.n_folds)
 
     def _score(self, pool: list[Tried], weights: Floats) -> float:
         """Mean average precision of a weighted sum over all folds."""
@@ -311,16 +329,16 @@ class Search:
         return np.maximum(spreads, 1e-9)
 
     def _shares(self, pool: list[Tried]) -> Floats:
-        """Shares of the likeliest mixture, near the default."""
+        """Shares of the likeliest mixture of what folds learn, near the default for so many."""
         n, strength = len(pool[0].distances), allowed.AUTO_STRENGTH / self.people
-        default = default_shares([one.part for one in pool], self.people)
+        default = default_shares([one.part for one in pool], self._in_folds)
         spreads = self._spreads(pool)[:, None, None].astype(np.float32)
         stacks = [np.stack([one.distances[i] for one in pool]) / spreads for i in range(n)]
         weights = Likelihood(self.held[:n], stacks).fit(default, strength)
         return weights / weights.sum()
 
 
-def default_shares(parts: Sequence[Part], people: int) -> Floats:
+def default_shares(parts: Sequence[Part], people: float) -> Floats:
     """Return the mixture to start from: the more people, the more weight of what is learned."""
     learned = people**2 / (people**2 + allowed.AUTO_HALF_LEARNED**2)
     plain = np.array([part.learner in PLAIN for part in parts])
@@ -360,15 +378,3 @@ def variants_of(space: GramSpace, mirrored: bool) -> dict[str, list[GramSpace]]:
 def _alone(n: int) -> list[tuple[float, ...]]:
     """Return weights that take one descriptor each."""
     return [tuple(float(i == j) for j in range(n)) for i in range(n)]
-
-
-def _only(space: GramSpace, rows: Rows) -> GramSpace:
-    """Copy the products between some rows: nothing else can be looked at by accident."""
-    places = rows if space.trainable is None else np.searchsorted(space.trainable, rows)
-    part = GramSpace([])
-    part.grams = [gram[np.ix_(places, rows)] for gram in space.grams]
-    part.squares = [squares[rows] for squares in space.squares]
-    part.vectors = [block.part(rows) for block in space.vectors]
-    part.short, part.groups = [short[rows] for short in space.short], list(space.groups)
-    part.networks = list(space.networks)
-    return part
