@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from resight.datasets.sightings import Sightings
 from resight.errors import unknown_name
-from resight.evaluation._pairwise import MeasuredPoints
 from resight.evaluation.camera_pairs import CameraPairs, camera_pairs
 from resight.evaluation.local_metrics import adapt_locally
+from resight.evaluation.pairwise import MeasuredPoints
 from resight.evaluation.ranking import RankingResult
-from resight.evaluation.reranking import cross_view_reciprocal, k_reciprocal_from_distances
+from resight.evaluation.reranking import cross_view_reciprocal, k_reciprocal
 from resight.evaluation.smoothed_manifold import smoothed_manifold
 from resight.experiments.runner import over_splits
 from resight.plans import RERANKERS
@@ -197,12 +197,11 @@ def _reranked(
         return cross_view_reciprocal(between(query, gallery))
     if rerank == "k-reciprocal":
         both = np.concatenate([query, gallery])
-        return k_reciprocal_from_distances(measured(both, both), len(query))
-    n_gallery, both = len(gallery), np.concatenate([gallery, training])
-    asked = measured(query, both)
+        return k_reciprocal(MeasuredPoints(measured(both, both), len(query)))
+    both = np.concatenate([gallery, training])
+    asked, known = measured(query, both), MeasuredPoints(measured(both, both), len(gallery))
     if rerank == "ssm":
-        return smoothed_manifold(asked, MeasuredPoints(measured(both, both), n_gallery), persons)
+        return smoothed_manifold(asked, known, persons)
     if rerank == "ol-mans":
-        across, among = measured(gallery, training), measured(training, training)
-        return adapt_locally(asked[:, :n_gallery], asked[:, n_gallery:], across, among)
+        return adapt_locally(asked, known)
     raise unknown_name("re-ranking", rerank, RERANKERS)
