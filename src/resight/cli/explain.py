@@ -26,7 +26,7 @@ def explain(
     """Break down the learned distance of two sightings by strip and channel.
 
     With a gallery, each part is compared with its typical value between different people there.
-    With a model only, shares of the distance are compared with those of the training sightings.
+    With a model only, there is nobody to compare with: shares of the distance are shown.
     """
     from resight.explanation import Explainer
     from resight.models.model import Model
@@ -51,18 +51,17 @@ def explain(
 
 
 def _table(found: Explanation) -> str:
-    from resight.explanation.explanation import PEOPLE, alike, percent
+    from resight.explanation.explanation import alike, percent
 
     lines = [found.summary, ""]
-    unit = {"": "", PEOPLE: "alike"}.get(found.compared, "of typical")
+    unit = "" if found.usual is None else "alike"
     for title, shares in (("strip, from the top", found.bands), ("channel", found.channels)):
         width = max(len(title), *(len(share.label) for share in shares))
         lines.append(f"{title:<{width}}  share  {unit}".rstrip())
         for share in shares:
             told = ""
             if share.level is not None:
-                figure = alike(share.level) if found.compared == PEOPLE else share.level
-                told = f"{percent(figure):>6} {share.verdict}"
+                told = f"{percent(alike(share.level)):>6} {share.verdict}"
             lines.append(f"{share.label:<{width}}  {percent(share.share):>5}  {told}".rstrip())
         lines.append("")
     lines.append(f"distance {found.distance:.5g}, method: {found.method}. {found.method_in_words}")

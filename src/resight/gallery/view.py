@@ -215,7 +215,7 @@ def _load(engine: Engine, manifest: Manifest, model: Any, memory_limit: int) -> 
         for ids, vectors in engine.embeddings(generation.number, generation.width):
             rows = np.array([row_of[sighting] for sighting in ids.tolist()], np.intp)
             embeddings[rows], present[rows] = vectors, True
-        index = ExactIndex(embeddings)
+        index = ExactIndex(embeddings) if present.all() else None
     else:
         embedded = engine.embedded(generation.number)
         present = np.array([sighting in embedded for sighting in table.ids.tolist()], bool)
