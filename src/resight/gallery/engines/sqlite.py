@@ -21,9 +21,8 @@ from typing import Any
 import numpy as np
 
 from resight.errors import InputError, StoreError
-from resight.gallery.engines.base import LAYOUT, LEDGER, TABLES, Engine
-from resight.gallery.engines.rows import Floats32
-from resight.gallery.engines.scanning import file_blocks, scanned
+from resight.gallery.engines.base import LAYOUT, LEDGER, TABLES, Engine, Floats32, Near
+from resight.gallery.engines.scanning import Needles, Traces, file_blocks, scanned
 from resight.gallery.filters import Filter
 
 NAME = "gallery.sqlite"
@@ -211,9 +210,7 @@ class SqliteEngine(Engine):
     def _from_vectors(self, stored: Sequence[bytes], width: int) -> Floats32:
         return np.frombuffer(b"".join(stored), "<f4").reshape(-1, width)
 
-    def nearest(
-        self, generation: int, query: Floats32, k: int, where: Filter, *, exact: bool
-    ) -> tuple[list[str], Floats32]:
+    def nearest(self, generation: int, query: Floats32, k: int, where: Filter, exact: bool) -> Near:
         """Read all embeddings batch by batch and keep the k nearest: exact, in little memory."""
         from resight.gallery.index import ExactIndex
 
@@ -226,9 +223,7 @@ class SqliteEngine(Engine):
 
     # ---- care
 
-    def purge(
-        self, needles: Sequence[bytes], *, rewrite: bool = False, only: Sequence[str] | None = None
-    ) -> dict[str, set[bytes]]:
+    def purge(self, needles: Needles, rewrite: bool = False, only: Sequence[str] = ()) -> Traces:
         """Empty the write-ahead log and scan; write the file anew where something is left.
 
         ``secure_delete`` overwrites what is deleted, but not the copies that moving rows within a
@@ -266,7 +261,7 @@ class SqliteEngine(Engine):
             )
         self._ask("VACUUM")
 
-    def traces(self, needles: Sequence[bytes]) -> dict[str, set[bytes]]:
+    def traces(self, needles: Needles) -> Traces:
         """Search all files of the folder for the bytes."""
         files = sorted(path for path in self._file.parent.rglob("*") if path.is_file())
         return scanned(((p.name, file_blocks(str(p))) for p in files), needles)
