@@ -30,7 +30,7 @@ from resight.gallery.people import Card, people
 from resight.gallery.rebuilding import BATCH, create, pending, rebuild, undo
 from resight.gallery.reranking import Rerank
 from resight.gallery.searching import Asked, Hits, Search
-from resight.gallery.view import View, current_view, features_of, summary
+from resight.gallery.view import View, current_view, features_of, stored_embeddings, summary
 from resight.images import read
 from resight.validation import check_count, check_name, check_names
 
@@ -339,8 +339,9 @@ class Gallery:
             check_described(view.manifest, described)
             where.check_cameras(view.cameras)
             how = (k, where, like, rerank, by_track, same_pictures, self._parts)
+            asked = _asked(self.engine, view, described, like, together)
             try:
-                return Search(self.engine, view, *how).run(*_asked(view, described, together))
+                return Search(self.engine, view, *how).run(*asked)
             except ChangedError:  # while a cluster was asked: once more, as it is now
                 tries += 1
                 if tries == _ROUNDS:
@@ -495,9 +496,14 @@ class Gallery:
         return facts if self._parts is None else {**facts, "search": "exact, over a cluster"}
 
 
-def _asked(view: View, described: Described, together: bool) -> tuple[Floats32, list[Asked]]:
-    """Embed queries, and say what else is known of each."""
-    queries = np.asarray(view.model.embed(described.features), np.float32)
+def _asked(
+    engine: Engine, view: View, described: Described, like: Sequence[str], together: bool
+) -> tuple[Floats32, list[Asked]]:
+    """Embed queries, and say what else is known of each; those that are stored were embedded."""
+    queries = stored_embeddings(engine, view, like)
+    if len(like) < len(described.features):
+        more = np.asarray(view.model.embed(described.features[len(like) :]), np.float32)
+        queries = np.concatenate([queries, more]) if len(like) else more
     outside, thumbs = np.zeros(len(queries), bool), described.thumbs
     if view.calibration is not None:
         outside = view.calibration.outside(described.features)

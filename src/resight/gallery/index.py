@@ -39,6 +39,8 @@ class ExactIndex:
         self.kept: dict[Any, Any] = {}  # what others worked out about these embeddings
         self._single: Gathering[_Question, tuple[Rows, Floats]] = Gathering(self._together, _WAIT)
 
+        self.at_work = self._single.at_work
+
     def __len__(self) -> int:
         return len(self.embeddings)
 
