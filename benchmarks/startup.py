@@ -22,7 +22,7 @@ from resight.datasets.sightings import Sightings
 from resight.datasets.synthetic import draw_cameras
 from resight.features.store import FeatureStore
 from resight.gallery import Gallery
-from resight.gallery.engines.rows import Rows, Table
+from resight.gallery.engines.base import Rows, Table
 from resight.models.fitting import fit
 from resight.recipe import DESCRIPTOR, LEARNER
 

@@ -20,7 +20,7 @@ from resight.errors import InputError, StoreError
 from resight.gallery import Gallery
 from resight.gallery.checking import check
 from resight.gallery.copying import backup, convert, restore
-from resight.gallery.engines.rows import User
+from resight.gallery.engines.database import User
 from resight.gallery.log import Actor
 
 V01 = Path(__file__).parents[1] / "data" / "v0.1"

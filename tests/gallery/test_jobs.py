@@ -356,26 +356,3 @@ def test_a_kill_while_a_job_is_started_leaves_no_files_without_a_job(
         os.utime(folder, (0, 0))
     fresh = queue.draft()
     assert list(queue.spool.iterdir()) == [fresh.folder]
-
-
-def test_an_upload_for_a_job_that_is_open_already_is_removed(queue: Jobs) -> None:
-    first, second = queue.draft(), queue.draft()
-    job = queue.start("rebuild", BY, draft=first)
-    assert queue.start("rebuild", BY, draft=second).key == job.key
-    assert list(queue.spool.iterdir()) == [queue.upload(job).folder]
-
-
-def test_another_model_by_upload(queue: Jobs, people: Sightings, tmp_path: Path) -> None:
-    queue.gallery.add(people)
-    StripeModel(seed=3).save(tmp_path / "other")
-    draft = queue.draft()
-    for file in (tmp_path / "other").iterdir():
-        draft.write(f"other/{file.name}", [file.read_bytes()])
-    queue.start("rebuild", BY, draft=draft)
-    work(queue)
-    assert queue.gallery.model.seed == 3
-    draft = queue.draft()
-    draft.write("x.txt", [b"x"])
-    job = queue.start("rebuild", BY, draft=draft)
-    work(queue)
-    assert "not one model" in queue.get(job.key).words

@@ -15,7 +15,7 @@ from resight.errors import InputError, StoreError
 from resight.gallery import Gallery
 from resight.gallery.checking import check
 from resight.gallery.copying import backup, restore
-from resight.gallery.engines.rows import LogRow
+from resight.gallery.engines.database import LogRow
 from resight.gallery.forgetting import expire, forget
 from resight.gallery.log import Actor, export, latest, operator, verify
 from resight.gallery.users import add_user

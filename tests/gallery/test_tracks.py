@@ -15,7 +15,7 @@ from resight.errors import InputError
 from resight.evaluation.calibration import Calibration
 from resight.gallery import Filter, Gallery
 from resight.gallery.confidence import judge
-from resight.gallery.engines.rows import Rows, Table
+from resight.gallery.engines.base import Rows, Table
 from resight.gallery.view import View
 from resight.images import read
 

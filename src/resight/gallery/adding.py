@@ -31,7 +31,7 @@ from resight.features.describing import (
 )
 from resight.gallery import crops
 from resight.gallery.engines.base import Engine, Floats32, Rows, Table
-from resight.gallery.manifest import Manifest, load_model
+from resight.gallery.manifest import Manifest, Stored, load_model
 from resight.gallery.view import View
 from resight.validation import check_array
 from resight.workers.executors import Executor, Outcome
@@ -86,16 +86,12 @@ class Added:
 
 
 class _Batch(NamedTuple):
-    """New sightings whose images were read.
-
-    `rows` are their rows in the sightings given; where there is no image, what the page shows
-    instead is stored. Vectors that are not known yet are NaN.
-    """
+    """New sightings whose images were read."""
 
     table: Table
-    rows: NDArray[np.intp]
-    images: list[bytes]
-    features: Floats32
+    rows: NDArray[np.intp]  # in the sightings given
+    images: list[bytes]  # or what the page shows where there is none
+    features: Floats32  # NaN where they are not known yet
 
     @property
     def missing(self) -> NDArray[np.intp]:
@@ -106,8 +102,7 @@ class _Batch(NamedTuple):
 class Stream:
     """One run of `Gallery.add`, from the `view` of the gallery at its start.
 
-    `given` holds vectors that were computed before: one for each sighting, or some of them. If
-    `imageless`, sightings without a file are stored by their vector alone.
+    `given` holds vectors that were computed before: one for each sighting, or some of them.
     """
 
     def __init__(
@@ -156,10 +151,7 @@ class Stream:
         return Task(crops, contents, None) if crops else None
 
     def _read_batch(self, rows: range) -> _Batch | None:
-        """Read the images of some rows that are new; None if there are none.
-
-        What cannot be read, and what is there already, is entered in the result.
-        """
+        """Read the images of some rows that are new; None if there are none."""
         found: dict[str, tuple[int, str, bytes]] = {}
         for row in rows:
             try:
@@ -220,10 +212,9 @@ class Stream:
             self._fail(int(batch.rows[place]), reason)
             self._known.discard(str(batch.table.ids[place]))
         good = np.array([place not in reasons for place in range(len(batch.rows))], bool)
-        if not good.any():
-            return []
         table = batch.table.select(good)
-        self._store(table, list(compress(batch.images, good)), batch.features[good])
+        if len(table):
+            self._store(table, list(compress(batch.images, good)), batch.features[good])
         ids: list[str] = table.ids.tolist()
         self.result.added += ids
         return ids
@@ -243,11 +234,12 @@ class Stream:
                 )
             if generation != before.current.number:  # another process replaced the model
                 self._model = load_model(self._engine, generation)
-            kept = None if stored == "none" else _as_stored(features, stored)
-            rounded = features if kept is None else kept.astype(np.float32)
-            embeddings = np.asarray(self._model.embed(rounded), np.float32)
+            kept = as_stored(features, stored)
+            embeddings = np.asarray(self._model.embed(kept.astype(np.float32)), np.float32)
             try:
-                self._engine.add(Rows(table, pictures, kept, embeddings), generation)
+                none = stored == "none"
+                rows = Rows(table, pictures, None if none else kept, embeddings)
+                self._engine.add(rows, generation)
                 return
             except StoreError:
                 replaced = Manifest.read(self._engine).current.number != generation
@@ -267,10 +259,11 @@ def _table(sightings: Sightings, rows: NDArray[np.intp], ids: list[str]) -> Tabl
     )
 
 
-def _as_stored(features: Floats32, kind: str) -> NDArray[np.floating[Any]]:
+def as_stored(features: Floats32, kind: Stored) -> NDArray[np.floating[Any]]:
+    """Round descriptors as they are stored, so that a stored sighting finds itself exactly."""
     with np.errstate(over="ignore"):
-        kept: NDArray[np.floating[Any]] = features.astype(kind)
-    if np.isinf(kept).any():
+        kept: NDArray[np.floating[Any]] = features.astype("float32" if kind == "none" else kind)
+    if np.isinf(kept).any() and np.isfinite(features).all():
         raise InputError(
             f"descriptors reach {np.abs(features).max():.3g}, too much for {kind} (65,504); "
             "create the gallery in Python with Gallery.create(..., descriptors='float32')"

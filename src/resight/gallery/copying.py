@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,11 +21,11 @@ from resight.gallery.manifest import MODELS, Generation, Manifest
 from resight.gallery.rebuilding import empty_place
 
 _BATCH = 64
-_SILENT: Callable[[float], None] = lambda share: None  # noqa: E731
+Step = Callable[[float], None]  # called with the share that is done
 Source = Engine | LanceSource
 
 
-def backup(uri: str | Path, file: Path, on_step: Callable[[float], None] = _SILENT) -> int:
+def backup(uri: str | Path, file: Path, on_step: Step | None = None) -> int:
     """Write a gallery, as it is now, into one file; return the number of sightings."""
     if file.exists():
         raise InputError(f"{file} exists; a backup is not written over it. Choose another name")
@@ -33,8 +34,7 @@ def backup(uri: str | Path, file: Path, on_step: Callable[[float], None] = _SILE
         raise InputError(f"{file} lies in the gallery itself; choose a place outside of it")
     resume(gallery)  # what is to be erased shall not live on in a backup
     part = file.with_name(f".{file.name}.part")
-    for leftover in file.parent.glob(f"{part.name}*"):  # of a backup that was killed
-        leftover.unlink()
+    _remove(part)  # of a backup that was killed
     target = SqliteEngine(str(file), part)
     try:
         with gallery.engine.transaction(reading=True):
@@ -44,40 +44,38 @@ def backup(uri: str | Path, file: Path, on_step: Callable[[float], None] = _SILE
         sync_folder(file.parent)
     finally:
         target.close()
-        for leftover in file.parent.glob(f"{part.name}*"):  # also what SQLite could not remove
-            leftover.unlink()
+        _remove(part)
         gallery.close()
     return n
 
 
-def restore(file: Path, uri: str | Path, on_step: Callable[[float], None] = _SILENT) -> int:
+def _remove(part: Path) -> None:
+    """Remove a file with what SQLite left beside it."""
+    for leftover in part.parent.glob(f"{part.name}*"):
+        leftover.unlink()
+
+
+def restore(file: Path, uri: str | Path, on_step: Step | None = None) -> int:
     """Make a gallery from a backup, on whichever engine; return the number of sightings."""
     if not file.is_file():
         raise InputError(f"there is no backup {file}; give a file of `resight gallery backup`")
-    source = SqliteEngine(str(file), file)
-    try:
+    with closing(SqliteEngine(str(file), file)) as source:
         return _copied_into(source, uri, on_step)
-    finally:
-        source.close()
 
 
-def convert(old: str, uri: str | Path, on_step: Callable[[float], None] = _SILENT) -> int:
+def convert(old: str, uri: str | Path, on_step: Step | None = None) -> int:
     """Make a gallery from one that resight 0.1 kept in LanceDB; the old one stays as it is."""
     return _copied_into(LanceSource(old), uri, on_step)
 
 
-def _copied_into(source: Source, uri: str | Path, on_step: Callable[[float], None]) -> int:
+def _copied_into(source: Source, uri: str | Path, on_step: Step | None) -> int:
     Manifest.read(source)  # refuses what is no gallery before anything is made
-    target = empty_place(uri)
-    try:
-        with target.claimed("convert"):
-            empty_place(uri)  # again: another process may have finished meanwhile
-            return _copy(source, target, on_step)
-    finally:
-        target.close()
+    with closing(empty_place(uri)) as target, target.claimed("convert"):
+        empty_place(uri)  # again: another process may have finished meanwhile
+        return _copy(source, target, on_step)
 
 
-def _copy(source: Source, target: Engine, on_step: Callable[[float], None]) -> int:
+def _copy(source: Source, target: Engine, on_step: Step | None) -> int:
     """Copy everything in one transaction: a copy that is killed leaves no gallery."""
     manifest, table = Manifest.read(source), source.table()
     target.create()
@@ -85,7 +83,8 @@ def _copy(source: Source, target: Engine, on_step: Callable[[float], None]) -> i
         for start in range(0, len(table), _BATCH):
             part = table.select(np.arange(start, min(start + _BATCH, len(table))))
             target.add(_rows(source, manifest, part), manifest.current.number)
-            on_step((start + len(part)) / len(table))
+            if on_step is not None:
+                on_step((start + len(part)) / len(table))
         for generation in manifest.history:
             _copy_model(source, target, generation, table)
         for journal in ("labels", "access", MODELS):
@@ -101,16 +100,16 @@ def _copy(source: Source, target: Engine, on_step: Callable[[float], None]) -> i
 
 
 def _rows(source: Source, manifest: Manifest, part: Table) -> Rows:
-    ids = part.ids.tolist()
+    ids, features = part.ids.tolist(), None
     images = source.fetch(ids, "image")
-    features = None
-    if manifest.stored != "none":
-        stored, kind = source.fetch(ids, "feature"), np.dtype(manifest.stored).newbyteorder("<")
-        features = np.array([np.frombuffer(stored[key], kind) for key in ids])
     try:
+        if manifest.stored != "none":
+            stored, kind = source.fetch(ids, "feature"), np.dtype(manifest.stored).newbyteorder("<")
+            features = np.array([np.frombuffer(stored[key], kind) for key in ids])
         return Rows(part, [images[key] for key in ids], features, None)
     except KeyError as error:
-        raise StoreError(f"gallery {source.uri}: sighting {error} has no image") from error
+        lacks = f"gallery {source.uri}: sighting {error} has no image or descriptor"
+        raise StoreError(lacks) from error
 
 
 def _copy_model(source: Source, target: Engine, generation: Generation, table: Table) -> None:

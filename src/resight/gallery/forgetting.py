@@ -17,29 +17,14 @@ from dataclasses import asdict, dataclass, field, replace
 import numpy as np
 
 from resight.errors import StoreError, unknown_name
+from resight.gallery import log
+from resight.gallery import manifest as kept
 from resight.gallery.engines.base import Engine
-from resight.gallery.engines.scanning import Scanner, needles_of
+from resight.gallery.engines.scanning import Scanner, Traces, needles_of
 from resight.gallery.gallery import Gallery
 from resight.gallery.labels import Entry
-from resight.gallery.log import (
-    BEFORE_THE_CHAIN,
-    Actor,
-    concerned,
-    empty,
-    expire_log,
-    names,
-    operator,
-)
-from resight.gallery.manifest import (
-    CANDIDATE,
-    ERASING,
-    GROUPS,
-    JOBS,
-    Manifest,
-    drop_candidate,
-    drop_model,
-    trained_on,
-)
+from resight.gallery.log import BEFORE_THE_CHAIN, Actor, operator
+from resight.gallery.manifest import ERASING, Manifest
 from resight.gallery.rebuilding import unfinished
 from resight.times import EPOCH
 
@@ -69,20 +54,16 @@ class _Job:
     person: str
     ids: list[str]
     needles: list[str]
+    by: dict[str, str]
     labels: int = 0
     searches: int = 0
     models: int = 0
     name: str = field(default_factory=lambda: ERASING + secrets.token_hex(8))
-    by: dict[str, str] = field(default_factory=lambda: asdict(operator()))
     logged: bool = False
 
     def dump(self) -> bytes:
         """Write it so that the search for what it names does not find the note itself."""
         return base64.b64encode(json.dumps(asdict(self)).encode())
-
-    @staticmethod
-    def read(engine: Engine, name: str) -> _Job:
-        return _Job(**json.loads(base64.b64decode(engine.get(name) or b"")))
 
 
 def forget(gallery: Gallery, person: str, by: Actor | None = None) -> Forgotten:
@@ -97,7 +78,7 @@ def forget(gallery: Gallery, person: str, by: Actor | None = None) -> Forgotten:
             return earlier[person]
         raise unknown_name("person", person, view.named)
     ids = view.table.ids[view.persons == person].tolist()
-    return _finish(gallery.engine, _intend(gallery.engine, person, ids, by or operator()))
+    return _erase(gallery.engine, person, ids, by or operator())
 
 
 def expire(gallery: Gallery, now: float | None = None, by: Actor | None = None) -> int:
@@ -108,7 +89,7 @@ def expire(gallery: Gallery, now: float | None = None, by: Actor | None = None) 
     """
     resume(gallery)
     by = by or operator()
-    expire_log(gallery.engine, by, now)
+    log.expire_log(gallery.engine, by, now)
     days = gallery.view.manifest.retention_days
     if days is None:
         return 0
@@ -117,7 +98,7 @@ def expire(gallery: Gallery, now: float | None = None, by: Actor | None = None) 
     limit = (time.time() if now is None else now) - 86_400.0 * days
     ids = table.ids[moment < limit].tolist()
     if ids:
-        _finish(gallery.engine, _intend(gallery.engine, "", ids, by))
+        _erase(gallery.engine, "", ids, by)
     return len(ids)
 
 
@@ -129,16 +110,15 @@ def resume(gallery: Gallery) -> list[Forgotten]:
         if name.endswith(_LAST):
             engine.purge([], rewrite=True, only=["documents"])
             engine.drop([name])
-        elif engine.get(name) is not None:  # nobody else finished it meanwhile
-            done.append(_finish(engine, _Job.read(engine, name)))
+        elif (note := engine.get(name)) is not None:  # nobody else finished it meanwhile
+            done.append(_finish(engine, _Job(**json.loads(base64.b64decode(note)))))
     return done
 
 
-def _intend(engine: Engine, person: str, ids: list[str], by: Actor) -> _Job:
-    look_for = [needle.hex() for needle in needles(engine, ids)]
-    job = _Job(person, ids, look_for, by=asdict(by))
+def _erase(engine: Engine, person: str, ids: list[str], by: Actor) -> Forgotten:
+    job = _Job(person, ids, [needle.hex() for needle in needles(engine, ids)], asdict(by))
     engine.put({job.name: job.dump()})
-    return job
+    return _finish(engine, job)
 
 
 def needles(engine: Engine, ids: Sequence[str]) -> list[bytes]:
@@ -195,15 +175,16 @@ def _remove(engine: Engine, job: _Job) -> _Job:
         models = _replace_models(engine, ids)
         engine.remove(job.ids)
         labels = _strike_labels(engine, ids, job.person)
-        engine.drop([GROUPS, *_jobs_naming(engine, job.person)], searched=False)
-        old = [k for k, text in engine.read(BEFORE_THE_CHAIN) if names(text, ids, job.person)]
+        engine.drop([kept.GROUPS, *_jobs_naming(engine, job.person)], searched=False)
+        journal = engine.read(BEFORE_THE_CHAIN)
+        old = [key for key, text in journal if log.names(text, ids, job.person)]
         engine.strike(BEFORE_THE_CHAIN, old)
-        found = concerned(engine, ids, job.person)
+        found = log.concerned(engine, ids, job.person)
         if job.person:
             engine.drop_purposes()
         if any(found) or not job.logged:
             what = "forget" if job.person else "expire"
-            empty(engine, Actor(**job.by), what, found, sightings=len(ids))
+            log.empty(engine, Actor(**job.by), what, found, sightings=len(ids))
         job = replace(
             job,
             labels=job.labels + labels,
@@ -215,9 +196,7 @@ def _remove(engine: Engine, job: _Job) -> _Job:
     return job
 
 
-def _places(
-    engine: Engine, job: _Job, left: dict[str, set[bytes]], spellings: set[bytes]
-) -> list[str]:
+def _places(engine: Engine, job: _Job, left: Traces, spellings: set[bytes]) -> list[str]:
     """Name the places that still hold something of what was erased.
 
     The letters of a name may occur elsewhere, and another sighting may have the same image. Where
@@ -229,9 +208,9 @@ def _places(
     places += [
         f"the journal {journal}"
         for journal in ("labels", BEFORE_THE_CHAIN)
-        if any(names(text, ids, job.person) for _, text in engine.read(journal))
+        if any(log.names(text, ids, job.person) for _, text in engine.read(journal))
     ]
-    places += ["the log"] if any(concerned(engine, ids, job.person)) else []
+    places += ["the log"] if any(log.concerned(engine, ids, job.person)) else []
     rest = set().union(*left.values()) - spellings
     if rest:  # without what other sightings have too: the same image was added twice
         rest -= Scanner(rest).scan(_stored(engine, engine.table().ids.tolist()))
@@ -259,7 +238,7 @@ def _strike_labels(engine: Engine, ids: set[str], person: str) -> int:
 
 def _jobs_naming(engine: Engine, person: str) -> list[str]:
     """List finished jobs that mention somebody, as by the name of a file."""
-    found = {name: json.loads(engine.get(name) or b"{}") for name in engine.names(JOBS)}
+    found = {name: json.loads(engine.get(name) or b"{}") for name in engine.names(kept.JOBS)}
     ended = {name: job for name, job in found.items() if job.get("ended") and person}
     return [name for name, job in ended.items() if person in json.dumps(job, ensure_ascii=False)]
 
@@ -270,16 +249,15 @@ def _replace_models(engine: Engine, ids: set[str]) -> int:
     The model that the gallery was created with was fitted elsewhere and stays.
     """
     manifest = Manifest.read(engine)
-    tainted = [g for g in manifest.history if set(trained_on(engine, g.number)) & ids]
+    others = unfinished(engine)  # of a rebuild that was killed or still goes on
+    taught = {n for n in (*manifest.numbers, *others) if ids & {*kept.trained_on(engine, n)}}
+    tainted = manifest.numbers & taught
     if tainted:
-        clean = tuple(g for g in manifest.history if g not in tainted)
+        clean = tuple(g for g in manifest.history if g.number not in tainted)
         manifest.with_history(clean).store(engine)
-        for generation in tainted:
-            drop_model(engine, generation.number)
-    candidate = engine.get(CANDIDATE)
+    for number in taught:
+        kept.drop_model(engine, number)
+    candidate = engine.get(kept.CANDIDATE)
     if candidate is not None and ids & set(json.loads(candidate)["trained_on"]):
-        drop_candidate(engine)
-    for number in unfinished(engine):  # of a rebuild that was killed or still goes on
-        if set(trained_on(engine, number)) & ids:
-            drop_model(engine, number)
+        kept.drop_candidate(engine)
     return len(tainted)

@@ -16,12 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 from resight._progress import log
 from resight.datasets.sightings import Sightings, require_sightings
 from resight.errors import InputError
-from resight.gallery.adding import Added, Described, Stream, check_described
+from resight.gallery.adding import Added, Described, Stream, as_stored, check_described
 from resight.gallery.crops import NO_IMAGE, Query, picture_of, thumb
 from resight.gallery.engines import connect
 from resight.gallery.engines.base import Engine, Floats32
 from resight.gallery.filters import Filter
-from resight.gallery.labels import Entry, Kind
+from resight.gallery.labels import Entry, Kind, gone
 from resight.gallery.log import Actor, Writer, append, operator
 from resight.gallery.log import Entry as Act
 from resight.gallery.manifest import DESCRIPTORS, Manifest, Origin, Stored, check_days
@@ -30,8 +30,7 @@ from resight.gallery.people import Card, people
 from resight.gallery.rebuilding import BATCH, create, pending, rebuild, undo
 from resight.gallery.reranking import Rerank
 from resight.gallery.searching import Asked, Hits, Search
-from resight.gallery.summary import summary
-from resight.gallery.view import View, current_view, features_of, stored_embeddings
+from resight.gallery.view import View, current_view, features_of, stored_embeddings, summary
 from resight.images import read
 from resight.validation import check_count, check_name, check_names
 
@@ -155,26 +154,19 @@ class Gallery:
         model = self.model
         vectors = np.asarray(model.describe(list(images)), np.float32)
         thumbs = np.array([thumb(image) for image in images])
-        return Described(self._as_stored(vectors), model.descriptor_fingerprint, thumbs)
+        rounded = as_stored(vectors, self.view.manifest.stored).astype(np.float32)
+        return Described(rounded, model.descriptor_fingerprint, thumbs)
 
     def own_vectors(self, vectors: ArrayLike) -> Described:
         """Take a user's own vectors (n, n_features), if the model was fitted on such vectors."""
-        model = self.model
+        model, rows = self.model, np.asarray(vectors, np.float32)
         if model.descriptors:
             raise InputError(
                 f"the model of {self.uri} describes images itself ({model.descriptor.name}), so "
                 "vectors of your own cannot be compared with its; give images"
             )
-        rows = np.asarray(vectors, np.float32)
-        return Described(self._as_stored(rows), model.descriptor_fingerprint)
-
-    def _as_stored(self, vectors: Floats32) -> Floats32:
-        """Round as stored vectors are, so that a stored sighting finds itself exactly."""
-        if self.view.manifest.stored != "float16":
-            return vectors
-        with np.errstate(over="ignore"):  # too large for it: refused where it is stored
-            rounded: Floats32 = vectors.astype(np.float16).astype(np.float32)
-        return np.where(np.isinf(rounded), vectors, rounded)
+        rounded = as_stored(rows, self.view.manifest.stored).astype(np.float32)
+        return Described(rounded, model.descriptor_fingerprint)
 
     def add(
         self,
@@ -226,23 +218,23 @@ class Gallery:
         unknown = [sighting for sighting in ids if sighting not in self.view.rows]
         if unknown:
             raise InputError(f"no sighting {unknown[0]!r} in this gallery; nothing was removed")
-        self.engine.remove(list(ids))
+        self.engine.remove(ids)
         return len(ids)
 
     def image(self, sighting: str) -> bytes:
         """Return the stored image of a sighting."""
         found = self.engine.fetch([sighting], "image")
-        if sighting not in found:
-            raise InputError(f"no sighting {sighting!r} in this gallery; it may have been removed")
+        if not found:
+            raise gone(sighting)
         return found[sighting]
 
     def features(self, ids: Sequence[str]) -> Described:
         """Return the descriptors of sightings, stored or computed from their images."""
         view, ids = self.view, check_names(ids, "ids").tolist()
         found = features_of(self.engine, view.manifest, view.model, list(ids))
-        gone = [sighting for sighting in ids if sighting not in found]
-        if gone:
-            raise InputError(f"no sighting {gone[0]!r} in this gallery; it may have been removed")
+        for sighting in ids:
+            if sighting not in found:
+                raise gone(sighting)
         features = np.array([found[key] for key in ids]).reshape(len(ids), view.manifest.width)
         return Described(features, view.manifest.descriptor)
 
@@ -285,17 +277,9 @@ class Gallery:
         """
         where = Filter(cameras, exclude_cameras, after, before, persons)
         if not isinstance(query, Described):
-            several = query if isinstance(query, list) else [query]
-            query = self.describe([picture_of(one, self.standing) for one in several])
-        return self.search_described(
-            query,
-            k,
-            where,
-            rerank=rerank,
-            together=True,
-            by_track=by_track,
-            same_pictures=same_pictures,
-        )[0]
+            query = self._described(query if isinstance(query, list) else [query])
+        how: Any = {"rerank": rerank, "by_track": by_track, "same_pictures": same_pictures}
+        return self.search_described(query, k, where, together=True, **how)[0]
 
     def search_many(
         self, queries: Sequence[Query], k: int = 20, where: Filter | None = None, **how: Any
@@ -305,10 +289,10 @@ class Gallery:
         Re-ranking ``"cross-view"`` compares them. With `together` they are one query (see
         `search`), and the list has one element.
         """
-        if not queries:
-            return []
-        described = self.describe([picture_of(query, self.standing) for query in queries])
-        return self.search_described(described, k, where, **how)
+        return self.search_described(self._described(queries), k, where, **how) if queries else []
+
+    def _described(self, queries: Sequence[Query]) -> Described:
+        return self.describe([picture_of(query, self.standing) for query in queries])
 
     def search_like(
         self,
@@ -322,13 +306,13 @@ class Gallery:
         """Find the sightings most like a stored one (or like its whole track), itself left out."""
         view = self.view
         if sighting not in view.rows:
-            raise InputError(f"no sighting {sighting!r} in this gallery; it may have been removed")
+            raise gone(sighting)
         like = [sighting]
         if whole_track:
             mates = view.tracks == view.tracks[view.rows[sighting]]
             like += [mate for mate in view.table.ids[mates].tolist() if mate != sighting]
         described = self.features(like)
-        pictures = [*self.engine.fetch(like, "image").values()]
+        pictures = self.engine.fetch(like, "image").values()
         thumbs = [thumb(read(content)) for content in pictures if content != NO_IMAGE]
         described = described._replace(thumbs=np.array(thumbs) if thumbs else None)
         return self.search_described(
@@ -354,12 +338,10 @@ class Gallery:
             view = self.view
             check_described(view.manifest, described)
             where.check_cameras(view.cameras)
-            queries, asked = _asked(self.engine, view, described, like, together)
-            search = Search(
-                self.engine, view, k, where, like, rerank, by_track, same_pictures, self._parts
-            )
+            how = (k, where, like, rerank, by_track, same_pictures, self._parts)
+            asked = _asked(self.engine, view, described, like, together)
             try:
-                return search.run(queries, asked)
+                return Search(self.engine, view, *how).run(*asked)
             except ChangedError:  # while a cluster was asked: once more, as it is now
                 tries += 1
                 if tries == _ROUNDS:
@@ -391,9 +373,8 @@ class Gallery:
         on_step : callable, optional
             Called with the share that is done.
         """
-        rebuild(
-            self.engine, model, origin, trained_on, on_step, check_count(batch_size, "batch_size")
-        )
+        check_count(batch_size, "batch_size")
+        rebuild(self.engine, model, origin, trained_on, on_step, batch_size)
         self._index_if_large()
 
     def undo_rebuild(self) -> None:
@@ -402,8 +383,7 @@ class Gallery:
 
     def build_index(self) -> None:
         """Build the engine's approximate index over the current embeddings."""
-        view = self.view
-        number = view.manifest.current.number
+        view, number = self.view, self.view.manifest.current.number
         self.engine.build_index(number)
         with self.engine.transaction():
             manifest = Manifest.read(self.engine)
@@ -411,11 +391,9 @@ class Gallery:
                 manifest.with_current(indexed=len(view.table)).store(self.engine)
 
     def _index_if_large(self) -> None:
-        view = self.view
-        if not self.engine.approximate:
-            return
-        large = len(view.table) * view.manifest.current.width * 4 > self.memory_limit
-        if large and len(view.table) > 2 * view.manifest.current.indexed:
+        view, now = self.view, self.view.manifest.current
+        large = len(view.table) * now.width * 4 > self.memory_limit
+        if self.engine.approximate and large and len(view.table) > 2 * now.indexed:
             self.build_index()
 
     # ---- teaching
@@ -448,21 +426,18 @@ class Gallery:
             try:
                 with self.engine.transaction():
                     for number, made in enumerate(make(self.view)):
-                        entry = replace(made, key=key, who=check_name(by.who, "who"))
-                        written += [self._write(entry, by, f"{key}+{number}" if number else key)]
+                        given = replace(made, key=key, who=check_name(by.who, "who"))
+                        view = self.view
+                        entry = view.labels.second(given) if view.manifest.second_person else given
+                        view.labels.check(entry)
+                        place = f"{key}+{number}" if number else key
+                        self.engine.append("labels", place, entry.dump())
+                        append(self.engine, [Act(by, entry.kind, *given.concerns(), entry.when)])
+                        written.append(entry)
             except BaseException:
                 self._view = before  # without what was taken back
                 raise
         return written
-
-    def _write(self, given: Entry, by: Actor, key: str) -> Entry:
-        """Check an entry against what is known and write it, with its line of the log."""
-        view = self.view
-        entry = view.labels.second(given) if view.manifest.second_person else given
-        view.labels.check(entry)
-        self.engine.append("labels", key, entry.dump())
-        append(self.engine, [Act(by, entry.kind, *given.concerns(), entry.when)])
-        return entry
 
     def people(self, query: str = "", page: int = 1, **how: Any) -> tuple[list[Card], int]:
         """Return a page of people and how many there are; see `resight.gallery.people.people`."""
@@ -500,7 +475,7 @@ class Gallery:
         facts = {"gallery": self.engine.place, "model": view.manifest.current.fingerprint} | facts
         with self._lock:
             self._writer = self._writer or Writer(self.engine.uri)
-        self._writer.write(Act(by, what, facts, subjects, time.time() if begin is None else begin))
+        self._writer.ask(Act(by, what, facts, subjects, time.time() if begin is None else begin))
 
     def retain(self, days: float | None) -> None:
         """Set after how many days sightings are removed; None keeps them."""

@@ -39,7 +39,6 @@ class ExactIndex:
         self._longest = float(np.sqrt(self._squares.max(initial=0.0)))
         self.kept: dict[Any, Any] = {}  # what others worked out about these embeddings
         self._single: Gathering[_Question, tuple[Rows, Floats]] = Gathering(self._together, _WAIT)
-
         self.at_work = self._single.at_work
 
     def __len__(self) -> int:
@@ -111,7 +110,8 @@ class ExactIndex:
         for row, (query, k, allowed) in zip(near, questions, strict=True):
             if allowed is not None:
                 row[~allowed] = np.inf
-            found.append(self._ordered(query, _within(row, k, self._slack(query)), k))
+            near_enough, _ = _within(row, k, self._slack(query))
+            found.append(self._ordered(query, near_enough, k))
         return found
 
     def _candidates(
@@ -124,8 +124,8 @@ class ExactIndex:
         if within is not None:
             lengths = np.einsum("ij,ij->i", queries, queries, dtype=np.float64)
             bound = (within - lengths + slack).astype(np.float32)
-        kept_rows: list[list[Rows]] = [[] for _ in range(m)]
-        kept_near: list[list[Floats32]] = [[] for _ in range(m)]
+        kept = [np.empty(0, np.intp)] * m  # rows, and what they had in the product
+        values = [np.empty(0, np.float32)] * m
         doubled = -2.0 * queries
         n = len(self) if rows is None else len(rows)
         for start in range(0, n, _BLOCK):
@@ -136,11 +136,12 @@ class ExactIndex:
             promising = near <= bound[:, None]
             for i in np.flatnonzero(promising.any(axis=1)):
                 hits = np.flatnonzero(promising[i])
-                kept_rows[i].append(hits + start if rows is None else rows[hits + start])
-                kept_near[i].append(near[i, hits])
-                tighter = _tighten(kept_rows[i], kept_near[i], k, float(slack[i]))
+                more = hits + start if rows is None else rows[hits + start]
+                both, all_near = np.append(kept[i], more), np.append(values[i], near[i, hits])
+                stay, tighter = _within(all_near, k, float(slack[i]))
+                kept[i], values[i] = both[stay], all_near[stay]
                 bound[i] = min(float(bound[i]), tighter)
-        return [np.concatenate(found or [np.empty(0, np.intp)]) for found in kept_rows]
+        return kept
 
     def _ordered(self, query: Floats32, candidates: Rows, k: int) -> tuple[Rows, Floats]:
         candidates = np.sort(candidates)
@@ -162,25 +163,12 @@ def _product(left: Floats32, right: Floats32) -> Floats32:
     return product
 
 
-def _within(near: Floats32, k: int, slack: float) -> Rows:
-    """Rows whose value is at most the k-th smallest plus the slack (infinite ones never)."""
+def _within(near: Floats32, k: int, slack: float) -> tuple[Rows, float]:
+    """Return which are at most the k-th smallest plus the slack (infinite ones never), and that."""
     rows, n = np.arange(len(near)), len(near) // _GROUPED
     if k < n:  # k groups have a value up to the k-th of their minima: so has the k-th of all
         least = near[: n * _GROUPED].reshape(_GROUPED, n).min(axis=0)
         rows = np.flatnonzero(near <= np.partition(least, k - 1)[k - 1] + np.float32(slack))
     some = near[rows]
-    kth = np.partition(some, k - 1)[k - 1] if k < len(some) else np.inf
-    found: Rows = rows[(some <= kth + np.float32(slack)) & np.isfinite(some)]
-    return found
-
-
-def _tighten(rows: list[Rows], near: list[Floats32], k: int, slack: float) -> float:
-    """Merge what was kept so far, drop what fell behind, return the new bound."""
-    all_rows, all_near = np.concatenate(rows), np.concatenate(near)
-    if len(all_near) <= k:
-        rows[:], near[:] = [all_rows], [all_near]
-        return float("inf")
-    bound = float(np.partition(all_near, k - 1)[k - 1]) + slack
-    stay = all_near <= bound
-    rows[:], near[:] = [all_rows[stay]], [all_near[stay]]
-    return bound
+    bound = float(np.partition(some, k - 1)[k - 1]) + slack if k < len(near) else np.inf
+    return rows[(some <= bound) & np.isfinite(some)], bound

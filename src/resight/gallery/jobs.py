@@ -27,9 +27,9 @@ from resight.gallery.manifest import JOBS
 from resight.gallery.spool import Draft, spool_folder
 from resight.validation import parse_json
 
+_log = logging.getLogger(__name__)
 Kind = Literal["add", "improve", "rebuild", "group"]
 State = Literal["queued", "running", "done", "failed", "cancelled"]
-_OPEN = ("queued", "running")
 _KEPT = 100  # jobs that are kept after their end
 
 
@@ -51,9 +51,9 @@ class Job:
     """One job.
 
     `settings` are what it was told; of "add": ``upload`` (of the spool), ``camera``, ``start``,
-    ``find``; of "improve": ``adopt``, whether a better model is used at once; of "rebuild":
-    ``upload`` of a model's folder, or nothing for the model that "improve" found. `result` has of
-    "improve" the figures of `Candidate`, ``words``, ``adopted``, of "group" ``groups``.
+    ``find``; of "improve": ``adopt``, whether a better model is used at once; "rebuild" uses the
+    model that "improve" found. `result` has of "improve" the figures of `Candidate`, ``words``,
+    ``adopted``, of "group" ``groups``.
     """
 
     key: str  # later jobs have greater ones
@@ -76,7 +76,7 @@ class Job:
     @property
     def open(self) -> bool:
         """Whether it waits or runs."""
-        return self.state in _OPEN
+        return self.state in ("queued", "running")
 
 
 class _StoppedError(Exception):
@@ -93,8 +93,7 @@ class Jobs:
 
     def list(self) -> list[Job]:
         """Return all jobs, the newest first."""
-        names = self._engine.names(JOBS)
-        found = (self._read(name) for name in reversed(names))
+        found = map(self._read, reversed(self._engine.names(JOBS)))
         return [job for job in found if job is not None]
 
     def get(self, key: str) -> Job:
@@ -126,14 +125,12 @@ class Jobs:
             known = self.list()
             same = next((one for one in known if one.kind == kind and one.open), None)
             if same is not None and kind != "add":
-                if draft is not None:
-                    draft.drop()
                 return same
             old = [JOBS + one.key for one in known if not one.open][_KEPT:]
             self._engine.drop(old, searched=False)
             self._write(job)
         if draft is not None:
-            self.upload(job)
+            self.upload(job)  # is no draft any longer
         self.gallery.record(by, f"start {kind}", job=key)
         return job
 
@@ -191,9 +188,8 @@ class Jobs:
 
     def sweep(self) -> None:
         """Remove uploads of ended jobs whose process died before it could."""
-        waiting = {folder.name for folder in self.spool.glob("*")}
-        for job in self.list() if waiting else ():
-            if job.settings.get("upload") in waiting and not job.open and job.until < time.time():
+        for job in self.list() if any(self.spool.glob("*")) else ():
+            if not job.open and job.until < time.time():
                 self.drop_upload(job)
 
     def close(self) -> None:
@@ -207,6 +203,14 @@ class Jobs:
     def _write(self, job: Job) -> None:
         document = json.dumps(asdict(job), allow_nan=False).encode()
         self._engine.put({JOBS + job.key: document}, searched=False)
+
+
+_BROKEN = {
+    "add": "adding failed; what was stored before is safe, the server's log says why",
+    "improve": "retraining failed; the current model is unchanged",
+    "rebuild": "changing the model failed; the current model is unchanged",
+    "group": "grouping failed; the groups found before are unchanged",
+}
 
 
 class Running:
@@ -234,16 +238,16 @@ class Running:
 
         beating = threading.Thread(target=self._beat, daemon=True)
         beating.start()
+        end: dict[str, Any] = {}
         try:
             result = WORK[self.job.kind](self)
-            end: dict[str, Any] = {"state": "done", "share": 1.0, "result": result}
-            end["words"] = result.get("words", "done")
+            end = {"state": "done", "share": 1.0, "result": result, "words": result["words"]}
         except _StoppedError:
-            end = {}
+            pass
         except ResightError as error:
             end = {"state": "failed", "words": str(error)}
         except Exception:
-            logging.getLogger(__name__).exception("job %s failed", self.job.kind)
+            _log.exception("job %s failed", self.job.kind)
             end = {"state": "failed", "words": _BROKEN[self.job.kind]}
         self._ended.set()
         beating.join()
@@ -263,15 +267,7 @@ class Running:
                 self._stopped.set()
                 return
             except ResightError as error:  # the database may be back before the lease has ended
-                logging.getLogger(__name__).warning("job %s: %s", self.job.key, error)
-
-
-_BROKEN = {
-    "add": "adding failed; what was stored before is safe, the server's log says why",
-    "improve": "retraining failed; the current model is unchanged",
-    "rebuild": "changing the model failed; the current model is unchanged",
-    "group": "grouping failed; the groups found before are unchanged",
-}
+                _log.warning("job %s: %s", self.job.key, error)
 
 
 class Worker(threading.Thread):
@@ -290,7 +286,7 @@ class Worker(threading.Thread):
             try:
                 busy = self.work_once() or self._regroup()
             except ResightError as error:  # such as a database that is away for a while
-                logging.getLogger(__name__).warning("jobs: %s", error)
+                _log.warning("jobs: %s", error)
                 busy = False
             if not busy:
                 self._ending.wait(TIMING.poll)
@@ -315,7 +311,7 @@ class Worker(threading.Thread):
             return False
         self._looked, view = time.monotonic(), self.jobs.gallery.view
         kept = Groups.read(self.jobs.gallery.engine)
-        if (len(view.table) > 1 and kept is None) or (kept is not None and kept.stale(view)):
+        old = len(view.table) > 1 if kept is None else kept.stale(view)
+        if old:
             self.jobs.start("group", operator("server"))
-            return True
-        return False
+        return old

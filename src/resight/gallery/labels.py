@@ -34,6 +34,11 @@ _JOINING = ("same", "merge")
 _MOVING = ("split", "detach")
 
 
+def gone(sighting: str) -> InputError:
+    """Say that there is no such sighting."""
+    return InputError(f"no sighting {sighting!r} in this gallery; it may have been removed")
+
+
 @dataclass(frozen=True)
 class Entry:
     """One thing that somebody taught.
@@ -248,9 +253,7 @@ class Labels:
             return None
         for sighting in entry.sightings:
             if sighting not in self._given:
-                raise InputError(
-                    f"no sighting {sighting!r} in this gallery; it may have been removed"
-                )
+                raise gone(sighting)
         if len({*entry.sightings}) < len(entry.sightings):
             raise InputError("cannot compare a sighting with itself; choose another one")
         if len(entry.sightings) < 2 and entry.kind not in (*_OF_ONE, *_MOVING):

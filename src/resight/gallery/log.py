@@ -33,7 +33,7 @@ from typing import Any
 from resight.errors import InputError
 from resight.gallery.engines import connect
 from resight.gallery.engines.base import Engine
-from resight.gallery.engines.rows import LogRow
+from resight.gallery.engines.database import LogRow
 from resight.gallery.gathering import Gathering
 from resight.gallery.manifest import Manifest
 
@@ -118,27 +118,21 @@ def append(engine: Engine, entries: Sequence[Entry]) -> None:
         engine.log_append(rows)
 
 
-class Writer:
+class Writer(Gathering[Entry, None]):
     """Writes entries of many threads: those that come while one is written share the next commit.
 
-    It has a connection of its own, so that searches go on while the disk is waited for.
+    It has a connection of its own, so that searches go on while the disk is waited for. `ask`
+    returns once the entry is durable.
     """
 
     def __init__(self, uri: str) -> None:
         self._engine = connect(uri)
-        self._entries: Gathering[Entry, None] = Gathering(self._write_all, _WAIT)
-
-    def write(self, entry: Entry) -> None:
-        """Return once the entry is durable."""
-        self._entries.ask(entry)
+        self.close = self._engine.close
+        super().__init__(self._write_all, _WAIT)
 
     def _write_all(self, entries: list[Entry]) -> list[None]:
         append(self._engine, entries)
         return [None] * len(entries)
-
-    def close(self) -> None:
-        """Let go of the connection."""
-        self._engine.close()
 
 
 def shown(row: LogRow) -> dict[str, Any]:
@@ -152,11 +146,11 @@ def shown(row: LogRow) -> dict[str, Any]:
 def latest(engine: Engine, n: int) -> list[dict[str, Any]]:
     """Return the last entries, oldest first; those from before the chain have no number."""
     rows = list(engine.log_rows(max(1, engine.log_head()[0] - n + 1)))
-    old = before_the_chain(engine, n - len(rows)) if len(rows) < n else []
+    old = _before_the_chain(engine, n - len(rows)) if len(rows) < n else []
     return [*old, *map(shown, rows)]
 
 
-def before_the_chain(engine: Engine, last: int | None = None) -> list[dict[str, Any]]:
+def _before_the_chain(engine: Engine, last: int | None = None) -> list[dict[str, Any]]:
     """Return entries of galleries of layout 2, which nothing proves."""
     old = [json.loads(text) for _, text in engine.read(BEFORE_THE_CHAIN, last)]
     return [{"number": None, "chained": False, **entry} for entry in old]
@@ -164,9 +158,8 @@ def before_the_chain(engine: Engine, last: int | None = None) -> list[dict[str, 
 
 def export(engine: Engine) -> Iterator[dict[str, Any]]:
     """Yield everything that proves the chain, entry by entry."""
-    yield from before_the_chain(engine)
-    for row in engine.log_rows():
-        yield row._asdict()
+    yield from _before_the_chain(engine)
+    yield from (row._asdict() for row in engine.log_rows())
 
 
 @dataclass(frozen=True)

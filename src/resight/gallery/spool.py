@@ -159,13 +159,16 @@ def _within(table: Sightings, folder: Path) -> Sightings:
 
 def _unpack(file: Path, into: Path) -> None:
     """Unpack a zip, refusing too many or too large files, whatever it says their sizes are."""
+    too_large = InputError(
+        f"{file.name} unpacks to more than {MAX_UNPACKED >> 30} GB or {MAX_FILES:,} files, the "
+        "limits; add it in parts, or on the server: resight gallery add"
+    )
     try:
         with zipfile.ZipFile(file) as archive:
             members = [one for one in archive.infolist() if _wanted(one)]
-            declared = sum(one.file_size for one in members)
+            declared, left = sum(one.file_size for one in members), MAX_UNPACKED
             if len(members) > MAX_FILES or declared > MAX_UNPACKED:
-                raise _too_large(file)
-            left = MAX_UNPACKED
+                raise too_large
             for one in members:
                 path = into / _safe(one.filename)
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -173,7 +176,7 @@ def _unpack(file: Path, into: Path) -> None:
                     while block := source.read(_BLOCK):
                         left -= len(block)
                         if left < 0:
-                            raise _too_large(file)
+                            raise too_large
                         target.write(block)
     except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError) as error:
         raise InputError(f"{file.name} is damaged, encrypted or no zip ({error})") from error
@@ -182,10 +185,3 @@ def _unpack(file: Path, into: Path) -> None:
 def _wanted(member: zipfile.ZipInfo) -> bool:
     parts = PurePosixPath(member.filename).parts
     return not member.is_dir() and parts[:1] != ("__MACOSX",) and not parts[-1].startswith(".")
-
-
-def _too_large(file: Path) -> InputError:
-    return InputError(
-        f"{file.name} unpacks to more than {MAX_UNPACKED >> 30} GB or {MAX_FILES:,} files, the "
-        "limits; add it in parts, or on the server: resight gallery add"
-    )

@@ -14,7 +14,7 @@ from typing import Literal
 
 from resight.errors import InputError, unknown_name
 from resight.gallery.engines.base import Engine
-from resight.gallery.engines.rows import Credential, User
+from resight.gallery.engines.database import Credential, User
 
 Role = Literal["viewer", "teacher", "administrator"]
 # Each may do what those before it may.

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from resight.errors import InputError
 from resight.gallery.groups import group
 from resight.gallery.jobs import Running
 from resight.gallery.teaching import adopt, keep_candidate, kept_candidate, refit
-from resight.saving import MANIFEST
 
 _LISTED = 1000  # failures whose reasons are kept
 
@@ -24,16 +22,15 @@ def _add(run: Running) -> dict[str, Any]:
         camera, on_frame=lambda n: run.tell(words="cutting people out"), **settings
     )
     total, done, new, failures = sum(map(len, parts)), 0, 0, []
+
+    def on_batch(ids: list[str]) -> None:
+        nonlocal done
+        done += len(ids)
+        run.tell(words="adding", done=done, total=total, share=round(done / total, 4))
+
     for part in parts:
-        before = done
-
-        def on_batch(ids: list[str], before: int = before) -> None:
-            nonlocal done
-            done += len(ids)
-            run.tell(words="adding", done=done, total=total, share=round(done / total, 4))
-
         added = run.gallery.add(part, on_batch=on_batch)
-        done, new = before + len(added.added) + len(added.already), new + len(added.added)
+        done, new = done + len(added.already), new + len(added.added)
         failures += added.failures
     listed = [[str(one.path), str(one.reason)] for one in failures[:_LISTED]]
     run.tell(done=done, total=total, failures=listed, failed=len(failures))
@@ -53,16 +50,7 @@ def _improve(run: Running) -> dict[str, Any]:
 
 
 def _rebuild(run: Running) -> dict[str, Any]:
-    """Use another model: one that was uploaded, or the one that "improve" found."""
-    if "upload" in run.job.settings:
-        from resight.models.files import load
-
-        found = [f.parent for f in run.jobs.upload(run.job).files.rglob(MANIFEST)]
-        if len(found) != 1:
-            raise InputError("the upload is not one model; upload the folder that `fit` wrote")
-        run.gallery.rebuild(load(found[0]), on_step=lambda share: run.step("computing", share))
-        run.gallery.record(run.by, "rebuild")
-        return {"words": "the uploaded model is now in use"}
+    """Use the model that "improve" found."""
     candidate = kept_candidate(run.gallery.engine)
     gain = {"before": candidate.before, "after": candidate.after}
     adopt(run.gallery, candidate, run.step)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -23,11 +24,15 @@ from numpy.typing import NDArray
 
 from resight.errors import InputError
 from resight.gallery.engines.database import Database
-from resight.gallery.engines.rows import Floats32, Rows, Table
+from resight.gallery.engines.scanning import Needles, Traces
 from resight.gallery.filters import Filter
 from resight.validation import check_array
 
+Floats32 = NDArray[np.float32]
 Column = Literal["image", "feature"]
+Batches = Iterator[tuple[NDArray[np.str_], Floats32]]  # ids and embeddings
+Numbered = tuple[NDArray[np.int64], Floats32]
+Near = tuple[list[str], Floats32]
 
 
 # Layout 5 of the tables; layout 1 is the one that resight 0.1 made in PostgreSQL, 2 has no LEDGER.
@@ -67,6 +72,48 @@ META = "id, person, camera, time, sequence, source, added"
 
 _PAGE, _PAGE_NUMBERS = 20_000, 40_000_000  # embeddings read at once, and numbers in them
 _SAMPLE = 256  # rows that sizes are averaged over
+
+
+@dataclass(frozen=True)
+class Table:
+    """What is known about each sighting, without its image and numbers: one row each."""
+
+    ids: NDArray[np.str_]
+    persons: NDArray[np.str_]
+    cameras: NDArray[np.str_]
+    times: NDArray[np.float64]
+    sequences: NDArray[np.str_]
+    sources: NDArray[np.str_]
+    added: NDArray[np.float64]
+    # As the database gave them: they rise with every addition and are never given again.
+    numbers: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def select(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Table:
+        """Return some rows, in the order asked for."""
+        return Table(*(column[rows] if len(column) else column for column in vars(self).values()))
+
+    @staticmethod
+    def empty() -> Table:
+        """Return a table without rows."""
+        text, number = np.empty(0, "U1"), np.empty(0)
+        return Table(text, text, text, number, text, text, number)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """New sightings, complete: table, stored images, descriptors (n, d) and embeddings (n, r).
+
+    Descriptors are stored as they are given, float32 or float16; None keeps none. Embeddings may
+    follow later.
+    """
+
+    table: Table
+    images: list[bytes]
+    features: NDArray[np.floating[Any]] | None
+    embeddings: Floats32 | None
 
 
 class Engine(Database):
@@ -190,9 +237,7 @@ class Engine(Database):
                 statement, zip(self._to_vectors(embeddings), table.ids.tolist(), strict=True)
             )
 
-    def embeddings(
-        self, generation: int, width: int, where: Filter | None = None
-    ) -> Iterator[tuple[NDArray[np.str_], Floats32]]:
+    def embeddings(self, generation: int, width: int, where: Filter | None = None) -> Batches:
         """Yield (ids, embeddings) in batches, in any order; no more than a batch is in memory.
 
         `where.persons` is not looked at: labels belong to the gallery.
@@ -221,9 +266,7 @@ class Engine(Database):
         rows = self._ask(self._numbered("s.number", generation) + order, first, stop)
         return np.array([number for (number,) in rows], np.int64)
 
-    def vectors(
-        self, generation: int, width: int, first: int, stop: int
-    ) -> tuple[NDArray[np.int64], Floats32]:
+    def vectors(self, generation: int, width: int, first: int, stop: int) -> Numbered:
         """Return numbers in a range that have an embedding, and these, in any order."""
         rows = self._ask(self._numbered("s.number, e.vector", generation), first, stop)
         numbers = np.array([number for number, _ in rows], np.int64)
@@ -258,9 +301,7 @@ class Engine(Database):
             "(resight gallery backup, then restore it into postgresql://...)"
         )
 
-    def nearest(
-        self, generation: int, query: Floats32, k: int, where: Filter, *, exact: bool
-    ) -> tuple[list[str], Floats32]:
+    def nearest(self, generation: int, query: Floats32, k: int, where: Filter, exact: bool) -> Near:
         """Read all embeddings batch by batch and keep the k nearest: exact, in little memory."""
         from resight.gallery.index import ExactIndex
 
@@ -273,18 +314,15 @@ class Engine(Database):
 
     # Care.
     @abstractmethod
-    def purge(
-        self, needles: Sequence[bytes], *, rewrite: bool = False, only: Sequence[str] | None = None
-    ) -> dict[str, set[bytes]]:
+    def purge(self, needles: Needles, rewrite: bool = False, only: Sequence[str] = ()) -> Traces:
         """Erase from the medium what was removed, as far as a client can; return what is left.
 
-        That is place -> needles that must not be there any longer and were found. `rewrite` writes
-        everything anew in any case, not only where a needle is found; `only` are the tables from
-        which something was removed, if that is known.
+        `rewrite` writes everything anew in any case, not only where a needle is found; `only` are
+        the tables from which something was removed, if that is known.
         """
 
     @abstractmethod
-    def traces(self, needles: Sequence[bytes]) -> dict[str, set[bytes]]:
+    def traces(self, needles: Needles) -> Traces:
         """Say where any of these byte strings is still kept: place -> needles."""
 
     @abstractmethod

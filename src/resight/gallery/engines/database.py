@@ -7,13 +7,44 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from resight.errors import StoreError
-from resight.gallery.engines.rows import Credential, LogRow, User
 
 WAIT = 60.0  # seconds that a change waits for other processes
 _PAGE = 5000  # rows of the log read at once
+
+
+class LogRow(NamedTuple):
+    """One entry as it is stored; see `resight.gallery.log`."""
+
+    number: int
+    hash: str
+    commitment: str
+    salt: str | None
+    act: str | None
+    subject_salt: str | None
+    subjects: str | None
+
+
+class User(NamedTuple):
+    """Somebody who may log in; the password is hashed."""
+
+    name: str
+    role: str
+    password: str
+
+
+class Credential(NamedTuple):
+    """A session or a program's token; `ends` is None where it does not expire."""
+
+    digest: str
+    name: str
+    role: str
+    kind: str
+    purpose: str
+    begun: float
+    ends: float | None
 
 
 class Database(ABC):

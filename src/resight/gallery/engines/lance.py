@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from resight.errors import InputError, StoreError
-from resight.gallery.engines.base import META, Column
-from resight.gallery.engines.rows import Floats32, Table
+from resight.gallery.engines.base import META, Batches, Column, Table
 
 
 class LanceSource:
@@ -28,22 +27,24 @@ class LanceSource:
         self.uri = uri
         if "://" not in uri and not (Path(uri) / "documents.lance").is_dir():
             raise StoreError(f"there is no gallery of resight 0.1 at {uri}; give its folder")
-        try:
+        with self._explaining("cannot be opened"):
             self._database: Any = lancedb.connect(uri)
-        except (RuntimeError, ValueError, OSError) as error:
-            first = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
-            raise StoreError(f"cannot open a gallery of resight 0.1 at {uri} ({first})") from error
 
-    def _read(self, table: str, columns: list[str], where: str = "") -> Any:
+    @contextmanager
+    def _explaining(self, what: str) -> Iterator[None]:
         try:
-            search = self._database.open_table(table).search().select(columns)
-            return (search.where(where) if where else search).limit(10**9).to_arrow()
+            yield
         except (RuntimeError, ValueError, OSError) as error:
             first = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
             raise StoreError(
-                f"gallery {self.uri}: its table {table} cannot be read ({first}). For an object "
-                "store check the address and the credentials in the environment"
+                f"the gallery of resight 0.1 at {self.uri} {what} ({first}). For an object store "
+                "check the address and the credentials in the environment"
             ) from error
+
+    def _read(self, table: str, columns: list[str], where: str = "") -> Any:
+        with self._explaining(f"cannot be read: table {table}"):
+            search = self._database.open_table(table).search().select(columns)
+            return (search.where(where) if where else search).limit(10**9).to_arrow()
 
     def exists(self) -> bool:
         """Whether there is a gallery; `get` says what is wrong if there is none."""
@@ -84,9 +85,7 @@ class LanceSource:
         found = self._read("sightings", ["id", column], f"id IN ({among})")
         return dict(zip(found["id"].to_pylist(), found[column].to_pylist(), strict=True))
 
-    def embeddings(
-        self, generation: int, width: int
-    ) -> Iterator[tuple[NDArray[np.str_], Floats32]]:
+    def embeddings(self, generation: int, width: int) -> Batches:
         """Yield the embeddings of a model."""
         for batch in self._read(f"embeddings_{generation}", ["id", "vector"]).to_batches():
             vectors = batch["vector"].flatten().to_numpy(zero_copy_only=False)

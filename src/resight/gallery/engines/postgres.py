@@ -18,9 +18,8 @@ from pgvector.psycopg import register_vector
 from psycopg import sql
 
 from resight.errors import InputError, StoreError
-from resight.gallery.engines.base import BLOBS, LAYOUT, LEDGER, TABLES, Engine
-from resight.gallery.engines.rows import Floats32
-from resight.gallery.engines.scanning import scanned
+from resight.gallery.engines.base import BLOBS, LAYOUT, LEDGER, TABLES, Engine, Floats32, Near
+from resight.gallery.engines.scanning import Needles, Traces, scanned
 from resight.gallery.filters import Filter
 
 # Values are stored as they are, so that a search for erased bytes finds them, and the planner keeps
@@ -194,9 +193,7 @@ class PostgresEngine(Engine):
             self._ask(f"CREATE INDEX ON embeddings_{generation} USING hnsw (vector vector_l2_ops)")
             self._ask(f"CREATE INDEX ON embeddings_{generation} (camera, time)")
 
-    def nearest(
-        self, generation: int, query: Floats32, k: int, where: Filter, *, exact: bool
-    ) -> tuple[list[str], Floats32]:
+    def nearest(self, generation: int, query: Floats32, k: int, where: Filter, exact: bool) -> Near:
         """Search by scan or by index; the index goes on until the filter has let k through."""
         if len(query) > _WIDEST:
             return super().nearest(generation, query, k, where, exact=True)
@@ -215,15 +212,13 @@ class PostgresEngine(Engine):
 
     # ---- care
 
-    def purge(
-        self, needles: Sequence[bytes], *, rewrite: bool = False, only: Sequence[str] | None = None
-    ) -> dict[str, set[bytes]]:
+    def purge(self, needles: Needles, rewrite: bool = False, only: Sequence[str] = ()) -> Traces:
         """Write all tables anew, without dead rows, and search them."""
         for name in only or self._tables():
             self._ask(f"VACUUM FULL {name}")
         return self.traces(needles)
 
-    def traces(self, needles: Sequence[bytes]) -> dict[str, set[bytes]]:
+    def traces(self, needles: Needles) -> Traces:
         """Search every value of every table, uncompressed."""
         with self._explaining():
             return scanned(((name, self._dumped(name)) for name in self._tables()), needles)

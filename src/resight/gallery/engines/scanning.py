@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+Needles = Sequence[bytes]
+Traces = dict[str, set[bytes]]  # place -> needles that were found there
 _LENGTH = 32  # bytes of a needle
 _HEADER = 1024  # bytes at the beginning of an image that may be those of its format
 _DISTINCT = 12  # different bytes that tell a needle from padding, zeros and text
@@ -113,9 +115,7 @@ def _held(path: str) -> int:
         return _HELD[key]
 
 
-def scanned(
-    places: Iterable[tuple[str, Iterable[bytes]]], needles: Sequence[bytes]
-) -> dict[str, set[bytes]]:
+def scanned(places: Iterable[tuple[str, Iterable[bytes]]], needles: Needles) -> Traces:
     """Scan several places; return those where something was found."""
     scanner = Scanner(needles)
     found = {place: scanner.scan(blocks) for place, blocks in places}

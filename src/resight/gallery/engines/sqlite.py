@@ -21,9 +21,8 @@ from typing import Any
 import numpy as np
 
 from resight.errors import InputError, StoreError
-from resight.gallery.engines.base import LAYOUT, LEDGER, TABLES, Engine
-from resight.gallery.engines.rows import Floats32
-from resight.gallery.engines.scanning import file_blocks, scanned
+from resight.gallery.engines.base import LAYOUT, LEDGER, TABLES, Engine, Floats32
+from resight.gallery.engines.scanning import Needles, Traces, file_blocks, scanned
 
 NAME = "gallery.sqlite"
 _APPLICATION = 0x52534754  # "RSGT": the file is a gallery, not any SQLite database
@@ -212,9 +211,7 @@ class SqliteEngine(Engine):
 
     # ---- care
 
-    def purge(
-        self, needles: Sequence[bytes], *, rewrite: bool = False, only: Sequence[str] | None = None
-    ) -> dict[str, set[bytes]]:
+    def purge(self, needles: Needles, rewrite: bool = False, only: Sequence[str] = ()) -> Traces:
         """Empty the write-ahead log and scan; write the file anew where something is left.
 
         ``secure_delete`` overwrites what is deleted, but not the copies that moving rows within a
@@ -252,7 +249,7 @@ class SqliteEngine(Engine):
             )
         self._ask("VACUUM")
 
-    def traces(self, needles: Sequence[bytes]) -> dict[str, set[bytes]]:
+    def traces(self, needles: Needles) -> Traces:
         """Search all files of the folder for the bytes."""
         files = sorted(path for path in self._file.parent.rglob("*") if path.is_file())
         return scanned(((p.name, file_blocks(str(p))) for p in files), needles)
