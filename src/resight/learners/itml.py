@@ -90,7 +90,7 @@ class ITML(DescendingLearner):
         factor = float(mean_distance(blocks, Z) ** -0.5)
         bounds = percentile_bounds(blocks, factor * Z, percentiles)
         objective = LogDetObjective(blocks, factor * Z, bounds, self.gamma)
-        self.bounds_ = np.array([bounds.upper, bounds.lower]) / factor**2
+        self.bounds_ = np.array(bounds) / factor**2
         # Scaled features and scaled bounds give the metric of unscaled ones.
         return self._descend(objective, Z.shape[1]).T  # (p, p)
 
@@ -108,21 +108,13 @@ class ITML(DescendingLearner):
         return first, second
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """Wanted squared distances: similar pairs at most ``upper``, dissimilar at least ``lower``."""
-
-    upper: float
-    lower: float
-
-
 def percentile_bounds(
     blocks: list[PairBlock], Z: Floats, percentiles: tuple[float, float]
-) -> Bounds:
+) -> tuple[float, float]:
     """Percentiles of the squared distances of all pairs that do not coincide."""
     kept = [block.distances(Z)[block.distinct(Z, COINCIDENT)] for block in blocks]
     upper, lower = np.percentile(np.concatenate(kept), percentiles)
-    return Bounds(float(upper), float(lower))
+    return float(upper), float(lower)
 
 
 class LogDetObjective:
@@ -146,12 +138,15 @@ class LogDetObjective:
     delta = 1 for similar, -1 for dissimilar pairs: the optimality conditions of the problem above.
     The published cyclic Bregman projections climb its dual one pair at a time to the same point.
 
-    Here A = L^T L, each pair of Z (N, d) is a constraint, and `bounds` are xi_0.
+    Here A = L^T L, each pair of Z (N, d) is a constraint, and `bounds` are xi_0 of similar pairs
+    (at most that far) and of dissimilar ones (at least that far).
     """
 
-    def __init__(self, blocks: list[PairBlock], Z: Floats, bounds: Bounds, gamma: float) -> None:
+    def __init__(
+        self, blocks: list[PairBlock], Z: Floats, bounds: tuple[float, float], gamma: float
+    ) -> None:
         self.blocks, self.Z = blocks, Z
-        self.wanted = [np.where(b.similar, bounds.upper, bounds.lower) for b in blocks]
+        self.wanted = [np.where(b.similar, *bounds) for b in blocks]
         self.gammas = [gamma * b.times * b.distinct(Z, COINCIDENT) for b in blocks]
 
     def __call__(self, L: Floats) -> tuple[float, Floats]:
