@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from resight.learners._all_pairs import AllPairs
 from resight.learners._base import Codes, Floats
-from resight.learners._pair_blocks import mean_distance, pair_blocks
 from resight.learners.itml import ITML, LogDetObjective, percentile_bounds
 from resight.learners.lmnn import LMNN, LMNNObjective, target_neighbors
 
@@ -115,10 +115,10 @@ def _plain_lmnn(L: Floats, Z: Floats, triplets: list[tuple[int, int, int]]) -> t
 
 
 def _itml(Z: Floats, persons: Codes, cameras: Codes) -> tuple[float, float, float, float]:
-    blocks = pair_blocks(persons, cameras)
-    Z = Z / np.sqrt(mean_distance(blocks, Z))
-    bounds = percentile_bounds(blocks, Z, (5.0, 95.0))
-    fast = LogDetObjective(blocks, Z, bounds, GAMMA)
+    pairs = AllPairs(persons, cameras)
+    Z = Z / np.sqrt(pairs.mean_distance(Z))
+    bounds = percentile_bounds(pairs, Z, (5.0, 95.0))
+    fast = LogDetObjective(pairs, Z, bounds, GAMMA)
 
     def ours() -> Floats:
         return ITML()._descend(fast, N_FEATURES)

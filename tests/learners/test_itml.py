@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from resight import ITML
 from resight.errors import InputError
 from resight.learners import _descending
-from resight.learners._pair_blocks import pair_blocks
+from resight.learners._all_pairs import AllPairs
 from resight.learners.itml import LogDetObjective, percentile_bounds
 
 
@@ -78,7 +78,7 @@ def test_objective_is_the_definition_and_its_gradient_agrees_with_differences(ca
     views = cameras if cameras_known else np.arange(len(X))
     bounds, gamma = (1.0, 6.0), 0.7
     objective = LogDetObjective(
-        pair_blocks(persons, cameras if cameras_known else None), X, bounds, gamma
+        AllPairs(persons, cameras if cameras_known else None), X, bounds, gamma
     )
     L = np.eye(4) + 0.2 * np.random.default_rng(1).standard_normal((4, 4))
     x, delta = constraints(X, persons, views)
@@ -138,7 +138,7 @@ def test_persons_with_the_same_features_do_not_break_it():
     X[persons == 1] = X[0]
     learner = ITML().fit(X, persons, cameras)
     assert np.isfinite(learner.components_).all()
-    assert percentile_bounds(pair_blocks(persons, cameras), X, (0, 50))[0] > 0
+    assert percentile_bounds(AllPairs(persons, cameras), X, (0, 50))[0] > 0
 
 
 def test_warns_when_it_did_not_converge():
