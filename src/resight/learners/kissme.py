@@ -9,16 +9,16 @@ import numpy as np
 import scipy.linalg
 
 from resight.errors import InputError
-from resight.learners._base import Codes, Floats, KernelMetricLearner, MetricLearner
+from resight.learners._base import Codes, Floats, KernelMetricLearner
 from resight.learners._graphs import shrink
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._parameters import Components, NotNegative, Positive, Share
 from resight.learners._solvers import quadratic_form
-from resight.learners._subspace import CENTRED_BY_COLUMNS, Projection, pca, round_off
+from resight.learners._subspace import LinearLearner, Projection, pca, round_off
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class KISSME(MetricLearner):
+class KISSME(LinearLearner):
     """Ask which of two Gaussians a difference comes from: similar or dissimilar pairs.
 
     It uses ``cameras``: pairs are pairs across cameras.
@@ -71,10 +71,8 @@ class KISSME(MetricLearner):
     array([0, 1])
     """
 
-    _dtypes = CENTRED_BY_COLUMNS
     state_version = 1
-    turned = True
-    learned = "metric_ n_pca_ mean_ components_"
+    learned = "metric_ n_pca_"
 
     pca: Components = "auto"
     reg: Share = 0.0
@@ -98,11 +96,8 @@ class KISSME(MetricLearner):
         except scipy.linalg.LinAlgError:
             raise _too_few_pairs(pairs.n_similar, independent, len(C_S)) from None
         self.n_pca_ = len(C_S)
-        self.mean_ = projection.mean
-        self.components_ = projection.basis @ (
-            positive_root(self.metric_) if self.psd else np.eye(len(Z.T))
-        )
-        self.n_components_ = self.components_.shape[1]
+        root = positive_root(self.metric_) if self.psd else np.eye(len(C_S))
+        self._keep(projection.mean, projection.basis @ root)
 
     def _embed(self, X: Floats) -> Floats:
         if not self.psd:
@@ -110,15 +105,13 @@ class KISSME(MetricLearner):
                 "this KISSME was fitted with psd=False: its metric has negative eigenvalues, so no "
                 "embedding has its distances. Use distances(), or fit with psd=True"
             )
-        return self._projected(X)
+        return super()._embed(X)
 
     def _distances(self, Q: Floats, G: Floats) -> Floats:
         if self.psd:
             return super()._distances(Q, G)
-        return quadratic_form(self._projected(Q), self._projected(G), self.metric_)
-
-    def _projected(self, X: Floats) -> Floats:
-        return Projection(self.mean_, self.components_)(X)
+        projected = Projection(self.mean_, self.components_)
+        return quadratic_form(projected(Q), projected(G), self.metric_)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
