@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.optimize import OptimizeResult, minimize, root
+from scipy.optimize import OptimizeResult, minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from resight._progress import progress
@@ -16,8 +16,6 @@ from resight.learners._subspace import PCAMetricLearner
 
 #: Steps and gradient differences that L-BFGS remembers.
 MEMORY = 20
-#: Newton steps where its line search saw only round-off of the objective.
-LAST_STEPS = 10
 
 
 class DescendingLearner(PCAMetricLearner):
@@ -35,8 +33,7 @@ class DescendingLearner(PCAMetricLearner):
 
         It stops when no entry of the gradient exceeds ``tol``, and warns with `ConvergenceWarning`
         when ``max_iter`` iterations or the precision of float64 end it earlier. The line search
-        accepts only steps that lower the objective; when that is flat to the last digit, a few
-        Newton steps lower the gradient. Returns L (d, d).
+        accepts only steps that lower the objective. Returns L (d, d).
         """
         title, tol, max_iter = type(self).__name__, self.tol, self.max_iter
         shape = (n_dimensions, n_dimensions)
@@ -54,21 +51,18 @@ class DescendingLearner(PCAMetricLearner):
                 values.append(float(intermediate_result.fun))
                 advance(1)
 
-            options: dict[str, Any] = {"maxiter": max_iter, "maxfun": 20 * max_iter}
-            options |= {"gtol": tol, "ftol": 0.0, "maxcor": MEMORY}
-            start = np.eye(n_dimensions).ravel()
-            end: Any = minimize(  # type: ignore[call-overload]
-                flat, start, jac=True, method="L-BFGS-B", callback=note, options=options
-            )
-        x, norm = end.x, float(np.abs(end.jac).max())
-        if norm > tol and end.nit < max_iter:
-            # The line search saw only round-off of the objective: solve for a zero gradient.
-            options = {"fatol": tol, "maxiter": LAST_STEPS}
-            last: Any = root(  # type: ignore[call-overload]
-                lambda x: flat(x)[1], x, method="krylov", options=options
-            )
-            if np.abs(last.fun).max() < norm:
-                x, norm = last.x, float(np.abs(last.fun).max())
+            x, norm = np.eye(n_dimensions).ravel(), np.inf
+            # Two values that rounding makes equal end L-BFGS; without its memory it may go on.
+            for _ in range(2):
+                left = max_iter - max(0, len(values) - 1)
+                if norm <= tol or left == 0:
+                    break
+                options: dict[str, Any] = {"maxiter": left, "maxfun": 20 * left}
+                options |= {"gtol": tol, "ftol": 0.0, "maxcor": MEMORY}
+                end: Any = minimize(  # type: ignore[call-overload]
+                    flat, x, jac=True, method="L-BFGS-B", callback=note, options=options
+                )
+                x, norm = end.x, float(np.abs(end.jac).max())
         self.objective_, self.n_iter_ = np.array(values), len(values) - 1
         self.gradient_norm_, self.converged_ = norm, norm <= tol
         if not self.converged_:
