@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from resight.learners._all_pairs import AllPairs
 from resight.learners._base import Codes, Floats
-from resight.learners._pair_blocks import mean_distance, pair_blocks
-from resight.learners.itml import ITML, Bounds, LogDetObjective, percentile_bounds
+from resight.learners.itml import ITML, LogDetObjective, percentile_bounds
 from resight.learners.lmnn import LMNN, LMNNObjective, target_neighbors
 
 N_PERSONS, N_FEATURES = 100, 100
@@ -115,10 +115,10 @@ def _plain_lmnn(L: Floats, Z: Floats, triplets: list[tuple[int, int, int]]) -> t
 
 
 def _itml(Z: Floats, persons: Codes, cameras: Codes) -> tuple[float, float, float, float]:
-    blocks = pair_blocks(persons, cameras)
-    Z = Z / np.sqrt(mean_distance(blocks, Z))
-    bounds = percentile_bounds(blocks, Z, (5.0, 95.0))
-    fast = LogDetObjective(blocks, Z, bounds, GAMMA)
+    pairs = AllPairs(persons, cameras)
+    Z = Z / np.sqrt(pairs.mean_distance(Z))
+    bounds = percentile_bounds(pairs, Z, (5.0, 95.0))
+    fast = LogDetObjective(pairs, Z, bounds, GAMMA)
 
     def ours() -> Floats:
         return ITML()._descend(fast, N_FEATURES)
@@ -131,11 +131,13 @@ def _itml(Z: Floats, persons: Codes, cameras: Codes) -> tuple[float, float, floa
     return slow, quick, fast(plain_end)[0], fast(end)[0]
 
 
-def _bregman_projections(Z: Floats, persons: Codes, cameras: Codes, bounds: Bounds) -> Floats:
+def _bregman_projections(
+    Z: Floats, persons: Codes, cameras: Codes, bounds: tuple[float, float]
+) -> Floats:
     """Project the metric on the constraint of one pair after another, with slack."""
     first, second = np.flatnonzero(cameras == 0), np.flatnonzero(cameras == 1)
     pairs = [(i, j, 1.0 if persons[i] == persons[j] else -1.0) for i in first for j in second]
-    slack = [bounds.upper if sign > 0 else bounds.lower for _, _, sign in pairs]
+    slack = [bounds[0] if sign > 0 else bounds[1] for _, _, sign in pairs]
     duals = np.zeros(len(pairs))
     A = np.eye(N_FEATURES)
     change = np.inf

@@ -1,8 +1,39 @@
-"""Drawn sightings with all sorts of counts, for the tests of k-XQDA's solvers."""
+"""Drawn sightings with all sorts of counts, and pairs given one by one, for tests of learners."""
 
 from __future__ import annotations
 
 import numpy as np
+
+
+class ListedPairs:
+    """Drawn pairs of rows, as published codes have them, in place of all pairs across cameras."""
+
+    def __init__(self, n_sightings, similar, dissimilar):
+        identity = np.eye(n_sightings)
+        similar, dissimilar = np.asarray(similar), np.asarray(dissimilar)
+        self.similar, self.dissimilar = (
+            identity[pairs[:, 0]] - identity[pairs[:, 1]] for pairs in (similar, dissimilar)
+        )
+        self.n_similar = len(similar)
+        self.n_independent = np.linalg.matrix_rank(self.similar)
+
+    def mean_similar(self, M):
+        return self.similar.T @ (self.similar @ M) / len(self.similar)
+
+    def mean_dissimilar(self, M):
+        return self.dissimilar.T @ (self.dissimilar @ M) / len(self.dissimilar)
+
+
+def fit_listed(learner, X, similar, dissimilar):
+    """Fit KISSME or its kernel form to drawn pairs."""
+    X = np.asarray(X, dtype=np.float64)
+    learner.n_features_in_ = X.shape[1]
+    pairs = ListedPairs(len(X), similar, dissimilar)
+    if hasattr(learner, "kernel"):
+        learner._learn(learner._training_kernel(X), pairs)
+    else:
+        learner._learn(X, pairs)
+    return learner
 
 
 def sightings(rng, counts, n_features, noise, unit):

@@ -7,8 +7,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from resight import ITML
 from resight.errors import InputError
-from resight.learners._pair_blocks import pair_blocks
-from resight.learners.itml import Bounds, LogDetObjective, percentile_bounds
+from resight.learners._all_pairs import AllPairs
+from resight.learners.itml import LogDetObjective, percentile_bounds
 
 
 def sightings(seed: int = 0, n_persons: int = 12, n_features: int = 6):
@@ -75,13 +75,13 @@ def test_bregman_projections_converge_to_the_same_metric():
 def test_objective_is_the_definition_and_its_gradient_agrees_with_differences(cameras_known):
     X, persons, cameras = sightings(n_persons=6, n_features=4)
     views = cameras if cameras_known else np.arange(len(X))
-    bounds, gamma = Bounds(1.0, 6.0), 0.7
+    bounds, gamma = (1.0, 6.0), 0.7
     objective = LogDetObjective(
-        pair_blocks(persons, cameras if cameras_known else None), X, bounds, gamma
+        AllPairs(persons, cameras if cameras_known else None), X, bounds, gamma
     )
     L = np.eye(4) + 0.2 * np.random.default_rng(1).standard_normal((4, 4))
     x, delta = constraints(X, persons, views)
-    wanted = np.where(delta > 0, bounds.upper, bounds.lower)
+    wanted = np.where(delta > 0, *bounds)
     r = ((x @ L.T) ** 2).sum(axis=1) / wanted
     slack = np.where(delta * (r - 1) > 0, r - np.log(r) - 1, 0).sum()
     A = L.T @ L
@@ -123,7 +123,7 @@ def test_persons_with_the_same_features_do_not_break_it():
     X[persons == 1] = X[0]
     learner = ITML().fit(X, persons, cameras)
     assert np.isfinite(learner.components_).all()
-    assert (percentile_bounds(pair_blocks(persons, cameras), X, (0, 50)).upper) > 0
+    assert percentile_bounds(AllPairs(persons, cameras), X, (0, 50))[0] > 0
 
 
 def test_warns_when_it_did_not_converge():

@@ -3,12 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pairs_kit import fit_listed
 from resight import KernelKISSME
 from resight.errors import InputError
 
 
 def test_equals_the_published_code_on_drawn_pairs(reference):
-    learner = KernelKISSME().fit_pairs(reference.X, reference.similar, reference.dissimilar)
+    learner = fit_listed(KernelKISSME(), reference.X, reference.similar, reference.dissimilar)
     D = learner.distances(reference.queries, reference.gallery)
     assert reference.error_of(D, "kkissme") < 1e-6
 
@@ -51,4 +52,4 @@ def test_precomputed_kernel_is_the_kernel(sample):
 def test_nothing_left_of_the_metric():
     learner = KernelKISSME(kernel="linear", projection="metric")
     with pytest.raises(InputError, match="nothing is left"):
-        learner.fit_pairs([[0.0], [1.0], [9.0]], similar=[[0, 2]], dissimilar=[[0, 1]])
+        fit_listed(learner, [[0.0], [1.0], [9.0]], similar=[[0, 2]], dissimilar=[[0, 1]])

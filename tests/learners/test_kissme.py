@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from pairs_kit import fit_listed
 from resight import KISSME
 from resight.errors import InputError
 
@@ -15,7 +16,7 @@ DRAWN += [("kissme_reg", 100, {"reg": 0.1, "dissimilar_weight": 0.1})]
 @pytest.mark.parametrize(("method", "pca", "options"), DRAWN)
 def test_equals_the_published_code_on_drawn_pairs(reference, method, pca, options):
     learner = KISSME(pca=pca, **options)
-    learner.fit_pairs(reference.X, reference.similar, reference.dissimilar)
+    fit_listed(learner, reference.X, reference.similar, reference.dissimilar)
     D = learner.distances(reference.queries, reference.gallery)
     # The published code lifts negative eigenvalues to 1e-6 where the projection has 0.
     assert reference.error_of(D, method) < (1e-6 if "reg" not in options else 1e-9)
@@ -39,7 +40,7 @@ def pairs_across_cameras(sample):
 
 def test_closed_form_is_the_listed_pairs(sample):
     data = sample()
-    listed = KISSME(pca=4).fit_pairs(data.X, *pairs_across_cameras(data))
+    listed = fit_listed(KISSME(pca=4), data.X, *pairs_across_cameras(data))
     closed = KISSME(pca=4).fit(data.X, data.persons, data.cameras)
     np.testing.assert_allclose(closed.metric_, listed.metric_, rtol=1e-9)
 
@@ -112,22 +113,3 @@ def test_identical_sightings_of_each_person(sample):
     data = sample(most=1)
     with pytest.raises(InputError, match="no inverse"):
         KISSME().fit(data.X[:10][data.persons % 10], data.persons, data.cameras)
-
-
-@pytest.mark.parametrize(
-    ("pairs", "message"),
-    [
-        ([], "shape"),
-        ([[0, 1, 2]], "shape"),
-        ([[0.5, 1.0]], "float64"),
-        ([[0, 99]], "rows 0 to 99"),
-        ([[2, 2]], "same row twice"),
-    ],
-)
-def test_pairs_that_are_none(sample, pairs, message):
-    data = sample()
-    learner = KISSME().fit(data.X, data.persons, data.cameras)
-    before = learner.distances(data.X, data.X)
-    with pytest.raises(InputError, match=message):
-        learner.fit_pairs(data.X, pairs, [[0, 1]])
-    np.testing.assert_array_equal(learner.distances(data.X, data.X), before)

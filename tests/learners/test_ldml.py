@@ -8,7 +8,7 @@ from scipy.optimize import check_grad, minimize
 from scipy.special import expit
 
 from resight import LDML, MLAPG
-from resight.learners._pair_blocks import pair_blocks
+from resight.learners._all_pairs import AllPairs
 from resight.learners.ldml import _Likelihood
 
 
@@ -52,12 +52,12 @@ def test_at_the_best_bias_as_many_pairs_are_expected_as_there_are(overlapping):
 
 def test_the_gradient_is_that_of_the_value(overlapping):
     X, persons, cameras = overlapping
-    blocks = pair_blocks(persons, cameras)
-    loss = _Likelihood(blocks, X, "float64")
+    pairs = AllPairs(persons, cameras)
+    loss = _Likelihood(pairs, X, "float64")
 
     def distances(m):
-        M = m.reshape(3, 3)
-        return [np.einsum("ijd,de,ije->ij", V, M, V) for V in [X[:15, None] - X[None, 15:]]]
+        apart = X[:15, None] - X[None, 15:]
+        return np.einsum("ijd,de,ije->ij", apart, m.reshape(3, 3), apart).ravel()
 
     m = (np.eye(3) + 0.1).ravel()
     error = check_grad(

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from resight import MLAPG
 from resight.errors import InputError
-from resight.learners._pair_blocks import pair_blocks
+from resight.learners._all_pairs import AllPairs
 from resight.learners.mlapg import LogisticLoss, psd_root
 
 
@@ -57,7 +57,7 @@ def test_float32_gives_the_same_distances_and_loss(golden):
 
 def loss_of(cameras_known: bool = True, n_persons: int = 6) -> LogisticLoss:
     X, persons, cameras = sightings(n_persons=n_persons)
-    return LogisticLoss(pair_blocks(persons, cameras if cameras_known else None), X)
+    return LogisticLoss(AllPairs(persons, cameras if cameras_known else None), X)
 
 
 @pytest.mark.parametrize("cameras_known", [True, False])
@@ -81,9 +81,9 @@ def test_gradient_agrees_with_finite_differences():
     loss = loss_of()
 
     def distances(M):
-        (block,) = loss.blocks
-        apart = loss.Z[block.first][:, None] - loss.Z[block.second]
-        return [np.einsum("ijk,kl,ijl->ij", apart, M, apart)]
+        ((first, second),) = loss.pairs.blocks
+        apart = loss.Z[first][:, None] - loss.Z[second]
+        return np.einsum("ijk,kl,ijl->ij", apart, M, apart).ravel()
 
     error = check_grad(
         lambda m: loss.value(distances(m.reshape(5, 5))),
@@ -121,9 +121,9 @@ def test_the_end_is_the_minimum_over_all_metrics():
         warnings.simplefilter("ignore", ConvergenceWarning)
         learner = MLAPG(scale=1.0, tol=0.0, max_iter=1000).fit(X, persons, cameras)
     Z = X - learner.mean_
-    loss = LogisticLoss(pair_blocks(persons, cameras), Z)
+    loss = LogisticLoss(AllPairs(persons, cameras), Z)
     factor = loss.mu**-0.5
-    scaled = LogisticLoss(loss.blocks, factor * Z)
+    scaled = LogisticLoss(loss.pairs, factor * Z)
     end = scaled.at(learner.components_ / factor)
     G = scaled.gradient(end.distances)
     start = np.abs(scaled.gradient(scaled.at(np.eye(5)).distances)).max()
@@ -155,7 +155,7 @@ def test_stops_on_its_criterion_or_warns():
 def test_three_cameras_count_every_cross_camera_pair_once():
     X, persons, cameras = sightings(n_persons=9)
     three = np.where(persons % 3 == 0, 2, cameras)
-    views = [(i, j) for b in pair_blocks(persons, three) for i in b.first for j in b.second]
+    views = [(i, j) for a, b in AllPairs(persons, three).blocks for i in a for j in b]
     expected = {(i, j) for i in range(18) for j in range(18) if three[i] < three[j]}
     assert len(views) == len(expected)
     assert set(views) == expected

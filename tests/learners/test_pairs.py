@@ -5,19 +5,7 @@ import pytest
 
 from resight.errors import InputError
 from resight.learners._laplacian import CrossCameraPairs
-from resight.learners._pairs import ListedPairs, n_independent_similar, positive_root
-
-
-def test_listed_pairs_sum_their_differences():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(6, 3))
-    pairs = ListedPairs(6, np.array([[0, 1], [4, 2], [0, 1]]), np.array([[5, 3]]))
-    similar = [X[0] - X[1], X[4] - X[2], X[0] - X[1]]
-    expected = sum(np.outer(difference, difference) for difference in similar) / 3
-    np.testing.assert_allclose(X.T @ pairs.mean_similar(X), expected, atol=1e-12)
-    np.testing.assert_allclose(
-        X.T @ pairs.mean_dissimilar(X), np.outer(X[5] - X[3], X[5] - X[3]), atol=1e-12
-    )
+from resight.learners.kissme import positive_root
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -25,12 +13,7 @@ def test_independent_differences_are_the_rank_of_random_ones(seed, sample):
     data = sample(n_features=200, seed=seed)
     pairs = CrossCameraPairs(data.persons, data.cameras)
     C = data.X.T @ pairs.mean_similar(data.X)
-    assert n_independent_similar(pairs) == np.linalg.matrix_rank(C, tol=1e-10)
-
-
-def test_a_circle_of_pairs_has_one_difference_less():
-    circle = ListedPairs(4, np.array([[0, 1], [1, 2], [2, 0]]), np.array([[0, 3]]))
-    assert n_independent_similar(circle) == 2
+    assert pairs.n_independent == np.linalg.matrix_rank(C, tol=1e-10)
 
 
 def test_root_of_the_nearest_semidefinite_matrix():

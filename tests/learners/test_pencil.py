@@ -37,7 +37,7 @@ def test_the_factor_of_similar_pairs_squares_to_their_sum(sample):
     data = sample()
     pairs = CrossCameraPairs(data.persons, data.cameras)
     P = similar_factor(data.X, pairs)
-    expected = data.X.T @ pairs.similar.matrix() @ data.X
+    expected = data.X.T @ pairs.similar.apply(data.X)
     np.testing.assert_allclose(P @ P.T, expected, rtol=1e-11, atol=1e-11)
 
 

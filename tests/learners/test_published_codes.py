@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pairs_kit import fit_listed
 from resight import KISSME, KXQDA, LFDA, MFA, NFST, XQDA, KernelLFDA, KernelMFA, KernelNFST
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
@@ -59,7 +60,7 @@ def test_on_persons_and_cameras(method, learner, tolerance):
 
 @pytest.mark.parametrize(("method", "learner", "tolerance"), DRAWN_PAIRS)
 def test_on_drawn_pairs(method, learner, tolerance):
-    learner.fit_pairs(rows()[0], DATA["pos"], DATA["neg"])
+    fit_listed(learner, rows()[0], DATA["pos"], DATA["neg"])
     assert error_of(learner, method, squared=True) < tolerance
 
 

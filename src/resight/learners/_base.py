@@ -6,7 +6,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +23,7 @@ from resight.saving import SavableMixin
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
+Self = TypeVar("Self", bound="MetricLearner")
 
 
 class MetricLearner(
@@ -49,7 +50,7 @@ class MetricLearner(
         super().__init_subclass__(**options)
         cls._parameter_constraints = {**cls._parameter_constraints, **constraints_of(cls)}
 
-    def fit(self, X: ArrayLike, y: ArrayLike, cameras: ArrayLike | None = None) -> MetricLearner:
+    def fit(self: Self, X: ArrayLike, y: ArrayLike, cameras: ArrayLike | None = None) -> Self:
         """Learn from labelled sightings.
 
         Parameters

@@ -138,6 +138,15 @@ def shrink(S: Floats, amount: float, n_sightings: int) -> Floats:
     return shrunk
 
 
+def shrunk_directions(
+    F: Floats, graphs: tuple[Graph, Graph], reg: float, n_components: int
+) -> tuple[Floats, Floats]:
+    """Solve for features F (N, p), principal components or kernel rows, S_w shrunk by `reg`."""
+    within, between = graphs
+    S_w = shrink(within.scatter(F), reg, len(F))  # (p, p)
+    return leading_directions(between.scatter(F), S_w, n_components)
+
+
 def leading_directions(S_b: Floats, S_w: Floats, n_components: int) -> tuple[Floats, Floats]:
     """Solve S_b v = mu S_w v: the largest mu, descending, and v with v^T S_w v = 1.
 

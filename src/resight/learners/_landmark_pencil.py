@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from scipy.linalg import LinAlgError, eigh
 
@@ -26,14 +28,13 @@ class LandmarkPencil:
         self.statistics = statistics
         self._similar, self._dissimilar = statistics.covariances()
         self._moment = statistics.second_moment(centre)
-        self._turned: tuple[Floats, Floats, Floats] | None = None
 
     def solve(self, reg: float, reg_form: str) -> tuple[Floats, Floats]:
         """Return the eigenvalues above 1 (at least one), largest first, and directions (q, b)."""
         if reg_form == "kernel":
             mu, V = _leading(self._similar, self._dissimilar, reg, reg_form)
         else:
-            R, similar, dissimilar = self._turn()
+            R, similar, dissimilar = self._turned
             absolute = reg
             if reg_form == "relative":  # tr(Lambda_S) / N, and Lambda_S has the trace of R^T S R
                 absolute *= float(np.trace(similar)) / self.statistics.n_sightings
@@ -42,13 +43,12 @@ class LandmarkPencil:
         kept = max(1, int((mu > 1.0).sum()))
         return mu[:kept], V[:, :kept]
 
-    def _turn(self) -> tuple[Floats, Floats, Floats]:
-        """Return R, R^T Sigma_S R and R^T Sigma_D R."""
-        if self._turned is None:
-            s, U = eigh(self._moment, check_finite=False, driver="evd")
-            R = U * np.sqrt(np.maximum(s, 0.0))
-            self._turned = R, _between(R, self._similar), _between(R, self._dissimilar)
-        return self._turned
+    @cached_property
+    def _turned(self) -> tuple[Floats, Floats, Floats]:
+        """R, R^T Sigma_S R and R^T Sigma_D R."""
+        s, U = eigh(self._moment, check_finite=False, driver="evd")
+        R = U * np.sqrt(np.maximum(s, 0.0))
+        return R, _between(R, self._similar), _between(R, self._dissimilar)
 
 
 def _between(R: Floats, M: Floats) -> Floats:

@@ -60,12 +60,6 @@ class Multipartite:
         product += centred
         return product
 
-    def matrix(self) -> sparse.csr_array:
-        """Return L as a sparse matrix: small when the groups are."""
-        in_groups, in_parts = _indicator(self.groups), _indicator(self.parts)
-        diagonal = sparse.diags_array(self.degrees)
-        return sparse.csr_array(diagonal - in_groups @ in_groups.T + in_parts @ in_parts.T)
-
     def eigenbasis(self) -> tuple[sparse.csc_array, sparse.csc_array, Floats]:
         """Return (E, F, s): orthonormal bases of the null space and the range, L F = F diag(s).
 
@@ -138,6 +132,12 @@ class CrossCameraPairs:
     def n_dissimilar(self) -> int:
         """n_D of the paper."""
         return self.everything.n_pairs - self.similar.n_pairs
+
+    @property
+    def n_independent(self) -> int:
+        """Largest number of independent differences x_i - x_j among the similar pairs."""
+        paired = self.persons[self.similar.degrees > 0]
+        return len(paired) - len(np.unique(paired))
 
     @property
     def _views(self) -> Codes:

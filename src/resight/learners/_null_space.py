@@ -11,7 +11,7 @@ step that gains a factor of order lambda each time; its E part, of the size of t
 persons, is solved by Rayleigh-Ritz. No N x N product, factorisation or eigenproblem is left, only
 one Cholesky factorisation of K_FF and solves with it.
 
-The result is returned only where two measures prove it (see `_Errors`); the dense path answers
+The result is returned only where two measures prove it (see `errors`); the dense path answers
 otherwise: lambda not small, K_FF singular (equal images), very wide kernels, few dimensions, or
 labels that allow more directions than there are persons.
 """
@@ -60,19 +60,6 @@ class _Candidate:
         return _Candidate(a, b, w, v)
 
 
-@dataclass(frozen=True)
-class _Errors:
-    """How far some columns are from eigenvectors.
-
-    The change is what the next step would alter in the functions k(x)^T theta, relative to them,
-    in the norm of the kernel's function space, which bounds it for every x: the error of the
-    method. The residual |A theta - mu B theta| / |mu B theta| also sees round-off.
-    """
-
-    change: float
-    residual: float
-
-
 def solve_in_null_space(
     K: Floats, pairs: CrossCameraPairs, reg: float, bound: int
 ) -> tuple[Floats, Floats] | None:
@@ -94,10 +81,10 @@ def solve_in_null_space(
                 mu, ritz = pencil.rayleigh_ritz(pencil.refined(ritz, mu, bound))
             if not mu[bound - 1] > 1.0:
                 return None
-            errors = pencil.errors(ritz, mu, bound)
-            if errors.change <= _CHANGE and errors.residual <= tolerated:
+            change, residual = pencil.errors(ritz, mu, bound)
+            if change <= _CHANGE and residual <= tolerated:
                 return mu[:bound], pencil.theta(ritz.columns(slice(bound)))
-            if not errors.change <= _REFINE:
+            if not change <= _REFINE:
                 return None
     except LinAlgError:
         pass
@@ -166,8 +153,13 @@ class _Pencil:
         mu, R = leading_pencil(np.asfortranarray(between), np.asfortranarray(within), len(within))
         return mu, space.times(R)
 
-    def errors(self, ritz: _Candidate, mu: Floats, bound: int) -> _Errors:
-        """Measure the leading, the last and some other of the wanted columns."""
+    def errors(self, ritz: _Candidate, mu: Floats, bound: int) -> tuple[float, float]:
+        """Measure how far the leading, the last and some other columns are from eigenvectors.
+
+        The change is what the next step would alter in the functions k(x)^T theta, relative to
+        them, in the norm of the kernel's function space, which bounds it for every x: the error of
+        the method. The residual |A theta - mu B theta| / |mu B theta| also sees round-off.
+        """
         middle = np.random.default_rng(0).permutation(bound)[: _CHECKED // 2]
         last = np.arange(max(0, bound - _CHECKED // 2), bound)
         columns = np.unique(np.concatenate([[0], middle, last]))
@@ -177,7 +169,7 @@ class _Pencil:
         with np.errstate(invalid="ignore", divide="ignore"):
             # |f|^2 = theta^T K theta, and a step dv changes theta by F K_FF^-1 dv
             changes = norms / np.sqrt((some.a * some.w).sum(axis=0) + (some.b * some.v).sum(axis=0))
-        return _Errors(_largest(changes), _largest(self._residuals(values, self.theta(some))))
+        return _largest(changes), _largest(self._residuals(values, self.theta(some)))
 
     def _next_pull(self, ritz: _Candidate, mu: Floats) -> Floats:
         """Solve the F part of the pencil for v = F^T K theta, the rest being known."""

@@ -122,30 +122,40 @@ def round_off(size: int) -> float:
     return max(size, 100) * float(np.finfo(np.float64).eps)
 
 
-class PCAMetricLearner(MetricLearner):
-    """A learner that works after PCA of the training rows.
+class LinearLearner(MetricLearner):
+    """A learner with ``mean_`` (n_features,) and ``components_`` (n_features, n_components).
 
-    It implements `_fit_reduced`, which returns the linear map that follows the PCA. The learner
-    keeps ``mean_`` (n_features,) and ``components_`` (n_features, n_components): the embedding of
-    a sighting is its centred descriptor times ``components_``.
+    The embedding of a sighting is its centred descriptor times ``components_``.
     """
 
     _dtypes = CENTRED_BY_COLUMNS
     turned = True
-    learned = "n_pca_ mean_ components_"
+    learned = "mean_ components_"
+
+    def _keep(self, mean: Floats, components: Floats) -> None:
+        self.mean_, self.components_ = mean, components
+        self.n_components_ = components.shape[1]
+
+    def _embed(self, X: Floats) -> Floats:
+        return Projection(self.mean_, self.components_)(X)
+
+
+class PCAMetricLearner(LinearLearner):
+    """A learner that works after PCA of the training rows.
+
+    It implements `_fit_reduced`, which returns the linear map that follows the PCA.
+    """
+
+    learned = "n_pca_"
 
     pca: Components
 
     def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
         projection = pca(X, self.pca)
         self.n_pca_ = projection.basis.shape[1]
-        self.mean_ = projection.mean
-        self.components_ = projection.basis @ self._fit_reduced(projection(X), persons, cameras)
-        self.n_components_ = self.components_.shape[1]
+        reduced = self._fit_reduced(projection(X), persons, cameras)
+        self._keep(projection.mean, projection.basis @ reduced)
 
     @abstractmethod
     def _fit_reduced(self, Z: Floats, persons: Codes, cameras: Codes | None) -> Floats:
         """Learn from principal components Z; return a matrix (n_pca, n_components)."""
-
-    def _embed(self, X: Floats) -> Floats:
-        return Projection(self.mean_, self.components_)(X)

@@ -93,11 +93,6 @@ class IRS(GrowingLearner):
         """
         return self._grow(X, y, cameras) if hasattr(self, "persons_") else self.fit(X, y, cameras)
 
-    def fit(self, X: ArrayLike, y: ArrayLike, cameras: ArrayLike | None = None) -> IRS:
-        """Learn from labelled sightings; parameters as in `MetricLearner.fit`."""
-        super().fit(X, y, cameras)
-        return self
-
     @property
     def n_sightings(self) -> int:
         """How many sightings it has learned from."""

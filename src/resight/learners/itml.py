@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
+from numpy.typing import NDArray
 
 from resight.errors import InputError
+from resight.learners._all_pairs import AllPairs
 from resight.learners._base import Codes, Floats
 from resight.learners._descending import DescendingLearner
-from resight.learners._pair_blocks import PairBlock, laplacian_times, mean_distance, pair_blocks
 from resight.learners._parameters import Components, Count, Positive
 
 #: Pairs closer than this fraction of the mean squared distance coincide: no metric parts them.
@@ -86,11 +87,11 @@ class ITML(DescendingLearner):
 
     def _fit_reduced(self, Z: Floats, persons: Codes, cameras: Codes | None) -> Floats:
         percentiles = self._checked_percentiles()
-        blocks = pair_blocks(persons, cameras)
-        factor = float(mean_distance(blocks, Z) ** -0.5)
-        bounds = percentile_bounds(blocks, factor * Z, percentiles)
-        objective = LogDetObjective(blocks, factor * Z, bounds, self.gamma)
-        self.bounds_ = np.array([bounds.upper, bounds.lower]) / factor**2
+        pairs = AllPairs(persons, cameras)
+        factor = float(pairs.mean_distance(Z) ** -0.5)
+        bounds = percentile_bounds(pairs, factor * Z, percentiles)
+        objective = LogDetObjective(pairs, factor * Z, bounds, self.gamma)
+        self.bounds_ = np.array(bounds) / factor**2
         # Scaled features and scaled bounds give the metric of unscaled ones.
         return self._descend(objective, Z.shape[1]).T  # (p, p)
 
@@ -108,21 +109,18 @@ class ITML(DescendingLearner):
         return first, second
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """Wanted squared distances: similar pairs at most ``upper``, dissimilar at least ``lower``."""
-
-    upper: float
-    lower: float
-
-
 def percentile_bounds(
-    blocks: list[PairBlock], Z: Floats, percentiles: tuple[float, float]
-) -> Bounds:
+    pairs: AllPairs, Z: Floats, percentiles: tuple[float, float]
+) -> tuple[float, float]:
     """Percentiles of the squared distances of all pairs that do not coincide."""
-    kept = [block.distances(Z)[block.distinct(Z, COINCIDENT)] for block in blocks]
-    upper, lower = np.percentile(np.concatenate(kept), percentiles)
-    return Bounds(float(upper), float(lower))
+    upper, lower = np.percentile(pairs.distances(Z)[_distinct(pairs, Z)], percentiles)
+    return float(upper), float(lower)
+
+
+def _distinct(pairs: AllPairs, Z: Floats) -> NDArray[np.bool_]:
+    """Whether the rows of a pair differ: by more than a tiny fraction of the spread of Z."""
+    spread = 2.0 * Z.var(axis=0).sum()  # mean squared distance of two rows
+    return (pairs.distances(Z) > COINCIDENT * spread) & (pairs.times != 0.0)
 
 
 class LogDetObjective:
@@ -146,40 +144,31 @@ class LogDetObjective:
     delta = 1 for similar, -1 for dissimilar pairs: the optimality conditions of the problem above.
     The published cyclic Bregman projections climb its dual one pair at a time to the same point.
 
-    Here A = L^T L, each pair of Z (N, d) is a constraint, and `bounds` are xi_0.
+    Here A = L^T L, each pair of Z (N, d) is a constraint, and `bounds` are xi_0 of similar pairs
+    (at most that far) and of dissimilar ones (at least that far).
     """
 
-    def __init__(self, blocks: list[PairBlock], Z: Floats, bounds: Bounds, gamma: float) -> None:
-        self.blocks, self.Z = blocks, Z
-        self.wanted = [np.where(b.similar, bounds.upper, bounds.lower) for b in blocks]
-        self.gammas = [gamma * b.times * b.distinct(Z, COINCIDENT) for b in blocks]
+    def __init__(
+        self, pairs: AllPairs, Z: Floats, bounds: tuple[float, float], gamma: float
+    ) -> None:
+        self.pairs, self.Z = pairs, Z
+        self.wanted = np.where(pairs.similar, *bounds)
+        self.gammas = gamma * pairs.times * _distinct(pairs, Z)
 
     def __call__(self, L: Floats) -> tuple[float, Floats]:
         """Return f and its gradient by L, for invertible L of shape (d, d)."""
-        d = len(L)
         E = self.Z @ L.T  # (N, d)
-        ratios = [
-            self._violated_ratios(b, w, E) for b, w in zip(self.blocks, self.wanted, strict=True)
-        ]
-        slack = sum(
-            float((gamma * (r - np.log(r) - 1.0)).sum())
-            for gamma, r in zip(self.gammas, ratios, strict=True)
-        )
-        duals = [
-            gamma * (1.0 - 1.0 / r) / wanted
-            for gamma, r, wanted in zip(self.gammas, ratios, self.wanted, strict=True)
-        ]  # delta lambda
+        # d_A / xi_0 where the bound is violated, 1 (no loss, no dual variable) elsewhere
+        r = np.maximum(self.pairs.distances(E) / self.wanted, np.finfo(np.float64).tiny)
+        r = np.where(self.pairs.similar, np.maximum(r, 1.0), np.minimum(r, 1.0))
+        slack = float((self.gammas * (r - np.log(r) - 1.0)).sum())
+        duals = self.gammas * (1.0 - 1.0 / r) / self.wanted  # delta lambda
         inverse, log_det = _inverse_and_log_det(L)
-        value = float((L * L).sum()) - 2.0 * log_det - d + slack
+        value = float((L * L).sum()) - 2.0 * log_det - len(L) + slack
         # 2 L (I + X^T Laplacian(delta lambda) X - A^-1), with L A^-1 = L^-T
-        gradient: Floats = 2.0 * (L + laplacian_times(self.blocks, duals, E).T @ self.Z - inverse.T)
+        pulled = self.pairs.laplacian_times(duals, E).T @ self.Z
+        gradient: Floats = 2.0 * (L + pulled - inverse.T)
         return value, gradient
-
-    @staticmethod
-    def _violated_ratios(block: PairBlock, wanted: Floats, E: Floats) -> Floats:
-        """d_A / xi_0 where the bound is violated, 1 (no loss, no dual variable) elsewhere."""
-        r = np.maximum(block.distances(E) / wanted, np.finfo(np.float64).tiny)
-        return np.where(block.similar, np.maximum(r, 1.0), np.minimum(r, 1.0))
 
 
 def _inverse_and_log_det(L: Floats) -> tuple[Floats, float]:

@@ -12,14 +12,13 @@ from resight.errors import InputError
 from resight.learners._base import Codes, Floats, KernelMetricLearner
 from resight.learners._graphs import shrink
 from resight.learners._laplacian import CrossCameraPairs
-from resight.learners._pairs import ListedPairs, PairLearner, n_independent_similar, positive_root
 from resight.learners._parameters import Components, NotNegative, Positive, Share
 from resight.learners._solvers import quadratic_form
-from resight.learners._subspace import Projection, pca, round_off
+from resight.learners._subspace import LinearLearner, Projection, pca, round_off
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class KISSME(PairLearner):
+class KISSME(LinearLearner):
     """Ask which of two Gaussians a difference comes from: similar or dissimilar pairs.
 
     It uses ``cameras``: pairs are pairs across cameras.
@@ -52,9 +51,9 @@ class KISSME(PairLearner):
     -----
     M = C_S^-1 - dissimilar_weight C_D^-1 with C_S, C_D the mean of (x_i - x_j)(x_i - x_j)^T over
     similar and over dissimilar pairs. All pairs across cameras count, in closed form, where the
-    published code draws as many dissimilar pairs at random as there are similar ones; `fit_pairs`
-    takes pairs that you have drawn. The regulariser divides the trace by the number of sightings,
-    as published. The projection sets negative eigenvalues to 0 (published code: to 1e-6).
+    published code draws as many dissimilar pairs at random as there are similar ones. The
+    regulariser divides the trace by the number of sightings, as published. The projection sets
+    negative eigenvalues to 0 (published code: to 1e-6).
 
     References
     ----------
@@ -73,16 +72,18 @@ class KISSME(PairLearner):
     """
 
     state_version = 1
-    turned = True
-    learned = "metric_ n_pca_ mean_ components_"
+    learned = "metric_ n_pca_"
 
     pca: Components = "auto"
     reg: Share = 0.0
     dissimilar_weight: NotNegative = 1.0
     psd: bool = True
 
-    def _fit_to_pairs(self, X: Floats, pairs: CrossCameraPairs | ListedPairs) -> None:
-        independent = n_independent_similar(pairs)
+    def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
+        self._learn(X, CrossCameraPairs(persons, cameras))
+
+    def _learn(self, X: Floats, pairs: CrossCameraPairs) -> None:
+        independent = pairs.n_independent
         limit = None if self.reg else max(independent // 2, 1)
         projection = pca(X, self.pca, limit=limit)
         Z = projection(X)  # (N, p)
@@ -95,11 +96,8 @@ class KISSME(PairLearner):
         except scipy.linalg.LinAlgError:
             raise _too_few_pairs(pairs.n_similar, independent, len(C_S)) from None
         self.n_pca_ = len(C_S)
-        self.mean_ = projection.mean
-        self.components_ = projection.basis @ (
-            positive_root(self.metric_) if self.psd else np.eye(len(Z.T))
-        )
-        self.n_components_ = self.components_.shape[1]
+        root = positive_root(self.metric_) if self.psd else np.eye(len(C_S))
+        self._keep(projection.mean, projection.basis @ root)
 
     def _embed(self, X: Floats) -> Floats:
         if not self.psd:
@@ -107,19 +105,17 @@ class KISSME(PairLearner):
                 "this KISSME was fitted with psd=False: its metric has negative eigenvalues, so no "
                 "embedding has its distances. Use distances(), or fit with psd=True"
             )
-        return self._projected(X)
+        return super()._embed(X)
 
     def _distances(self, Q: Floats, G: Floats) -> Floats:
         if self.psd:
             return super()._distances(Q, G)
-        return quadratic_form(self._projected(Q), self._projected(G), self.metric_)
-
-    def _projected(self, X: Floats) -> Floats:
-        return Projection(self.mean_, self.components_)(X)
+        projected = Projection(self.mean_, self.components_)
+        return quadratic_form(projected(Q), projected(G), self.metric_)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class KernelKISSME(KernelMetricLearner, PairLearner):
+class KernelKISSME(KernelMetricLearner):
     """Compare two Gaussians of differences, similar and dissimilar, in the space of a kernel.
 
     It uses ``cameras``: pairs are pairs across cameras.
@@ -145,7 +141,7 @@ class KernelKISSME(KernelMetricLearner, PairLearner):
     With H the Laplacian of n pairs, Woodbury's identity gives
     (Sigma + eps I)^-1 = I / eps - Phi^T T Phi with T = H (I + K H / (n eps))^-1 / (n eps^2), so
     the metric is C = T_D - T_S between kernel rows. All pairs across cameras count, where the
-    published code draws dissimilar pairs at random; `fit_pairs` takes pairs that you have drawn.
+    published code draws dissimilar pairs at random.
 
     References
     ----------
@@ -172,10 +168,7 @@ class KernelKISSME(KernelMetricLearner, PairLearner):
     def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
         self._learn(K, CrossCameraPairs(persons, cameras))
 
-    def _fit_to_pairs(self, X: Floats, pairs: CrossCameraPairs | ListedPairs) -> None:
-        self._learn(self._training_kernel(X), pairs)
-
-    def _learn(self, K: Floats, pairs: CrossCameraPairs | ListedPairs) -> None:
+    def _learn(self, K: Floats, pairs: CrossCameraPairs) -> None:
         identity = np.eye(len(K))
         H_S, H_D = pairs.mean_similar(identity), pairs.mean_dissimilar(identity)  # H / n
         C = _woodbury(H_D, K, self.reg) - _woodbury(H_S, K, self.reg)
@@ -189,7 +182,19 @@ class KernelKISSME(KernelMetricLearner, PairLearner):
             roots, U = np.sqrt(values[kept]), U[:, kept]
             R = U * roots  # (N, rank)
             self.coef_ = (U / roots) @ positive_root(R.T @ C @ R)
-        self.n_components_ = self.coef_.shape[1]
+
+
+def positive_root(M: Floats) -> Floats:
+    """Return F with F F^T the nearest positive semi-definite matrix to M, (p, rank)."""
+    values, vectors = scipy.linalg.eigh(M, check_finite=False)
+    positive = values > round_off(len(M)) * np.abs(values).max()
+    if not positive.any():
+        raise InputError(
+            "the similar pairs differ more than the dissimilar ones in every direction, so nothing "
+            "is left of the metric; check persons and cameras, and that the pairs are not swapped"
+        )
+    root: Floats = vectors[:, positive] * np.sqrt(values[positive])
+    return root
 
 
 def _inverse(C: Floats) -> Floats:

@@ -48,7 +48,7 @@ class KXQDA(GrowingLearner):
         Keep at most this many directions; by default all with an eigenvalue above 1.
     solver : {"auto", "dense"}, default "auto"
         "auto" takes a fast path where a check of residuals shows that its distances are within
-        1e-6 of "dense" (1e-4 with `n_components`), and "dense" everywhere else.
+        1e-6 of "dense", and "dense" everywhere else.
     precision : {"float64", "float32"}, default "float64"
         Arithmetic of the inner products of descriptors; everything after them is float64.
     landmarks : int, optional

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
+from resight.learners._all_pairs import AllPairs
 from resight.learners._base import Floats
-from resight.learners._pair_blocks import PairBlock
 from resight.learners._parameters import Components
 from resight.learners.mlapg import MLAPG, LogisticLoss
 
@@ -67,8 +67,8 @@ class LDML(MLAPG):
 
     pca: Components = "auto"
 
-    def _loss(self, blocks: list[PairBlock], Z: Floats) -> LogisticLoss:
-        return _Likelihood(blocks, Z, self.precision)
+    def _loss(self, pairs: AllPairs, Z: Floats) -> LogisticLoss:
+        return _Likelihood(pairs, Z, self.precision)
 
     def _minimise(self, loss: LogisticLoss) -> Floats:
         root = super()._minimise(loss)
@@ -80,29 +80,26 @@ class LDML(MLAPG):
 class _Likelihood(LogisticLoss):
     """Minus the mean log-likelihood of all pairs, at the best bias of the distances."""
 
-    def __init__(self, blocks: list[PairBlock], Z: Floats, precision: str) -> None:
-        super().__init__(blocks, Z, precision)
-        n_pairs = sum(block.n_pairs for block in blocks)
-        self.weights = [block.times / n_pairs for block in blocks]
+    def __init__(self, pairs: AllPairs, Z: Floats, precision: str) -> None:
+        super().__init__(pairs, Z, precision)
+        self.weights = pairs.times / pairs.times.sum()
 
-    def value(self, distances: list[Floats]) -> float:
+    def value(self, distances: Floats) -> float:
         self.mu = self._best_bias(distances)
         return super().value(distances)
 
-    def gradient(self, distances: list[Floats]) -> Floats:
+    def gradient(self, distances: Floats) -> Floats:
         # The bias is at its optimum, so its own change adds nothing to the gradient.
         self.mu = self._best_bias(distances)
         return super().gradient(distances)
 
-    def _best_bias(self, distances: list[Floats]) -> float:
+    def _best_bias(self, distances: Floats) -> float:
         """Newton's method from the last bias, kept inside the bracket of a root."""
         low, high, bias = -np.inf, np.inf, self.mu
         for _ in range(100):
-            slope = curvature = 0.0
-            for w, y, d in zip(self.weights, self.signs, distances, strict=True):
-                p = expit(y * (d - bias))
-                slope -= float((w * y * p).sum(dtype=np.float64))
-                curvature += float((w * p * (1.0 - p)).sum(dtype=np.float64))
+            p = expit(self.signs * (distances - bias))
+            slope = -float((self.weights * self.signs * p).sum())
+            curvature = float((self.weights * p * (1.0 - p)).sum())
             low, high = (bias, high) if slope < 0.0 else (low, bias)
             step = -slope / max(curvature, 1e-12)
             proposed = bias + float(np.clip(step, -1.0, 1.0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import scipy.linalg
@@ -14,9 +14,8 @@ from resight.learners._graphs import (
     check_persons,
     fisher_graphs,
     kernel_distances,
-    leading_directions,
     person_blocks,
-    shrink,
+    shrunk_directions,
 )
 from resight.learners._parameters import Components, Count, Share
 from resight.learners._subspace import PCAMetricLearner
@@ -85,7 +84,8 @@ class LFDA(PCAMetricLearner):
     def _fit_reduced(self, Z: Floats, persons: Codes, cameras: Codes | None) -> Floats:
         check_persons(persons)
         affinity = person_blocks(persons, lambda members: self._affinity(Z[members]))
-        self.eigenvalues_, V = _directions(Z, persons, affinity, self.reg, self.n_components)
+        graphs = fisher_graphs(persons, affinity)
+        self.eigenvalues_, V = shrunk_directions(Z, graphs, self.reg, self.n_components)
         if self.embedding == "weighted":
             V *= np.sqrt(np.maximum(self.eigenvalues_, 0.0))
         elif self.embedding == "orthonormalized":
@@ -167,21 +167,11 @@ class KernelLFDA(KernelMetricLearner):
         affinity = person_blocks(
             persons, lambda members: _local_affinity(D2[np.ix_(members, members)], scales[members])
         )
-        self.eigenvalues_, self.coef_ = _directions(
-            K, persons, affinity, self.reg, self.n_components
-        )
+        graphs = fisher_graphs(persons, affinity)
+        self.eigenvalues_, self.coef_ = shrunk_directions(K, graphs, self.reg, self.n_components)
 
 
 def _local_affinity(D2: Floats, scales: Floats) -> Floats:
     """Return exp(-D2 / (s_i s_j)), 0 where a scale is 0."""
     products = np.outer(scales, scales)
     return np.exp(-np.divide(D2, products, out=np.full_like(D2, np.inf), where=products > 0))
-
-
-def _directions(
-    F: Floats, persons: Codes, affinity: Any, reg: float, n_components: int
-) -> tuple[Floats, Floats]:
-    """Solve for the features F (N, p), which are principal components or kernel rows."""
-    within, between = fisher_graphs(persons, affinity)
-    S_w = shrink(within.scatter(F), reg, len(F))  # (p, p)
-    return leading_directions(between.scatter(F), S_w, n_components)

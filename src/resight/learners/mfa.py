@@ -12,7 +12,7 @@ from resight.learners._graphs import (
     kernel_distances,
     leading_directions,
     marginal_graphs,
-    shrink,
+    shrunk_directions,
 )
 from resight.learners._parameters import Components, Count, NotNegative, Share
 from resight.learners._subspace import PCAMetricLearner
@@ -150,10 +150,7 @@ class KernelMFA(KernelMetricLearner):
 
     def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
         check_persons(persons)
-        within, between = marginal_graphs(
+        graphs = marginal_graphs(
             persons, lambda: kernel_distances(K), self.within_neighbors, self.between_neighbors
         )
-        S_c = shrink(within.scatter(K), self.reg, len(K))  # (N, N)
-        self.eigenvalues_, self.coef_ = leading_directions(
-            between.scatter(K), S_c, self.n_components
-        )
+        self.eigenvalues_, self.coef_ = shrunk_directions(K, graphs, self.reg, self.n_components)

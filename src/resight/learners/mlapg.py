@@ -12,8 +12,8 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
 from resight._progress import progress
+from resight.learners._all_pairs import AllPairs
 from resight.learners._base import Codes, Floats
-from resight.learners._pair_blocks import PairBlock, laplacian_times, mean_distance, pair_blocks
 from resight.learners._parameters import Components, Count, NotNegative, Positive, Precision
 from resight.learners._subspace import PCAMetricLearner
 
@@ -102,15 +102,15 @@ class MLAPG(PCAMetricLearner):
     precision: Precision = "float64"
 
     def _fit_reduced(self, Z: Floats, persons: Codes, cameras: Codes | None) -> Floats:
-        blocks = pair_blocks(persons, cameras)
+        pairs = AllPairs(persons, cameras)
         factor = 1.0
         if self.scale is not None:
-            factor = float(np.sqrt(self.scale / mean_distance(blocks, Z)))
-        root = self._minimise(self._loss(blocks, factor * Z))
+            factor = float(np.sqrt(self.scale / pairs.mean_distance(Z)))
+        root = self._minimise(self._loss(pairs, factor * Z))
         return factor * root.astype(np.float64, copy=False)
 
-    def _loss(self, blocks: list[PairBlock], Z: Floats) -> LogisticLoss:
-        return LogisticLoss(blocks, Z, self.precision)
+    def _loss(self, pairs: AllPairs, Z: Floats) -> LogisticLoss:
+        return LogisticLoss(pairs, Z, self.precision)
 
     def _minimise(self, loss: LogisticLoss) -> Floats:
         """Accelerated proximal gradient from M = I; return P with M = P P^T."""
@@ -145,7 +145,7 @@ class Metric:
 
     M: Floats  # (d, d)
     root: Floats  # (d, r): M = root root^T
-    distances: list[Floats]  # d_M of the pairs of each block
+    distances: Floats  # d_M of the pairs
     value: float  # F(M)
 
 
@@ -157,36 +157,31 @@ class LogisticLoss:
     pairs and over entries are float64 all the same.
     """
 
-    def __init__(self, blocks: list[PairBlock], Z: Floats, precision: str = "float64") -> None:
-        self.blocks = blocks
-        self.mu = mean_distance(blocks, Z)
+    def __init__(self, pairs: AllPairs, Z: Floats, precision: str = "float64") -> None:
+        self.pairs = pairs
+        self.mu = pairs.mean_distance(Z)
         self.Z: Floats = Z.astype(precision, copy=False)
-        n_similar = sum(float((b.times * b.similar).sum()) for b in blocks)
-        n_dissimilar = sum(float((b.times * ~b.similar).sum()) for b in blocks)
-        self.signs = [np.where(b.similar, 1.0, -1.0) for b in blocks]
-        self.weights = [
-            b.times * np.where(b.similar, 1.0 / n_similar, 1.0 / n_dissimilar) for b in blocks
-        ]
+        self.signs = np.where(pairs.similar, 1.0, -1.0)
+        n_similar = float(pairs.times[pairs.similar].sum())
+        n_dissimilar = float(pairs.times.sum()) - n_similar
+        self.weights = pairs.times / np.where(pairs.similar, n_similar, n_dissimilar)
 
     def at(self, root: Floats) -> Metric:
         """Evaluate F at M = root root^T."""
-        distances = [block.distances(self.Z @ root) for block in self.blocks]
+        distances = self.pairs.distances(self.Z @ root)
         return Metric(root @ root.T, root, distances, self.value(distances))
 
-    def value(self, distances: list[Floats]) -> float:
+    def value(self, distances: Floats) -> float:
         """F from the distances of the pairs."""
-        return sum(
-            float((w * np.logaddexp(0.0, y * (d - self.mu))).sum())
-            for w, y, d in zip(self.weights, self.signs, distances, strict=True)
-        )
+        losses = np.logaddexp(0.0, self.signs * (distances - self.mu))
+        return float((self.weights * losses).sum())
 
-    def gradient(self, distances: list[Floats]) -> Floats:
+    def gradient(self, distances: Floats) -> Floats:
         """Gradient of F with respect to M from the distances of the pairs, (d, d)."""
-        slopes = [
-            (w * y * expit(y * (d - self.mu))).astype(self.Z.dtype, copy=False)
-            for w, y, d in zip(self.weights, self.signs, distances, strict=True)
-        ]
-        G: Floats = self.Z.T @ laplacian_times(self.blocks, slopes, self.Z)
+        slopes = self.weights * self.signs * expit(self.signs * (distances - self.mu))
+        G: Floats = self.Z.T @ self.pairs.laplacian_times(
+            slopes.astype(self.Z.dtype, copy=False), self.Z
+        )
         return G
 
     def accelerated_step(
@@ -199,10 +194,7 @@ class LogisticLoss:
         """
         V = current.M + pace * (current.M - previous.M)
         # Distances are linear in the matrix, so those of V need no product with the features.
-        distances = [
-            now + pace * (now - before)
-            for now, before in zip(current.distances, previous.distances, strict=True)
-        ]
+        distances = current.distances + pace * (current.distances - previous.distances)
         value, G = self.value(distances), self.gradient(distances)
         while True:
             step = self.at(psd_root(V - G / lipschitz, current.root.shape[1]))

@@ -8,19 +8,12 @@ import numpy as np
 import scipy.linalg
 
 from resight.errors import InputError
-from resight.learners._base import Codes, Floats, KernelMetricLearner, MetricLearner, group_means
+from resight.learners._base import Codes, Floats, KernelMetricLearner, group_means
 from resight.learners._graphs import check_persons
-from resight.learners._subspace import (
-    CENTRED_BY_COLUMNS,
-    Projection,
-    centred_products,
-    lift,
-    pca,
-    round_off,
-)
+from resight.learners._subspace import LinearLearner, centred_products, lift, pca, round_off
 
 
-class NFST(MetricLearner):
+class NFST(LinearLearner):
     """Collapse each training person to one point: the directions without within scatter.
 
     It does not use ``cameras``.
@@ -54,24 +47,18 @@ class NFST(MetricLearner):
     ((6, 2), True)
     """
 
-    _dtypes = CENTRED_BY_COLUMNS
     state_version = 1
-    turned = True
-    learned = "mean_ components_"
 
     def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
         check_persons(persons)
-        self.mean_ = X.mean(axis=0, dtype=np.float64)
         if X.shape[1] > X.shape[0]:
-            coefficients = null_coefficients(centred_products(X, self.mean_), persons)
-            self.components_ = lift(X, self.mean_, coefficients)
+            mean = X.mean(axis=0, dtype=np.float64)
+            coefficients = null_coefficients(centred_products(X, mean), persons)
+            self._keep(mean, lift(X, mean, coefficients))
         else:
             projection = pca(X, "full")
-            self.components_ = projection.basis @ null_directions(projection(X), persons)
-        self.n_components_ = self.components_.shape[1]
-
-    def _embed(self, X: Floats) -> Floats:
-        return Projection(self.mean_, self.components_)(X)
+            directions = null_directions(projection(X), persons)
+            self._keep(projection.mean, projection.basis @ directions)
 
 
 class KernelNFST(KernelMetricLearner):
