@@ -143,6 +143,10 @@ class GramSpace:
         each = zip(self.parts, self.networks, strict=True)
         return [self._made_of([part], [network]) for part, network in each]
 
+    def by_block(self) -> list[GramSpace]:
+        """Return each block as a space of its own, sharing its matrices."""
+        return [self._made_of([[block]], [False]) for block in self.blocks]
+
     def only(self, rows: Rows) -> GramSpace:
         """Copy the products between some rows: nothing else can be looked at by accident."""
         places = self._places(rows)
