@@ -139,7 +139,7 @@ class AutoKXQDA(MetricLearner):
         self.kernels_: list[dict[str, Any]] = []
         self.coefs_: list[Floats] = []
         self.offsets_: list[Floats] = []
-        ends = np.cumsum([0, *self.normalizer_.blocks]).tolist()  # of the weights of blocks
+        ends = np.cumsum([0, *(self.normalizer_.blocks or ())]).tolist()  # of the weights of blocks
         for weight, part in setting.parts:
             if part.learner in PLAIN:
                 scale = np.sqrt(weight / whole.plain_unit(part, not setting.learns))
