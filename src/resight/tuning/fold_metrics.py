@@ -41,16 +41,6 @@ class Fitted:
         return embedding
 
 
-class _KernelOf:
-    """The kernel matrix of a part, and the pencil that all its regularisers share."""
-
-    def __init__(self, part: Part, fold: Fold) -> None:
-        self.key = _kernel_key(part)
-        self.kernel = FusedKernel.unfitted(part.kernels, part.weights)
-        self.K = self.kernel.fit(lambda i: fold.products(i).train)
-        self.pencil = KernelPencil(self.K, fold.pairs)
-
-
 class Fold:
     """Rows to learn from and rows to rank.
 
@@ -72,7 +62,7 @@ class Fold:
         self.train, self.test = train, test
         self.persons, self.cameras = persons, cameras
         self._products: dict[int, Products] = {}
-        self._last: _KernelOf | None = None
+        self._last: tuple[object, FusedKernel, KernelPencil] | None = None  # and what it is of
 
     @cached_property
     def pairs(self) -> CrossCameraPairs:
@@ -133,12 +123,16 @@ class Fold:
 
     def fit(self, part: Part) -> Fitted:
         """Fit one part that learns."""
-        if self._last is None or self._last.key != _kernel_key(part):
-            self._last = _KernelOf(part, self)
-        coef = self._coefficients(part, self._last)
-        embedded = self._last.K @ coef
+        key = part.weights, [one.kernel_params() for one in part.kernels]
+        if self._last is None or self._last[0] != key:
+            kernel = FusedKernel.unfitted(part.kernels, part.weights)
+            K = kernel.fit(lambda i: self.products(i).train)
+            self._last = key, kernel, KernelPencil(K, self.pairs)
+        _, kernel, pencil = self._last
+        coef = self._coefficients(part, pencil)
+        embedded = pencil.K @ coef
         offset = embedded.mean(axis=0)
-        return Fitted(self._last.kernel, coef, offset, _mean_square(embedded - offset))
+        return Fitted(kernel, coef, offset, _mean_square(embedded - offset))
 
     def _plain(self, part: Part, rows: Rows, whole: bool) -> Floats:
         centred = part.learner == "euclidean"
@@ -149,15 +143,15 @@ class Fold:
         ]
         return np.concatenate(parts, axis=1)
 
-    def _coefficients(self, part: Part, own: _KernelOf) -> Floats:
+    def _coefficients(self, part: Part, pencil: KernelPencil) -> Floats:
         with warnings.catch_warnings():
             # A setting that separates nothing simply scores low.
             warnings.simplefilter("ignore", RuntimeWarning)
             if part.learner == "knfst":
-                nfst = KernelNFST(kernel="precomputed").fit(own.K, self.persons)
+                nfst = KernelNFST(kernel="precomputed").fit(pencil.K, self.persons)
                 return np.asarray(nfst.coef_)
             first = part.kernels[0]
-            mu, Theta, _ = own.pencil.solve(first.reg, first.reg_form, keep=True)
+            mu, Theta, _ = pencil.solve(first.reg, first.reg_form, keep=True)
             return Theta * direction_weights(mu)
 
     def _row_products(self, i: int) -> RowProducts:
@@ -168,11 +162,6 @@ class Fold:
 def _mean_square(centred: Floats) -> float:
     """Mean squared distance of all ordered pairs of rows, a row with itself included."""
     return 2.0 * float(np.einsum("ij,ij", centred, centred)) / len(centred) or 1.0
-
-
-def _kernel_key(part: Part) -> tuple[Any, ...]:
-    kernels = tuple(tuple(one.kernel_params().items()) for one in part.kernels)
-    return (*kernels, part.weights)
 
 
 def codes_of(labels: NDArray[Any]) -> Rows:
