@@ -188,9 +188,9 @@ def _checked(given: dict[str, Any], n_descriptors: int) -> Setting:
             f"setting is not one that was chosen before ({error}); give the setting_ of a fitted "
             "AutoKXQDA, or None to choose"
         ) from None
-    if setting.n_descriptors != n_descriptors:
+    if (n_chosen := len(setting.parts[0][1].weights)) != n_descriptors:
         raise InputError(
-            f"setting has {setting.n_descriptors} descriptors; here are {n_descriptors}. Give the "
+            f"setting has {n_chosen} descriptors; here are {n_descriptors}. Give the "
             "setting of a choice among the same descriptors"
         )
     return setting

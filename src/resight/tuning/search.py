@@ -131,7 +131,7 @@ class Search:
     def _choose(self, n: int, pool: list[Tried]) -> None:
         """Add to the pool what may enter the mixture."""
         self._choose_variant(n)
-        alone = _alone(n)
+        alone = [tuple(row) for row in np.eye(n).tolist()]  # weights that take one descriptor
         pool.append(self._best("plain", [self._plain(alone)]))
         self._learned("together" if n > 1 else "learned", (1.0,) * n, pool)
         if sum(len(space.blocks) for space in self.variants["plain"]) > 1:
@@ -362,8 +362,3 @@ def variants_of(space: GramSpace, mirrored: bool) -> dict[str, list[GramSpace]]:
         return {"plain": spaces}
     half = len(spaces) // 2
     return {"plain": spaces[:half], "mirror": spaces[half:]}
-
-
-def _alone(n: int) -> list[tuple[float, ...]]:
-    """Return weights that take one descriptor each."""
-    return [tuple(float(i == j) for j in range(n)) for i in range(n)]

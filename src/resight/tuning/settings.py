@@ -48,11 +48,6 @@ class Setting:
     variant: str = "plain"  # of the descriptors; "mirror": averaged over mirror images
 
     @property
-    def n_descriptors(self) -> int:
-        """How many descriptors it is for."""
-        return len(self.parts[0][1].weights)
-
-    @property
     def learns(self) -> bool:
         """Whether anything is learned; otherwise vectors are compared at full length."""
         return any(part.learner not in PLAIN for _, part in self.parts)
