@@ -25,6 +25,7 @@ from resight.errors import InputError
 from resight.gallery.engines.database import Database
 from resight.gallery.engines.rows import Floats32, Rows, Table
 from resight.gallery.filters import Filter
+from resight.validation import check_array
 
 Column = Literal["image", "feature"]
 
@@ -182,6 +183,7 @@ class Engine(Database):
 
     def embed(self, generation: int, table: Table, embeddings: Floats32) -> None:
         """Store embeddings of sightings that exist: derived, so nobody need read again."""
+        check_array(embeddings, "embeddings", (len(table), None))
         statement = self._embed.format(_embeddings(generation)) + " ON CONFLICT (id) DO NOTHING"
         with self.transaction():
             self._many(
