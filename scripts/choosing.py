@@ -203,8 +203,9 @@ means over the splits of each protocol, one draw of training people per split, t
 at every size. All methods get {DESCRIPTORS}, block-normalised; the recipe is `--learner auto`
 ([auto.md](auto.md)), which may also average over mirror images. Intervals are of the corrected
 resampled t test, which allows for splits that share people; its ratio of tested to training people
-is that of the whole split. The choice was changed four times after figures for 10 people had been
-seen ([auto.md](auto.md)), so the row of 10 people is not an independent measurement.
+is that of the whole split. The choice was changed five times after figures for 10 people had been
+seen ([auto.md](auto.md)), so the row of 10 people is not an independent measurement. With fewer
+than 16 people the recipe is Euclidean.
 
 """
 

@@ -23,6 +23,8 @@ from resight.kernels import Kernel
 from resight.learners._base import KernelMetricLearner
 from resight.learners.euclidean import Euclidean
 from resight.models.model import Model
+from resight.tuning.candidates import XQDA as LINEAR_XQDA
+from resight.tuning.settings import Part, Setting
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:the null space is empty"),
@@ -161,8 +163,12 @@ def test_one_group_of_everything_is_the_distance() -> None:
     np.testing.assert_allclose(parts[:, 0], np.diagonal(model.distances(new[:5], new[5:])))
 
 
-def test_members_of_an_automatic_choice_add_up() -> None:
-    learner = AutoKXQDA(blocks=[(20,), (40,)], n_folds=2, n_repeats=1)
+BLOCK_BY_BLOCK = Setting(((1.0, Part("kxqda", (1.0, 1.0), (LINEAR_XQDA,), blocks=True)),)).as_dict()
+
+
+@pytest.mark.parametrize("setting", [None, BLOCK_BY_BLOCK])
+def test_members_of_an_automatic_choice_add_up(setting: Any) -> None:
+    learner = AutoKXQDA(blocks=[(20,), (10, 30)], n_folds=2, n_repeats=1, setting=setting)
     model, new = fitted(learner, normalize=False)
     parts, own, method = divided(model, new)
     assert method in (EXACT, INTEGRATED)

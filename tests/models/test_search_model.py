@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,13 @@ from resight import KXQDA, XQDA, AutoKXQDA, BlockNormalizer
 from resight.errors import StoreError
 from resight.models.model import Model
 from resight.models.search_model import VERSIONS, SearchModel, open_model
+from resight.tuning.candidates import XQDA as XQDA_CANDIDATE
+from resight.tuning.settings import Part, Setting
 
 WIDTHS = (20, 12)
+EACH = Part("kxqda", (1.0, 1.0), (XQDA_CANDIDATE,), blocks=True)
+MIXED = Setting(((0.8, EACH), (0.2, Part("euclidean", (1.0, 0.5)))))
+BLOCK_BY_BLOCK = json.loads(json.dumps(MIXED.as_dict(), sort_keys=True))  # as a file has it
 
 
 def fitted(learner: Any, normalize: bool = True) -> tuple[Model, np.ndarray]:
@@ -39,6 +45,7 @@ def opened(model: Model, folder: Path) -> Any:
         KXQDA(kernel="poly"),
         KXQDA(landmarks=8),
         AutoKXQDA(blocks=[(20,), (12,)], n_repeats=1),
+        AutoKXQDA(blocks=[(20,), (8, 4)], setting=BLOCK_BY_BLOCK),
     ],
     ids=str,
 )

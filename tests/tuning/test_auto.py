@@ -60,6 +60,7 @@ def test_what_is_chosen_does_not_depend_on_chance(data, learner):
         Part("cosine", (0.0, 1.0)),
         Part("kxqda", (1.0, 0.5), (XQDA,)),
         Part("kxqda", (1.0, 0.5), (XQDA, AUTO_CURVED[0])),
+        Part("kxqda", (1.0, 1.0), (XQDA,), blocks=True),
         Part("knfst", (1.0, 0.0), (KNFST_KERNEL,)),
     ],
     ids=lambda part: part.learner,

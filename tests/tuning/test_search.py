@@ -78,7 +78,7 @@ def test_the_choice_is_reproducible_and_complete(data):
     first, second = search(data, seed=3), search(data, seed=3)
     assert first.run() == second.run()
     stages = list(dict.fromkeys(one.stage for one in first.tried))
-    assert stages == ["plain", "together", "one descriptor", "sum of kernels"]
+    assert stages == ["plain", "together", "block by block", "one descriptor", "sum of kernels"]
     parts = [one.part for one in first.tried]
     assert len(set(parts)) == len(parts)
     assert all(len(one.scores) in (5, 15) for one in first.tried)

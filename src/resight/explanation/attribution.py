@@ -112,7 +112,7 @@ def _metric_of_auto(model: Any) -> Metric:
         if "plain" in kernel:
             terms.append(_difference_term(partial(learner.plain_shares, part=part)))
         else:
-            views = _fused_views(**kernel, ends=learner.ends_)
+            views = _fused_views(**{"ends": learner.ends_, **kernel})
             terms.append(kernel_term(views, learner.X_fit_, coef))
             linear &= all(view.kernel.kernel == "linear" for view in views)
     normalize = _normalizing(model.normalizer, learner.normalizer_)

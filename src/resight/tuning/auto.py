@@ -18,7 +18,7 @@ from resight.learners._parameters import Count, Folds, NotNegative, Seed
 from resight.learners.normalizer import BlockNormalizer
 from resight.tuning.candidates import AUTO_ROWS
 from resight.tuning.cross_validation import some_people
-from resight.tuning.fold_metrics import FittedPart, Fold
+from resight.tuning.fold_metrics import Fold
 from resight.tuning.gram import GramSpace
 from resight.tuning.mixture import descriptor_blocks, embed
 from resight.tuning.search import Search
@@ -139,6 +139,7 @@ class AutoKXQDA(MetricLearner):
         self.kernels_: list[dict[str, Any]] = []
         self.coefs_: list[Floats] = []
         self.offsets_: list[Floats] = []
+        ends = np.cumsum([0, *(self.normalizer_.blocks or ())]).tolist()  # of the weights of blocks
         for weight, part in setting.parts:
             if part.learner in PLAIN:
                 scale = np.sqrt(weight / whole.plain_unit(part, not setting.learns))
@@ -147,11 +148,14 @@ class AutoKXQDA(MetricLearner):
                 self.coefs_.append(np.array(scale))
                 self.offsets_.append(np.zeros(0))
                 continue
-            fitted: FittedPart = whole.fit(part)
-            scale = np.sqrt(weight / fitted.unit)
-            self.kernels_.append(dict(vars(fitted.kernel)))
-            self.coefs_.append(scale * fitted.coef)
-            self.offsets_.append(scale * fitted.offset)
+            pieces = whole.pieces(part)
+            for fold, piece in pieces:
+                fitted = fold.fit(piece)
+                scale = np.sqrt(weight / len(pieces) / fitted.unit)
+                own = dict(vars(fitted.kernel))
+                self.kernels_.append({**own, "ends": ends} if part.blocks else own)
+                self.coefs_.append(scale * fitted.coef)
+                self.offsets_.append(scale * fitted.offset)
         self.n_components_ = self._embed(self.normalizer_.mean_[None]).shape[1]
 
     def _embed(self, X: Floats) -> Floats:
@@ -184,9 +188,9 @@ def _checked(given: dict[str, Any], n_descriptors: int) -> Setting:
             f"setting is not one that was chosen before ({error}); give the setting_ of a fitted "
             "AutoKXQDA, or None to choose"
         ) from None
-    if setting.n_descriptors != n_descriptors:
+    if (n_chosen := len(setting.parts[0][1].weights)) != n_descriptors:
         raise InputError(
-            f"setting has {setting.n_descriptors} descriptors; here are {n_descriptors}. Give the "
+            f"setting has {n_chosen} descriptors; here are {n_descriptors}. Give the "
             "setting of a choice among the same descriptors"
         )
     return setting

@@ -14,14 +14,10 @@ from resight._files import digest_of
 from resight.datasets.sightings import seen_by_two
 from resight.errors import InputError
 from resight.evaluation.metrics import average_precisions
-from resight.kernels import Kernel
-from resight.learners._base import squared_euclidean
-from resight.learners._kernel_pencil import KernelPencil
-from resight.learners._laplacian import CrossCameraPairs
-from resight.learners._pencil import direction_weights
 from resight.tuning.candidates import Candidate
-from resight.tuning.fold_metrics import codes_of
-from resight.tuning.gram import Floats, GramSpace, Products, Rows
+from resight.tuning.fold_metrics import Fold, codes_of
+from resight.tuning.gram import Floats, GramSpace, Rows
+from resight.tuning.settings import Part
 
 
 @dataclass(frozen=True)
@@ -57,31 +53,13 @@ def choose(
     earlier candidate.
     """
     scores = np.empty((len(candidates), n_folds))
-    for fold, (learn, held) in enumerate(person_folds(persons, cameras, n_folds, seed)):
-        products = space.products(rows[learn], rows[held])
-        pairs = CrossCameraPairs(codes_of(persons[learn]), codes_of(cameras[learn]))
-        for index, embedding in _embeddings(products, pairs, candidates):
-            distances = squared_euclidean(embedding, embedding)
-            scores[index, fold] = held_out_map(distances, persons[held], cameras[held])
+    for number, (learn, held) in enumerate(person_folds(persons, cameras, n_folds, seed)):
+        fold = Fold([space], rows[learn], rows[held], persons[learn], cameras[learn])
+        for index, candidate in enumerate(candidates):
+            distances = fold.part_distances(Part("kxqda", (1.0,), (candidate,)))
+            scores[index, number] = held_out_map(distances, persons[held], cameras[held])
     best = int(np.argmax(scores.mean(axis=1)))
     return Choice(candidates[best], tuple(candidates), scores)
-
-
-def _embeddings(
-    products: Products, pairs: CrossCameraPairs, candidates: Sequence[Candidate]
-) -> Iterator[tuple[int, Floats]]:
-    """Embed the held-out rows under each candidate; equal kernels are computed once."""
-    by_kernel: dict[tuple[Any, ...], list[int]] = {}
-    for index, candidate in enumerate(candidates):
-        by_kernel.setdefault(tuple(candidate.kernel_params().items()), []).append(index)
-    for params, same_kernel in by_kernel.items():
-        K, test = products.under(Kernel(**dict(params)))
-        pencil = KernelPencil(K, pairs)
-        for index in same_kernel:
-            reg, reg_form = candidates[index].reg, candidates[index].reg_form
-            mu, Theta, _ = pencil.solve(reg, reg_form, keep=True)
-            # A candidate that separates nothing simply scores low.
-            yield index, test @ (Theta * direction_weights(mu, quiet=True))
 
 
 def person_folds(

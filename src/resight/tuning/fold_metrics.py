@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,7 +22,7 @@ from resight.tuning.settings import PLAIN, Part, Setting
 
 
 @dataclass(frozen=True)
-class FittedPart:
+class Fitted:
     """A learned part that was fitted: its embedding is ``kernel rows @ coef - offset``.
 
     Distances are told in the mean squared distance between the embedded training rows, the `unit`,
@@ -34,20 +34,11 @@ class FittedPart:
     offset: Floats  # (b,): mean of the training rows in the embedding
     unit: float
 
-    def embed(self, rows: Floats) -> Floats:
-        """Embed kernel rows (n, N); squared distances are in units of `unit`."""
+    def embed(self, products: Callable[[int], RowProducts]) -> Floats:
+        """Embed rows of which `products` are known; squared distances are in units of `unit`."""
+        rows = self.kernel.rows(products)
         embedding: Floats = (rows @ self.coef - self.offset) / np.sqrt(self.unit)
         return embedding
-
-
-class _KernelOf:
-    """The kernel matrix of a part, and the pencil that all its regularisers share."""
-
-    def __init__(self, part: Part, fold: Fold) -> None:
-        self.key = _kernel_key(part)
-        self.kernel = FusedKernel.unfitted(part.kernels, part.weights)
-        self.K = self.kernel.fit(lambda i: fold.products(i).train)
-        self.pencil = KernelPencil(self.K, fold.pairs)
 
 
 class Fold:
@@ -71,7 +62,7 @@ class Fold:
         self.train, self.test = train, test
         self.persons, self.cameras = persons, cameras
         self._products: dict[int, Products] = {}
-        self._last: _KernelOf | None = None
+        self._last: tuple[object, FusedKernel, KernelPencil] | None = None  # and what it is of
 
     @cached_property
     def pairs(self) -> CrossCameraPairs:
@@ -106,22 +97,42 @@ class Fold:
             unit = self.plain_unit(part, whole)
             plain: Floats = self._plain(part, self.test, whole) / np.sqrt(unit)
             return plain
-        fitted = self.fit(part)
-        return fitted.embed(fitted.kernel.rows(self._row_products))
+        pieces = self.pieces(part)
+        embedded = [fold.fit(one).embed(fold._row_products) for fold, one in pieces]
+        return np.concatenate(embedded, axis=1) / np.sqrt(len(pieces))
+
+    def pieces(self, part: Part) -> list[tuple[Fold, Part]]:
+        """Return what is fitted for a part that learns: itself, or a part for each block."""
+        if not part.blocks:
+            return [(self, part)]
+        counts = [len(space.blocks) for space in self.spaces]
+        used = np.repeat(np.array(part.weights) > 0.0, counts)
+        each = np.eye(len(used))[used].tolist()
+        return [(self._by_block, Part(part.learner, tuple(one), part.kernels)) for one in each]
+
+    @cached_property
+    def _by_block(self) -> Fold:
+        """The same rows with every block as a descriptor of its own."""
+        blocks = [block for space in self.spaces for block in space.by_block()]
+        return Fold(blocks, self.train, self.test, self.persons, self.cameras)
 
     def plain_unit(self, part: Part, whole: bool = False) -> float:
         """Mean squared distance between training rows under a part that learns nothing."""
         rows = self._plain(part, self.train, whole)
         return _mean_square(rows - rows.mean(axis=0))
 
-    def fit(self, part: Part) -> FittedPart:
+    def fit(self, part: Part) -> Fitted:
         """Fit one part that learns."""
-        if self._last is None or self._last.key != _kernel_key(part):
-            self._last = _KernelOf(part, self)
-        coef = self._coefficients(part, self._last)
-        embedded = self._last.K @ coef
+        key = part.weights, [one.kernel_params() for one in part.kernels]
+        if self._last is None or self._last[0] != key:
+            kernel = FusedKernel.unfitted(part.kernels, part.weights)
+            K = kernel.fit(lambda i: self.products(i).train)
+            self._last = key, kernel, KernelPencil(K, self.pairs)
+        _, kernel, pencil = self._last
+        coef = self._coefficients(part, pencil)
+        embedded = pencil.K @ coef
         offset = embedded.mean(axis=0)
-        return FittedPart(self._last.kernel, coef, offset, _mean_square(embedded - offset))
+        return Fitted(kernel, coef, offset, _mean_square(embedded - offset))
 
     def _plain(self, part: Part, rows: Rows, whole: bool) -> Floats:
         centred = part.learner == "euclidean"
@@ -132,15 +143,15 @@ class Fold:
         ]
         return np.concatenate(parts, axis=1)
 
-    def _coefficients(self, part: Part, own: _KernelOf) -> Floats:
+    def _coefficients(self, part: Part, pencil: KernelPencil) -> Floats:
         with warnings.catch_warnings():
             # A setting that separates nothing simply scores low.
             warnings.simplefilter("ignore", RuntimeWarning)
             if part.learner == "knfst":
-                nfst = KernelNFST(kernel="precomputed").fit(own.K, self.persons)
+                nfst = KernelNFST(kernel="precomputed").fit(pencil.K, self.persons)
                 return np.asarray(nfst.coef_)
             first = part.kernels[0]
-            mu, Theta, _ = own.pencil.solve(first.reg, first.reg_form, keep=True)
+            mu, Theta, _ = pencil.solve(first.reg, first.reg_form, keep=True)
             return Theta * direction_weights(mu)
 
     def _row_products(self, i: int) -> RowProducts:
@@ -151,11 +162,6 @@ class Fold:
 def _mean_square(centred: Floats) -> float:
     """Mean squared distance of all ordered pairs of rows, a row with itself included."""
     return 2.0 * float(np.einsum("ij,ij", centred, centred)) / len(centred) or 1.0
-
-
-def _kernel_key(part: Part) -> tuple[Any, ...]:
-    kernels = tuple(tuple(one.kernel_params().items()) for one in part.kernels)
-    return (*kernels, part.weights)
 
 
 def codes_of(labels: NDArray[Any]) -> Rows:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError
-from resight.kernels import OF_PRODUCTS, Kernel, inner_products, row_squares
+from resight.kernels import OF_PRODUCTS, inner_products, row_squares
 from resight.learners._base import KernelMetricLearner, MetricLearner, squared_euclidean
 from resight.learners._blocks import block_slices
 from resight.learners.xqda import span_coordinates
@@ -39,12 +39,6 @@ class Products:
     test: Floats  # (n, N): of test rows against training rows
     test_squares: Floats  # (n,): squared norms of test rows
     test_self: Floats | None = None  # (n, n): between test rows, where asked for
-
-    def under(self, kernel: Kernel) -> tuple[Floats, Floats]:
-        """Fit a kernel; return its values between training rows and of test rows against them."""
-        K = kernel.fit_products(self.train.copy())
-        squares = self.train.diagonal()
-        return K, kernel.of_products(self.test.copy(), self.test_squares, squares)
 
 
 class Block(NamedTuple):
@@ -143,6 +137,10 @@ class GramSpace:
         each = zip(self.parts, self.networks, strict=True)
         return [self._made_of([part], [network]) for part, network in each]
 
+    def by_block(self) -> list[GramSpace]:
+        """Return each block as a space of its own, sharing its matrices."""
+        return [self._made_of([[block]], [False]) for block in self.blocks]
+
     def only(self, rows: Rows) -> GramSpace:
         """Copy the products between some rows: nothing else can be looked at by accident."""
         places = self._places(rows)
@@ -234,7 +232,9 @@ def fit_in_gram_space(
             f"kernel {learner.kernel!r} is not a function of inner products, so it cannot be "
             f"evaluated on stored Gram matrices; use one of {', '.join(OF_PRODUCTS)}"
         )
-    K, rows = products.under(learner.unfitted_kernel())
+    kernel, squares = learner.unfitted_kernel(), products.train.diagonal()
+    K = kernel.fit_products(products.train.copy())
+    rows = kernel.of_products(products.test.copy(), products.test_squares, squares)
     learner.set_params(kernel="precomputed")
     return learner.fit(K, persons, cameras), rows
 

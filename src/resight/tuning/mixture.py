@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -95,14 +96,15 @@ def embed(fitted: Any, X: Floats) -> Floats:
     """Embed rows X (n, n_features) by the learned attributes of an `AutoKXQDA`."""
     mean, blocks = fitted.normalizer_.mean_, fitted.normalizer_.blocks
     rows = normalized(X, mean, blocks)
-    known: dict[int, RowProducts] = {}
+    known: dict[tuple[int, int], RowProducts] = {}
 
-    def products(i: int) -> RowProducts:
-        if i not in known:
-            columns = slice(fitted.ends_[i], fitted.ends_[i + 1])
-            new, old = rows[:, columns], fitted.X_fit_[:, columns]
-            known[i] = RowProducts(inner_products(new, old), row_squares(new), row_squares(old))
-        return known[i]
+    def products(ends: list[int], i: int) -> RowProducts:
+        start, stop = ends[i], ends[i + 1]
+        if (start, stop) not in known:
+            new, old = rows[:, start:stop], fitted.X_fit_[:, start:stop]
+            of_columns = RowProducts(inner_products(new, old), row_squares(new), row_squares(old))
+            known[start, stop] = of_columns
+        return known[start, stop]
 
     parts = []
     for kernel, coef, offset in zip(fitted.kernels_, fitted.coefs_, fitted.offsets_, strict=True):
@@ -111,7 +113,9 @@ def embed(fitted: Any, X: Floats) -> Floats:
             given = normalized(X, np.zeros_like(mean), blocks) if cosine else rows
             parts.append(np.multiply(coef, _unlearned(fitted, given, kernel)))
         else:
-            parts.append(FusedKernel(**kernel).rows(products) @ coef - offset)
+            own = {"ends": fitted.ends_, **kernel}  # what its weights are for
+            of_columns = partial(products, own.pop("ends"))
+            parts.append(FusedKernel(**own).rows(of_columns) @ coef - offset)
     return np.concatenate(parts, axis=1)
 
 

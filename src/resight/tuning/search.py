@@ -131,12 +131,14 @@ class Search:
     def _choose(self, n: int, pool: list[Tried]) -> None:
         """Add to the pool what may enter the mixture."""
         self._choose_variant(n)
-        alone = _alone(n)
+        alone = [tuple(row) for row in np.eye(n).tolist()]  # weights that take one descriptor
         pool.append(self._best("plain", [self._plain(alone)]))
+        self._learned("together" if n > 1 else "learned", (1.0,) * n, pool)
+        if sum(len(space.blocks) for space in self.variants["plain"]) > 1:
+            each_block = Part("kxqda", (1.0,) * n, (XQDA,), blocks=True)
+            pool.append(self._best("block by block", [each_block]))
         if n == 1:
-            self._learned("learned", alone[0], pool)
             return
-        self._learned("together", (1.0,) * n, pool)
         for weights in alone:
             self._learned("one descriptor", weights, pool)
         self._learned_together(alone, pool)
@@ -284,9 +286,7 @@ class Search:
     def _mixture(self, pool: list[Tried]) -> Setting:
         """Weigh the pool, leave out what hardly counts, and weigh again.
 
-        Where people held out are found as well without learning, nothing is learned. Otherwise what
-        is learned from everybody is worth more than what folds learned from some, by as much as
-        the default mixture says.
+        Where people held out are found as well without learning, nothing is learned.
         """
         plain = pool[0]
         for _ in range(2):
@@ -295,22 +295,11 @@ class Search:
         shares, spreads = self._shares(pool), self._spreads(pool)
         if plain.part.learner in PLAIN and self._score(pool, shares / spreads) <= plain.mean:
             pool, shares, spreads = [plain], np.ones(1), np.ones(1)
-        some, all_of_them = (
-            default_shares([one.part for one in pool], people)
-            for people in (self._in_folds, self.people)
-        )
-        shares = shares * all_of_them / some
-        shares /= shares.sum()
         weights = shares / spreads
         for one, share in zip(pool, shares, strict=True):
             one.share = float(share)
         parts = ((float(w / weights.sum()), one.part) for w, one in zip(weights, pool, strict=True))
         return Setting(tuple(part for part in parts if part[0]), self._variant)
-
-    @property
-    def _in_folds(self) -> float:
-        """People whom a fold learns from."""
-        return self.people * (1.0 - 1.0 / self.n_folds)
 
     def _score(self, pool: list[Tried], weights: Floats) -> float:
         """Mean average precision of a weighted sum over all folds."""
@@ -329,16 +318,16 @@ class Search:
         return np.maximum(spreads, 1e-9)
 
     def _shares(self, pool: list[Tried]) -> Floats:
-        """Shares of the likeliest mixture of what folds learn, near the default for so many."""
+        """Shares of the likeliest mixture, near the default."""
         n, strength = len(pool[0].distances), allowed.AUTO_STRENGTH / self.people
-        default = default_shares([one.part for one in pool], self._in_folds)
+        default = default_shares([one.part for one in pool], self.people)
         spreads = self._spreads(pool)[:, None, None].astype(np.float32)
         stacks = [np.stack([one.distances[i] for one in pool]) / spreads for i in range(n)]
         weights = Likelihood(self.held[:n], stacks).fit(default, strength)
         return weights / weights.sum()
 
 
-def default_shares(parts: Sequence[Part], people: float) -> Floats:
+def default_shares(parts: Sequence[Part], people: int) -> Floats:
     """Return the mixture to start from: the more people, the more weight of what is learned."""
     learned = people**2 / (people**2 + allowed.AUTO_HALF_LEARNED**2)
     plain = np.array([part.learner in PLAIN for part in parts])
@@ -373,8 +362,3 @@ def variants_of(space: GramSpace, mirrored: bool) -> dict[str, list[GramSpace]]:
         return {"plain": spaces}
     half = len(spaces) // 2
     return {"plain": spaces[:half], "mirror": spaces[half:]}
-
-
-def _alone(n: int) -> list[tuple[float, ...]]:
-    """Return weights that take one descriptor each."""
-    return [tuple(float(i == j) for j in range(n)) for i in range(n)]

@@ -16,23 +16,28 @@ class Part:
 
     "euclidean" and "cosine" learn nothing: the former is the distance of centred, normalised
     vectors, the latter of normalised ones. One kernel is that of the weighted descriptors side by
-    side, one for each descriptor stand for their weighted sum; the first has the regulariser.
+    side, one for each descriptor stand for their weighted sum; the first has the regulariser. With
+    `blocks` every block has a metric of its own, and their distances are added.
     """
 
     learner: str  # "euclidean", "cosine", "kxqda" or "knfst"
     weights: tuple[float, ...]  # one for each descriptor
     kernels: tuple[Candidate, ...] = ()  # none where nothing is learned
+    blocks: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Return the part in plain types."""
         kernels = [one.params() for one in self.kernels]
-        return {"learner": self.learner, "weights": list(self.weights), "kernels": kernels}
+        own = {"learner": self.learner, "weights": list(self.weights), "kernels": kernels}
+        return {**own, "blocks": True} if self.blocks else own
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> Part:
         """Undo `as_dict`."""
         kernels = tuple(Candidate.of(one) for one in given["kernels"])
-        return cls(given["learner"], tuple(given["weights"]), kernels)
+        return cls(
+            given["learner"], tuple(given["weights"]), kernels, bool(given.get("blocks", False))
+        )
 
 
 @dataclass(frozen=True)
@@ -41,11 +46,6 @@ class Setting:
 
     parts: tuple[tuple[float, Part], ...]
     variant: str = "plain"  # of the descriptors; "mirror": averaged over mirror images
-
-    @property
-    def n_descriptors(self) -> int:
-        """How many descriptors it is for."""
-        return len(self.parts[0][1].weights)
 
     @property
     def learns(self) -> bool:
@@ -82,7 +82,7 @@ def _told(part: Part, names: list[str] | None) -> str:
     kernels = "+".join(dict.fromkeys(one.kernel for one in part.kernels))
     learner = {"kxqda": "k-XQDA", "knfst": "KNFST"}.get(part.learner, part.learner)
     if part.learner == "kxqda":
-        learner += f" ({kernels})"
+        learner += f" ({kernels}{', block by block' if part.blocks else ''})"
     return learner if len(part.weights) == 1 else f"{learner} of {'+'.join(words)}"
 
 
