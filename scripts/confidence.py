@@ -135,8 +135,11 @@ def page(found: dict[str, Any]) -> str:
             ("wrong `absent`", "false_rejects"),
             ("wrong first unit among `found`", "wrong_first_of_found"),
         ):
-            line = f"synthetic gallery of {n}: {words}", _percent(gone[key]), "at most 20%"
-            reached.append([*line, _verdict(gone[key] <= 0.2)])
+            if key == "wrong_first_of_found":
+                figure, verdict = _first_of_found(gone)
+            else:
+                figure, verdict = _percent(gone[key]), _verdict(gone[key] <= 0.2)
+            reached.append([f"synthetic gallery of {n}: {words}", figure, "at most 20%", verdict])
     for name, share in found.get("drift", {}).items():
         aim = ("at least 80%", _verdict(share >= 0.8)) if name != "as in training" else ("", "-")
         reached.append([f"synthetic, {name}: share of `unsure`", _percent(share), *aim])
@@ -191,15 +194,22 @@ def _targets(name: str, one: dict[str, Any]) -> list[list[str]]:
     ):
         line = [f"{title}, {words}", _percent(of[key]), "at most 15%", _verdict(of[key] <= 0.15)]
         lines.append(line)
-    wrong = gone["wrong_first_of_found"]
-    told = f"{_percent(wrong)} of {gone['found']}, about {gone['found_people']} people"
-    line = [f"{title}, half missing: wrong first unit among `found`", told]
-    lines.append([*line, "at most 20%", _verdict(wrong <= 0.2)])
+    told, verdict = _first_of_found(gone)
+    words = f"{title}, half missing: wrong first unit among `found`"
+    lines.append([words, told, "at most 20%", verdict])
     new, old = gone["identified_at_rate"]["stands_out"], gone["identified_at_rate"]["relative"]
     gain, least = new / old, _GAIN.get(name, 1.0)
     figures = f"{gain:.2f} ({_percent(new)} / {_percent(old)})"
     aim = f"at least {least}" if least > 1 else "not below 1"
     return [*lines, [f"{title}: DIR, times that of 0.1", figures, aim, _verdict(gain >= least)]]
+
+
+def _first_of_found(gone: dict[str, Any]) -> tuple[str, str]:
+    if not gone["found"]:
+        return "nobody is `found`", "-"
+    wrong = gone["wrong_first_of_found"]
+    told = f"{_percent(wrong)} of {gone['found']}, about {gone['found_people']} people"
+    return told, _verdict(wrong <= 0.2)
 
 
 def _probabilities(found: dict[str, Any]) -> str:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ import pytest
 from resight.errors import InputError
 from resight.evaluation.calibration import Calibration, HeldOut, Rates
 from resight.evaluation.calibration_fitting import continued, fit_calibration, with_person
-from resight.evaluation.presence import Expected, nearest
+from resight.evaluation.presence import PRECISION, Expected, errors_allowed, gap, nearest
 from resight.evaluation.reliability import Reliability, log_loss
 from resight.experiments.confidence import identified_at, state
 
@@ -54,6 +54,42 @@ def test_answers_are_wrong_as_rarely_as_promised(calibration, n_gallery):
     assert (answer[~missing] == "absent").mean() <= 0.15
     assert (answer == "found")[~missing].mean() > 2 * (answer == "found")[missing].mean()
     assert new["half_best"][answer == "found"].mean() > 0.75
+
+
+@pytest.mark.parametrize("correct", [11.0, 40.0, 300.0])
+def test_as_many_errors_are_allowed_as_the_lower_bound_of_the_precision_allows(correct):
+    n = correct + errors_allowed(correct)
+    found = proportion_interval(correct / n, n, 1.645)
+    assert found == pytest.approx(PRECISION, abs=1e-9)
+
+
+def proportion_interval(p, n, z):
+    """Wilson's lower bound, from a textbook."""
+    centre, half = p + z**2 / (2 * n), z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    return (centre - half) / (1 + z**2 / n)
+
+
+def test_nobody_is_called_found_by_what_too_few_people_told():
+    assert errors_allowed(10.0) < 0 < errors_allowed(11.0)
+    rankings = [world(20, 20, seed) for seed in range(3)]
+    few, many = (fit_calibration(rankings, n_people=n) for n in (20, 400))
+    shares = [(told(one, 400, 60, 8)["answer"] == "found").mean() for one in (few, many)]
+    assert shares[0] < 0.02 < shares[1]
+
+
+def test_larger_gaps_tolerate_more_absence_and_the_precision_holds_there(calibration):
+    strangers = calibration.strangers
+    expected = Expected.of(strangers, 100)
+    gaps = np.linspace(-1.0, 10.0, 50)
+    tolerated = expected.tolerated(gaps)
+    assert (np.diff(tolerated) >= 0).all()
+    assert tolerated[0] < 0 < tolerated[-1]
+    near, mates = strangers.draw(100)
+    present = gap(np.sort(np.column_stack([near, mates]), axis=1))
+    place = np.flatnonzero(tolerated > 0)[0]  # the first cut that is possible, and what it allows
+    accepted = [(one >= gaps[place]).mean() for one in (present, gap(near))]
+    right = ((mates < near[:, 0]) & (present >= gaps[place])).mean()
+    assert right / (accepted[0] + tolerated[place] * accepted[1]) > PRECISION
 
 
 def test_how_near_strangers_come_does_not_depend_on_how_many_of_the_others_are_there(calibration):
@@ -154,13 +190,14 @@ def test_rates_outside_zero_and_one_are_refused(rate):
         Rates(false_accepts=rate).check()
 
 
-def test_calibrations_that_did_not_know_the_size_of_a_gallery_are_read(calibration):
-    old = {name: getattr(calibration, name) for name in ("pair", "choice", "n_people", "quantiles")}
-    old |= {name: getattr(calibration, name) for name in ("steepness", "mates", "spreads")}
-    old |= {"cameras": calibration.cameras, "checks": np.delete(calibration.checks, [4, 5], axis=2)}
-    read = Calibration.from_state(Calibration.migrate(old, 2))
-    assert read.checks.shape == calibration.checks.shape
-    assert read.measured(Rates())["found"] >= 0.8 - 1e-9
+def test_calibrations_that_decided_otherwise_keep_probabilities_and_what_was_seen(calibration):
+    names = [one.name for one in fields(calibration)]
+    old = {name: getattr(replace(calibration, limit=3.0), name) for name in names}
+    for version in (2, 3):
+        read = Calibration.from_state(Calibration.migrate(old, version))
+        assert not read.decides
+        assert read.limit == 3.0
+        np.testing.assert_array_equal(read.log_ratios([0.1, 1.0]), calibration.log_ratios([0.1, 1]))
 
 
 def test_what_an_older_version_learned_states_probabilities_and_decides_nothing():

@@ -6,6 +6,7 @@ from scipy.optimize import minimize
 
 from resight.errors import InputError
 from resight.evaluation.local_metrics import _dual, adapt_locally
+from resight.evaluation.pairwise import EmbeddedPoints
 
 
 def squared(A, B):
@@ -13,7 +14,8 @@ def squared(A, B):
 
 
 def adapted(Q, G, N, **options):
-    return adapt_locally(squared(Q, G), squared(Q, N), squared(G, N), squared(N, N), **options)
+    asked = squared(Q, np.concatenate([G, N]))
+    return adapt_locally(asked, EmbeddedPoints(G, N), **options)
 
 
 @pytest.fixture
@@ -99,9 +101,9 @@ def test_bad_input(points):
     Q, G, N = points
     with pytest.raises(InputError, match="at least 1"):
         adapted(Q, G, N, n_negatives=0)
-    with pytest.raises(InputError, match=r"give \(n_q, n_g\)"):
-        adapt_locally(squared(Q, G), squared(Q, N), squared(Q, N), squared(N, N))
-    with pytest.raises(InputError, match="at least one of each"):
+    with pytest.raises(InputError, match="one column for each sighting"):
+        adapt_locally(squared(Q, G), EmbeddedPoints(G, N))
+    with pytest.raises(InputError, match="at least one row each"):
         adapted(Q, G, N[:0])
     with pytest.raises(InputError, match="NaN"):
         adapted(Q * np.nan, G, N)

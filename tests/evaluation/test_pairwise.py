@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from resight.evaluation._pairwise import EmbeddedPoints, MeasuredPoints
+from resight.evaluation.pairwise import EmbeddedPoints, MeasuredPoints
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resight.evaluation._pairwise import EmbeddedPoints
 from resight.evaluation._reciprocal import _smallest, encode, nearest
+from resight.evaluation.pairwise import EmbeddedPoints
 from resight.evaluation.reranking import k_reciprocal
 
 
@@ -37,15 +37,15 @@ def test_weights_are_distributions():
 
 def test_blocks_do_not_change_the_result(monkeypatch):
     E = np.random.default_rng(0).normal(size=(120, 5))
-    whole = k_reciprocal(E[:50], E[50:])
+    whole = k_reciprocal(EmbeddedPoints(E[:50], E[50:]))
     monkeypatch.setattr("resight.evaluation._reciprocal._ELEMENTS_AT_ONCE", 600)
-    monkeypatch.setattr("resight.evaluation._pairwise._PAIRS_AT_ONCE", 100)
-    assert k_reciprocal(E[:50], E[50:]) == pytest.approx(whole, abs=1e-12)
+    monkeypatch.setattr("resight.evaluation.pairwise._PAIRS_AT_ONCE", 100)
+    assert k_reciprocal(EmbeddedPoints(E[:50], E[50:])) == pytest.approx(whole, abs=1e-12)
 
 
 def test_memory_is_far_below_one_matrix_of_all_pairs(monkeypatch):
     monkeypatch.setattr("resight.evaluation._reciprocal._ELEMENTS_AT_ONCE", 50_000)
-    monkeypatch.setattr("resight.evaluation._pairwise._PAIRS_AT_ONCE", 5_000)
+    monkeypatch.setattr("resight.evaluation.pairwise._PAIRS_AT_ONCE", 5_000)
     E = np.random.default_rng(0).normal(size=(4000, 8))
     tracemalloc.start()
     encoding = encode(EmbeddedPoints(E[:2000], E[2000:]), 20, 6)

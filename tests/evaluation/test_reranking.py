@@ -8,12 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resight.errors import InputError
-from resight.evaluation import first_ranks
-from resight.evaluation.reranking import (
-    cross_view_reciprocal,
-    k_reciprocal,
-    k_reciprocal_from_distances,
-)
+from resight.evaluation import first_ranks, reranking
+from resight.evaluation.pairwise import EmbeddedPoints, MeasuredPoints
+from resight.evaluation.reranking import cross_view_reciprocal
+
+
+def k_reciprocal(Q, G, **ways):
+    return reranking.k_reciprocal(EmbeddedPoints(Q, G), **ways)
+
+
+def k_reciprocal_from_distances(D, n_queries, **ways):
+    return reranking.k_reciprocal(MeasuredPoints(D, n_queries), **ways)
 
 
 def squared(A, B):
@@ -174,7 +179,7 @@ def test_cross_view_keeps_a_perfect_ranking_and_a_tie_stays_a_tie():
         (lambda: k_reciprocal_from_distances([[0.0, -1.0], [-1.0, 0.0]], 1), "non-negative"),
         (lambda: k_reciprocal_from_distances([0.0, 1.0], 1), "square matrix"),
         (lambda: cross_view_reciprocal([1.0]), "n_queries, n_gallery"),
-        (lambda: cross_view_reciprocal([[np.inf]]), "not finite"),
+        (lambda: cross_view_reciprocal([[np.inf]]), "infinite"),
         (lambda: cross_view_reciprocal([[1.0]], k=0), "k is 0"),
     ],
 )

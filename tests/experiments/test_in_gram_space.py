@@ -7,8 +7,8 @@ import pytest
 
 from resight.datasets.sightings import Sightings
 from resight.evaluation import RankingResult, cmc
-from resight.evaluation._pairwise import EmbeddedPoints
 from resight.evaluation.local_metrics import adapt_locally
+from resight.evaluation.pairwise import EmbeddedPoints
 from resight.evaluation.smoothed_manifold import smoothed_manifold
 from resight.experiments.in_gram_space import measure, measure_split
 from resight.experiments.results import Result, Run, document, ranking_rows

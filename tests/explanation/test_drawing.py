@@ -38,6 +38,7 @@ def test_the_picture_is_well_formed_and_says_the_same_in_tables(explained: Any) 
     assert len(svg.findall("rect")) == 3 * 8
     assert explained["summary"] in svg.attrib["aria-label"]
     assert text.count('<th scope="row">') == 8 + len(explained["channels"])
+    assert ">alike<" in text
     assert "&lt;gate&gt;" in text
     assert "<gate>" not in text
     assert "<script" not in text
@@ -56,7 +57,7 @@ def test_without_a_usual_strips_are_coloured_by_size(drawn: Any) -> None:
     found = explainer.explain_features(drawn.features[drawn.pair("0031")]).to_dict()
     largest = int(np.argmax([band["contribution"] for band in found["bands"]]))
     assert strips(found)[largest].opacity == 0.45
-    assert "of typical" not in draw(found, FIRST, SECOND)
+    assert ">alike<" not in draw(found, FIRST, SECOND)
 
 
 def test_words_name_what_is_alike_and_more_percent_is_more_alike(explained: Any) -> None:

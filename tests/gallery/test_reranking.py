@@ -10,6 +10,7 @@ import pytest
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
 from resight.evaluation.local_metrics import adapt_locally
+from resight.evaluation.pairwise import EmbeddedPoints
 from resight.evaluation.reranking import cross_view_reciprocal, k_reciprocal
 from resight.gallery import Filter, Gallery, reranking, searching
 from resight.learners._base import squared_euclidean
@@ -38,7 +39,9 @@ def test_k_reciprocal_is_the_definition_for_each_query(gallery: Gallery) -> None
     changed = 0
     for query, hits in zip(Q, found, strict=True):
         plain = np.argsort(((G - query) ** 2).sum(axis=1), kind="stable")
-        order = plain[np.argsort(k_reciprocal(query[None], G[plain])[0], kind="stable")]
+        order = plain[
+            np.argsort(k_reciprocal(EmbeddedPoints(query[None], G[plain]))[0], kind="stable")
+        ]
         assert [hit.id for hit in hits] == ids[order].tolist()
         assert [hit.rank for hit in hits] == list(range(1, 25))
         before = {str(sighting): rank for rank, sighting in enumerate(ids[plain], 1)}
@@ -77,9 +80,8 @@ def test_ol_mans_is_the_definition_with_labelled_people_as_negatives(gallery: Ga
         N = T[others]
         plain = np.argsort(squared_euclidean(query, G.astype(float))[0], kind="stable")
         near = G[plain].astype(float)
-        D = adapt_locally(
-            *(squared_euclidean(*ab) for ab in ((query, near), (query, N), (near, N), (N, N)))
-        )
+        asked_for = squared_euclidean(query, np.concatenate([near, N]))
+        D = adapt_locally(asked_for, EmbeddedPoints(near, N))
         assert [hit.id for hit in hits] == ids[plain[np.argsort(D[0], kind="stable")]].tolist()
     assert any(hit.rank != hit.rank_before for hits in found for hit in hits)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array
 
-from resight.evaluation._pairwise import Floats, Pairwise
+from resight.evaluation.pairwise import Floats, Pairwise
 
 _ELEMENTS_AT_ONCE = 4_000_000
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from resight.errors import InputError
-from resight.evaluation.presence import Expected, Strangers, gap, logistic, nearest
+from resight.evaluation.presence import Expected, Strangers, errors_allowed, gap, logistic, nearest
 from resight.saving import SavableMixin
 
 Floats = NDArray[np.float64]
@@ -26,7 +26,6 @@ Bools = NDArray[np.bool_]
 Answer = Literal["found", "unsure", "absent"]
 
 MIN_PEOPLE = 20
-PRECISION = 0.8  # part of the answers `found` whose first unit is the query's person
 _SAME = 1e-4  # of the variance of embeddings: what rounding of stored descriptors may change
 _BLOCK = 4096
 
@@ -57,25 +56,17 @@ class Rates(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """What is known of each of some queries, arrays (n,): see `Expected` and `Calibration.shares`.
-
-    `first` and `false` tell what comes of accepting everybody who stands out as much.
-    """
+    """What is known of each of some queries, arrays (n,); see `Expected` and `Calibration`."""
 
     chance: Floats
     miss: Floats
     log_odds: Floats
     share: Floats
-    first: Floats
-    false: Floats
+    tolerated: Floats
 
     def probability(self, prior: float) -> Floats:
         """Return the probability of the first unit."""
         return self.share * present(self.log_odds, prior)
-
-    def precision(self, prior: float) -> Floats:
-        """Return how many first units are right of all that stand out as much, in this gallery."""
-        return self.first / (1.0 + (1.0 - prior) / prior * self.false)
 
 
 @dataclass(eq=False)
@@ -93,7 +84,7 @@ class Calibration(SavableMixin):
         People it was learned from.
     quantiles, steepness, mates, spreads
         As in `Strangers`; empty where an older version wrote it, which cannot tell who is absent.
-    checks : array (2, n_queries, 7)
+    checks : array (2, n_queries, 6)
         How held-out people were judged, with their person in the gallery and without: the fields
         of `Evidence`, and whether the first unit was right.
     cameras, rows, heights : arrays (n_queries,)
@@ -106,7 +97,7 @@ class Calibration(SavableMixin):
         Embeddings of the sightings that the model learned from, of a few dimensions.
     """
 
-    state_version: ClassVar[int] = 3
+    state_version: ClassVar[int] = 4
 
     pair: tuple[float, float]
     choice: tuple[float, float, float]
@@ -126,13 +117,9 @@ class Calibration(SavableMixin):
 
     @classmethod
     def migrate(cls, state: dict[str, Any], version: int) -> dict[str, Any]:
-        """Before 2 a threshold on the first distance decided; 2 had no `first` and `false`."""
-        if version < 2:
-            return {name: state[name] for name in ("pair", "choice", "n_people")}
-        chance, miss, _, share, right = np.moveaxis(state["checks"], -1, 0)
-        more = [share, chance / np.maximum(1.0 - miss, chance), right]
-        checks = np.concatenate([state["checks"][..., :4], np.stack(more, axis=-1)], axis=-1)
-        return {**state, "checks": checks}
+        """Before 4 other evidence decided about presence: probabilities stay, answers do not."""
+        kept = "pair", "choice", "n_people", "centre", "width", "limit", "trained"
+        return {name: state[name] for name in kept if name in state}
 
     def probability(self, distances: ArrayLike) -> Floats:
         """Probability that two sightings show one person, by their distance alone.
@@ -180,25 +167,24 @@ class Calibration(SavableMixin):
     @property
     def strangers(self) -> Strangers:
         """What distances of held-out people looked like."""
-        return Strangers(self.quantiles, self.steepness, self.mates, self.spreads)
+        return Strangers(self.quantiles, self.steepness, self.mates, self.spreads, self.n_people)
 
     def evidence(self, distances: Floats, expected: Expected) -> Evidence:
         """Judge queries by distances (n_queries, n_units), infinite where a unit does not count."""
         g = gap(nearest(np.log(positive(distances))))
         first = self.shares(distances)[np.arange(len(g)), distances.argmin(axis=1)]
-        simulated = (expected.chance(g), expected.miss(g), expected.log_odds(g))
-        return Evidence(*simulated, first, *expected.accepted(g))
+        told = expected.chance(g), expected.miss(g), expected.log_odds(g)
+        return Evidence(*told, first, expected.tolerated(g))
 
     def answers(self, evidence: Evidence, rates: Rates) -> NDArray[np.str_]:
         """Answer for each query: found, unsure or absent."""
         with_person, without = self._checked()
         limit = self._limit(without.chance, rates.false_accepts)
-        least = max(self._least(limit, rates.prior), PRECISION + self._margin(PRECISION))
-        found = (evidence.chance <= limit) & (evidence.precision(rates.prior) >= least)
-        absent = evidence.miss <= self._limit(with_person.miss, rates.false_rejects)
         likely = present(evidence.log_odds, rates.prior) >= 0.5  # decides where both hold
-        told = np.where(absent & ~(found & likely), "absent", "unsure")
-        return np.where(found & ~(absent & ~likely), "found", told)
+        found = likely & (evidence.chance <= limit)
+        found &= evidence.tolerated >= self._least_tolerated(limit, rates.prior)
+        absent = ~likely & (evidence.miss <= self._limit(with_person.miss, rates.false_rejects))
+        return np.where(found, "found", np.where(absent, "absent", "unsure"))
 
     def groups(self) -> dict[str, Bools]:
         """Name the held-out queries of each camera, and thirds of them by the crops' heights."""
@@ -254,18 +240,19 @@ class Calibration(SavableMixin):
         """Return one standard error of a rate: few people err towards unsure."""
         return float(np.sqrt(rate * (1.0 - rate) / self.n_people))
 
-    def _least(self, limit: float, prior: float) -> float:
-        """Return the simulated precision from which on first units were right often enough."""
-        with_person, without = self._checked()
-        p = np.concatenate([one.precision(prior) for one in (with_person, without)])
-        chance = np.concatenate([with_person.chance, without.chance])
-        n = len(with_person.chance)
-        weights = np.where(chance <= limit, np.repeat([prior, 1.0 - prior], n), 0.0)
-        right = np.concatenate([self.checks[0][:, -1], np.zeros(n)])
-        order = np.argsort(-p, kind="stable")
-        accepted = np.maximum(np.cumsum(weights[order]), 1e-12)
-        enough = np.cumsum((weights * right)[order]) >= PRECISION * accepted
-        return float(p[order][np.flatnonzero(enough)[-1]]) if enough.any() else np.inf
+    def _least_tolerated(self, limit: float, prior: float) -> float:
+        """Return the odds of absence that `found` must tolerate, or what held-out people needed."""
+        odds, n = (1.0 - prior) / prior, self.checks.shape[1]
+        chance, tolerated = (
+            np.concatenate([getattr(one, name) for one in self._checked()])
+            for name in ("chance", "tolerated")
+        )
+        people = np.repeat([1.0, odds], n) * self.n_people / n * (chance <= limit)
+        right = people * np.append(self.checks[0][:, -1], np.zeros(n))
+        order = np.argsort(-tolerated, kind="stable")
+        accepted, correct = np.cumsum(people[order]), np.cumsum(right[order])
+        enough = np.flatnonzero((correct > 0) & (accepted - correct <= errors_allowed(correct)))
+        return max(odds, float(tolerated[order][enough[-1]])) if len(enough) else np.inf
 
 
 def too_few(n_people: int) -> str:

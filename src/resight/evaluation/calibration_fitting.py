@@ -105,7 +105,7 @@ def _fit_strangers(held_out: Sequence[HeldOut]) -> dict[str, Any]:
 
 
 def _check(calibration: Calibration, one: HeldOut) -> Floats:
-    """Judge the queries of a ranking, with their person and without: (2, n_queries, 7)."""
+    """Judge the queries of a ranking, with their person and without: (2, n_queries, 6)."""
     cases = [one.distances, np.where(one.same, np.inf, one.distances)]
     near = [nearest(np.log(positive(d))) for d in cases]
     strangers, n = calibration.strangers, one.same.shape[1] - 1

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from resight.errors import InputError
-from resight.evaluation._pairwise import Floats, require_finite
+from resight.evaluation.pairwise import Floats, Pairwise, asked_of
 
 _ELEMENTS_AT_ONCE = 4_000_000
 _SWEEPS = 200  # over all negatives, at most
@@ -14,10 +14,8 @@ _TOLERANCE = 1e-8  # of the optimality conditions
 
 
 def adapt_locally(
-    query_gallery: ArrayLike,
-    query_negatives: ArrayLike,
-    gallery_negatives: ArrayLike,
-    among_negatives: ArrayLike,
+    asked: ArrayLike,
+    known: Pairwise,
     *,
     n_negatives: int = 50,
     weight: float = 0.5,
@@ -27,9 +25,11 @@ def adapt_locally(
 
     Parameters
     ----------
-    query_gallery, query_negatives, gallery_negatives, among_negatives : array-like
-        Squared distances of any learned metric, of shapes (n_q, n_g), (n_q, n), (n_g, n) and
-        (n, n). Negatives are sightings of people whom no query shows, such as training people.
+    asked : array-like of shape (n_queries, n_gallery + n)
+        Squared distances of any learned metric from queries to gallery and negatives: sightings
+        of people whom no query shows, such as training people.
+    known : EmbeddedPoints or MeasuredPoints
+        The gallery (in place of its queries) and the negatives.
     n_negatives : int
         The nearest negatives of each query that count.
     weight : float
@@ -39,7 +39,7 @@ def adapt_locally(
 
     Returns
     -------
-    array of shape (n_q, n_g)
+    array of shape (n_queries, n_gallery)
 
     Notes
     -----
@@ -63,15 +63,18 @@ def adapt_locally(
 
     Examples
     --------
-    >>> far = adapt_locally([[1.0, 1.0]], [[1.0]], [[0.0], [4.0]], [[0.0]])
+    >>> from resight.evaluation.pairwise import EmbeddedPoints
+    >>> known = EmbeddedPoints([[1.0], [-1.0]], [[1.0]])
+    >>> far = adapt_locally([[1.0, 1.0, 1.0]], known)
     >>> bool(far[0, 0] > far[0, 1])  # the first of the gallery looks like the negative
     True
     """
-    D, near, across, among = (
-        np.asarray(part, float)
-        for part in (query_gallery, query_negatives, gallery_negatives, among_negatives)
-    )
-    _check(D, near, across, among, n_negatives)
+    if n_negatives < 1:
+        raise InputError(f"n_negatives is {n_negatives}; give at least 1 (50 is usual)")
+    all_distances, n_gallery = asked_of(asked, known), known.n_queries
+    D, near = all_distances[:, :n_gallery], all_distances[:, n_gallery:]
+    across = known.rows(0, n_gallery)[:, n_gallery:]  # (n_g, n)
+    among = known.rows(n_gallery, known.n_points)[:, n_gallery:]  # (n, n)
     k = min(n_negatives, near.shape[1])
     chosen = np.argsort(near, axis=1, kind="stable")[:, :k]  # (n_q, k)
     result = np.empty_like(D)
@@ -109,17 +112,3 @@ def _dual(H: Floats, slack: float) -> Floats:
         if np.abs(np.clip(a + slope, 0.0, slack) - a).max() <= _TOLERANCE:
             break
     return a
-
-
-def _check(D: Floats, near: Floats, across: Floats, among: Floats, n_negatives: int) -> None:
-    if n_negatives < 1:
-        raise InputError(f"n_negatives is {n_negatives}; give at least 1 (50 is usual)")
-    n = near.shape[-1]
-    wanted = [(len(D), n), (D.shape[-1], n), (n, n)]
-    if D.ndim != 2 or 0 in (*D.shape, n) or [near.shape, across.shape, among.shape] != wanted:
-        raise InputError(
-            f"distances have shapes {D.shape}, {near.shape}, {across.shape} and {among.shape}; "
-            "give (n_q, n_g), (n_q, n), (n_g, n) and (n, n), with at least one of each"
-        )
-    for part in (D, near, across, among):
-        require_finite(part, "distances")

@@ -10,10 +10,10 @@ which of its sightings are near to everybody: distances to those are lengthened 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -23,7 +23,8 @@ MIN_PEOPLE = 8  # fewer have no tail to stand out from
 _DEPTH = NEAREST + 3  # nearest strangers that are simulated
 _DRAWN = 4000
 _EVENED = 0.75  # part of the differences between sightings that is taken out
-_KNOWN = 0.98  # part of the simulated gaps beyond which those that are left are too few
+PRECISION = 0.8  # part of the answers `found` whose first unit is the query's person
+_SURE = 1.645  # standard errors of that part: a one-sided bound of 95%
 _TURNS, _STEPS = 4, 20  # of estimating how near strangers come, and how many others are there
 
 
@@ -76,12 +77,15 @@ class Strangers:
         Of their lower tail: below the first quantile their share falls as exp(steepness x).
     mates, spreads : arrays (m,)
         Distance to the query's person, and spread, of held-out queries.
+    people : int
+        Held-out people that all this was learned from.
     """
 
     quantiles: Floats
     steepness: float
     mates: Floats
     spreads: Floats
+    people: int
 
     def draw(self, n: int) -> tuple[Floats, Floats]:
         """Simulate queries: distances of the nearest of n strangers, sorted, and of the person."""
@@ -138,9 +142,7 @@ class Expected:
     absent: Floats  # gaps of queries whose person is not there, sorted
     present: Floats  # and there once
     logit: tuple[float, float]  # (a, b): log-odds of presence a + b gap, at even prior odds
-    first: (
-        Floats  # part of those with at least so large a gap whose first is the person, as present
-    )
+    tolerance: Floats  # see `tolerated`, as present
 
     @classmethod
     def of(cls, strangers: Strangers, n: int, fit: tuple[float, float] = (1.0, 0.0)) -> Expected:
@@ -150,8 +152,13 @@ class Expected:
         gaps = gap(np.sort(np.column_stack([near, mates]), axis=1))
         absent, order = np.sort(gap(near)), np.argsort(gaps)
         present, right = gaps[order], (mates < near[:, 0])[order]
-        first = np.cumsum(right[::-1])[::-1] / np.arange(len(right), 0, -1)
-        return cls(absent, present, _logistic(absent[::4], present[::4]), first)
+        found = cls(absent, present, _logistic(absent[::4], present[::4]), gaps)
+        # What comes of accepting everybody with at least so large a gap, for each of the gaps.
+        accepted = strangers.people * np.arange(len(gaps), 0, -1) / len(gaps)
+        correct = strangers.people * np.cumsum(right[::-1])[::-1] / len(gaps)
+        false = strangers.people * found.chance(present)
+        tolerance = (errors_allowed(correct) - (accepted - correct)) / false
+        return replace(found, tolerance=np.maximum.accumulate(tolerance))
 
     def chance(self, gaps: Floats) -> Floats:
         """Return how often an absent person's gap is at least so large."""
@@ -167,16 +174,25 @@ class Expected:
         """Return the log-odds of presence at even prior odds."""
         return self.logit[0] + self.logit[1] * gaps
 
-    def accepted(self, gaps: Floats) -> tuple[Floats, Floats]:
-        """Return what comes of accepting everybody with at least so large a gap.
+    def tolerated(self, gaps: Floats) -> Floats:
+        """Return how common absence may be for people with such gaps to be called found.
 
-        The part of those who are there whose first is right, and how many who are not there are
-        accepted for each who is, at even odds. Beyond nearly all simulated gaps nothing is known.
+        Up to so many people who are not there, for each who is, the first unit is right in 80% of
+        these answers, with an allowance for what so few held-out people can tell. Negative where
+        they cannot tell at all.
         """
-        place = np.searchsorted(self.present, gaps, "left")
-        place = np.minimum(place, int(_KNOWN * len(self.present)))
-        there = 1.0 - place / len(self.present)
-        return self.first[place], self.chance(self.present[place]) / there
+        return np.append(-1.0, self.tolerance)[np.searchsorted(self.present, gaps, "right")]
+
+
+def errors_allowed(correct: ArrayLike) -> Floats:
+    """Return how many errors beside so many correct answers still show a precision above 80%.
+
+    A one-sided score test (Wilson, 1927): the precision seen is `_SURE` standard errors higher.
+    Negative where there are too few answers to show it at all.
+    """
+    width = _SURE * np.sqrt(PRECISION * (1.0 - PRECISION))
+    root = np.sqrt(width**2 + 4.0 * PRECISION * np.asarray(correct, float)) - width
+    return np.asarray((root / (2.0 * PRECISION)) ** 2 - correct)
 
 
 def _spacing(near: Floats) -> float:

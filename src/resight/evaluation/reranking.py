@@ -10,24 +10,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from resight.errors import InputError
-from resight.evaluation._pairwise import EmbeddedPoints, Floats, MeasuredPoints, Pairwise
 from resight.evaluation._reciprocal import encode
+from resight.evaluation.pairwise import Floats, Pairwise, require_finite
 
 
 def k_reciprocal(
-    queries: ArrayLike,
-    gallery: ArrayLike,
-    *,
-    k1: int = 20,
-    k2: int = 6,
-    original_weight: float = 0.3,
+    points: Pairwise, *, k1: int = 20, k2: int = 6, original_weight: float = 0.3
 ) -> Floats:
-    """Re-rank by k-reciprocal encoding, from embeddings.
+    """Re-rank by k-reciprocal encoding.
 
     Parameters
     ----------
-    queries, gallery : array-like of shape (n_queries, d), (n_gallery, d)
-        Embeddings, in which the learned distance is squared Euclidean.
+    points : EmbeddedPoints or MeasuredPoints
+        Queries and gallery, by their embeddings or by the squared distances among them all.
     k1 : int
         Size of the neighbourhoods.
     k2 : int
@@ -54,32 +49,19 @@ def k_reciprocal(
 
     Examples
     --------
+    >>> from resight.evaluation.pairwise import EmbeddedPoints
     >>> rng = np.random.default_rng(0)
-    >>> k_reciprocal(rng.random((3, 4)), rng.random((5, 4)), k1=2, k2=1).shape
+    >>> points = EmbeddedPoints(rng.random((3, 4)), rng.random((5, 4)))
+    >>> k_reciprocal(points, k1=2, k2=1).shape
     (3, 5)
     """
-    return _re_ranked(EmbeddedPoints(queries, gallery), k1, k2, original_weight)
-
-
-def k_reciprocal_from_distances(
-    distances: ArrayLike, n_queries: int, *, k1: int = 20, k2: int = 6, original_weight: float = 0.3
-) -> Floats:
-    """Re-rank by k-reciprocal encoding where only distances are known.
-
-    Parameters
-    ----------
-    distances : array-like of shape (n_queries + n_gallery, n_queries + n_gallery)
-        Squared distances among queries and gallery, as the ``distances`` of a learner returns them.
-    n_queries : int
-        How many of them are queries, which come first.
-    k1, k2, original_weight
-        As in `k_reciprocal`.
-
-    Returns
-    -------
-    array of shape (n_queries, n_gallery)
-    """
-    return _re_ranked(MeasuredPoints(distances, n_queries), k1, k2, original_weight)
+    _require_at_least_one(k1=k1, k2=k2)
+    if not 0.0 <= original_weight <= 1.0:
+        raise InputError(f"original_weight is {original_weight}; it must be between 0 and 1")
+    result = np.empty((points.n_queries, points.n_points - points.n_queries))
+    for rows, block in encode(points, k1, k2).blocks(original_weight):
+        result[rows] = block
+    return result
 
 
 def cross_view_reciprocal(distances: ArrayLike, *, k: int = 20) -> Floats:
@@ -120,10 +102,9 @@ def cross_view_reciprocal(distances: ArrayLike, *, k: int = 20) -> Floats:
            [0., 1.]])
     """
     D = np.asarray(distances, float)
-    if D.ndim != 2 or 0 in D.shape or not np.isfinite(D).all():
-        raise InputError(
-            f"distances of shape {D.shape} are empty or not finite; give (n_queries, n_gallery)"
-        )
+    if D.ndim != 2 or 0 in D.shape:
+        raise InputError(f"distances of shape {D.shape}; give (n_queries, n_gallery)")
+    require_finite(D, "distances")
     _require_at_least_one(k=k)
     k = min(k, D.shape[1])
     place = _places(D)  # of gallery j in the list of query i
@@ -135,16 +116,6 @@ def cross_view_reciprocal(distances: ArrayLike, *, k: int = 20) -> Floats:
     last = np.partition(np.where(mutual, key, outside), k - 1, axis=1)[:, k - 1 : k]
     head = mutual & (key <= last)
     return _places(np.where(head, key, outside + place)).astype(float)
-
-
-def _re_ranked(points: Pairwise, k1: int, k2: int, original_weight: float) -> Floats:
-    _require_at_least_one(k1=k1, k2=k2)
-    if not 0.0 <= original_weight <= 1.0:
-        raise InputError(f"original_weight is {original_weight}; it must be between 0 and 1")
-    result = np.empty((points.n_queries, points.n_points - points.n_queries))
-    for rows, block in encode(points, k1, k2).blocks(original_weight):
-        result[rows] = block
-    return result
 
 
 def _require_at_least_one(**sizes: int) -> None:

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, diags_array
 
 from resight.errors import InputError
-from resight.evaluation._pairwise import Floats, Pairwise
 from resight.evaluation._reciprocal import nearest
+from resight.evaluation.pairwise import Floats, Pairwise, asked_of
 
 _ELEMENTS_AT_ONCE = 8_000_000
 
@@ -72,9 +72,12 @@ def smoothed_manifold(
     S. Bai, X. Bai, Q. Tian, "Scalable person re-identification on supervised smoothed manifold",
     CVPR 2017.
     """
-    D, labels = np.asarray(asked, float), np.asarray(persons)
-    _check(D, known, labels, alpha)
+    D, labels = asked_of(asked, known), np.asarray(persons)
     n_gallery, k = known.n_queries, min(n_neighbors, known.n_points - 1)
+    if labels.shape != (known.n_points - n_gallery,):
+        raise InputError(f"{labels.shape} persons; give one person for each training sighting")
+    if not 0.0 < alpha < 1.0:
+        raise InputError(f"alpha is {alpha}; it must be above 0 and below 1")
     graph, scale = _graph(known, k)
     together = _same_person(labels, n_gallery)
     result = np.empty((len(D), n_gallery))
@@ -134,17 +137,3 @@ def _spread(A: Floats, S: Any, Y: Any, alpha: float, n_iter: int) -> Floats:
 
 def _relative(values: Floats) -> Floats:
     return values / np.maximum(values.max(axis=1, keepdims=True), np.finfo(float).tiny)
-
-
-def _check(D: Floats, known: Pairwise, labels: Any, alpha: float) -> None:
-    n = known.n_points
-    if D.ndim != 2 or D.shape[1] != n or labels.shape != (n - known.n_queries,) or not len(D):
-        raise InputError(
-            f"distances of shape {D.shape} and {labels.shape} persons, for {known.n_queries} "
-            f"gallery and {n - known.n_queries} training sightings; give one column for each "
-            "sighting and one person for each training sighting"
-        )
-    if not np.isfinite(D).all() or D.min() < 0.0:
-        raise InputError("distances are negative or not finite; give squared distances")
-    if not 0.0 < alpha < 1.0:
-        raise InputError(f"alpha is {alpha}; it must be above 0 and below 1")

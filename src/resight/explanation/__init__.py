@@ -17,7 +17,7 @@ A distance is divided among *parts* (strip of the image x channel of a descripto
     and one descriptor sees it.
 """
 
-from resight.explanation.explainer import Explainer, explain
+from resight.explanation.explainer import Explainer
 from resight.explanation.explanation import Explanation, Share
 
-__all__ = ["Explainer", "Explanation", "Share", "explain"]
+__all__ = ["Explainer", "Explanation", "Share"]

@@ -10,7 +10,7 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from numpy.typing import NDArray
 
-from resight.explanation.explanation import PEOPLE, SHARES, alike, percent
+from resight.explanation.explanation import PEOPLE, alike, percent
 from resight.explanation.occlusion import OCCLUSION
 from resight.images.reading import data_uri
 
@@ -19,7 +19,6 @@ _LOW, _HIGH = "#2166ac", "#c2510a"  # blue and orange: told apart by colour-blin
 _STRONGEST = 0.45  # opacity: the crop must stay visible below the colour
 _FULL_BELOW, _FULL_ABOVE = 0.05, 4.0  # of the usual, where the colour is strongest
 _HEIGHT = 256  # of the drawn crops; widths keep their proportions
-_UNITS = {PEOPLE: "alike", SHARES: "of typical", "": "of distance"}
 _KEPT_HEIGHT = 256  # pixels of an embedded picture: enough for the screen
 
 
@@ -66,7 +65,7 @@ def draw(told: dict[str, Any], first: Picture, second: Picture) -> str:
         strips=strips(told),
         height=_HEIGHT,
         longest=max(abs(one["share"]) for one in told["channels"]) or 1.0,
-        unit=_UNITS[told["compared"]],
+        unit="alike" if told["compared"] == PEOPLE else "of distance",
         legend=_legend(told),
     )
 
@@ -87,15 +86,13 @@ def strips(told: dict[str, Any]) -> list[Strip]:
         strength = _strength(band, most)
         colour = _HIGH if strength > 0 else _LOW
         opacity = round(_STRONGEST * abs(strength), 3)
-        found.append(Strip(i * height, height, colour, opacity, _figure(band, told["compared"])))
+        found.append(Strip(i * height, height, colour, opacity, _figure(band)))
     return found
 
 
-def _figure(share: dict[str, Any], compared: str) -> str:
-    """Write how alike a part is; its level, or share of the distance, where that is not known."""
-    if share["level"] is None:
-        return percent(share["share"])
-    return percent(alike(share["level"]) if compared == PEOPLE else share["level"])
+def _figure(share: dict[str, Any]) -> str:
+    """Write how alike a part is, or its share of the distance where that is not known."""
+    return percent(share["share"] if share["level"] is None else alike(share["level"]))
 
 
 def _strength(band: dict[str, Any], most: float) -> float:
@@ -109,16 +106,11 @@ def _strength(band: dict[str, Any], most: float) -> float:
 
 
 def _legend(told: dict[str, Any]) -> str:
-    pairs = told["usual_pairs"]
     if told["compared"] == PEOPLE:
         return (
             "Blue strips are more alike than is usual of different people, orange ones less. The "
-            f"more percent, the more alike; 50% is usual ({pairs} pairs of different people)."
-        )
-    if told["compared"] == SHARES:
-        return (
-            "Orange strips make up more of the distance than is typical, blue ones less. Numbers: "
-            f"percent of the typical share (mean of {pairs} pairs of training sightings)."
+            "more percent, the more alike; 50% is usual "
+            f"({told['usual_pairs']} pairs of different people)."
         )
     if told["method"] == OCCLUSION:
         return "The darker the orange, the more the distance falls when that strip is covered."

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from resight.errors import InputError
 from resight.explanation.attribution import LEFT_OUT, metric_of, opaque
-from resight.explanation.explanation import PEOPLE, SHARES, Explanation
+from resight.explanation.explanation import Explanation
 from resight.explanation.occlusion import OCCLUSION, occlude, occlusion_partition
 from resight.explanation.parts import partition_of
 from resight.images import read
@@ -29,13 +29,6 @@ _SAME = 1e-5  # relative: float32 copies of one row
 _ADDS_UP = 1e-4  # relative: parts that miss the distance by more are not shown as its parts
 
 
-class Usual(NamedTuple):
-    """Contributions of parts (n_pairs, n_parts) between different people; what they compare."""
-
-    parts: Floats
-    compared: str
-
-
 class Explainer:
     """Explains distances of a model; what is usual is found once and kept.
 
@@ -47,8 +40,7 @@ class Explainer:
         Descriptors of sightings that tell what is usual between different people, such as some
         of a gallery. Those that the model learned from are left out, as far as it keeps its
         training sightings (kernel learners do): a metric holds people that it learned from much
-        farther apart than new ones. Where nobody else is left, shares of the distance are
-        compared with those of training sightings; see `Explanation.compared`.
+        farther apart than new ones. Where nobody else is left, nothing is compared.
     persons : array (n,), optional
         Who is on them, so that pairs of one person are left out; empty text is unknown.
 
@@ -105,59 +97,28 @@ class Explainer:
         if self._metric.method != LEFT_OUT and not adds_up:
             self._metric = opaque(self.model)  # a learner that works otherwise than thought
             contributions = self._divide(pair)
-        method, usual = self._metric.method, self.usual or ()
-        return Explanation(distance, method, self.partition, contributions, *usual)
+        return Explanation(distance, self._metric.method, self.partition, contributions, self.usual)
 
     def _divide(self, pair: NDArray[Any]) -> Floats:
         rows = self._metric.normalize(pair)
         return self._metric.divide(rows[:1], rows[1:], self.partition.of_feature)[0]
 
     @cached_property
-    def usual(self) -> Usual | None:
-        """What is usual between different people; None if nothing is known of it."""
-        rows, found = self._metric.training_rows, self._usual_between_people()
-        return found if found or rows is None else self._usual_of(rows, None, SHARES)
-
-    def _usual_between_people(self) -> Usual | None:
+    def usual(self) -> Floats | None:
+        """Contributions of parts (n_pairs, n_parts) between different people, if any are known."""
         if self._references is None:
             return None
-        rows = self._metric.normalize(self._references)
+        rows, persons = self._metric.normalize(self._references), self._persons
         learned = _known(rows, self._metric.training_rows)
-        if self._persons is not None:  # nor other sightings of people that it learned from
-            learned |= np.isin(self._persons, self._persons[learned & (self._persons != "")])
-        persons = None if self._persons is None else self._persons[~learned]
-        return self._usual_of(rows[~learned], persons, PEOPLE)
-
-    def _usual_of(
-        self, rows: NDArray[Any], persons: NDArray[Any] | None, compared: str
-    ) -> Usual | None:
+        if persons is not None:  # nor other sightings of people that it learned from
+            learned |= np.isin(persons, persons[learned & (persons != "")])
+            persons = persons[~learned]
         n_pairs = _FEWER_PAIRS if self._metric.method == LEFT_OUT else N_PAIRS
-        first, second = _pairs(len(rows), persons, n_pairs)
+        first, second = _pairs(int((~learned).sum()), persons, n_pairs)
         if len(first) < _FEWEST_PAIRS:
             return None
-        A, B = (np.asarray(rows[chosen], np.float64) for chosen in (first, second))
-        return Usual(self._metric.divide(A, B, self.partition.of_feature), compared)
-
-
-def explain(model: Any, image_a: Image, image_b: Image) -> Explanation:
-    """Tell which strips, colours and textures make two sightings alike or different.
-
-    Parameters
-    ----------
-    model : Model
-        Fitted, with descriptors.
-    image_a, image_b : paths or RGB arrays
-        Crops of one person each.
-
-    Examples
-    --------
-    >>> import resight
-    >>> from resight.explanation import explain
-    >>> model = resight.load("model")                          # doctest: +SKIP
-    >>> explain(model, "one.jpg", "other.jpg").bands[0].level  # doctest: +SKIP
-    0.31
-    """
-    return Explainer(model).explain(image_a, image_b)
+        rows = rows[~learned]
+        return self._metric.divide(rows[first], rows[second], self.partition.of_feature)
 
 
 def _known(rows: Floats, training: NDArray[Any] | None) -> NDArray[np.bool_]:

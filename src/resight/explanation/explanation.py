@@ -16,8 +16,7 @@ from resight.explanation.parts import N_BANDS, Partition
 Floats = NDArray[np.float64]
 
 SCHEMA = "resight.explanation/1"
-PEOPLE, SHARES = "different people", "usual shares"
-_VERDICTS = {PEOPLE: ("alike", "usual", "different"), SHARES: ("less", "usual", "more")}
+PEOPLE = "different people"  # what parts are compared with, where such people are known
 _REGIONS = {"head": slice(0, 1), "upper-body": slice(1, 4), "leg": slice(4, 7), "feet": slice(7, 8)}
 _LOW, _HIGH = 0.75, 1.25  # of what is usual: between them lies "usual"
 _LEAST_USUAL = 0.1  # of the mean part: below it a ratio would say nothing
@@ -54,8 +53,7 @@ class Share:
     level : float or None
         Contribution over what is usual for this part.
     verdict : str
-        "alike", "usual" or "different"; "less", "usual" or "more" where only shares of the
-        distance are compared; empty where nothing is known to compare with.
+        "alike", "usual" or "different"; empty where nothing is known to compare with.
     """
 
     label: str
@@ -83,10 +81,6 @@ class Explanation:
     usual : array (n_pairs, n_parts) or None
         Contributions of some pairs of different people. What is usual is the mean size: signs
         would cancel where a metric uses a part now for and now against.
-    compared : str
-        "different people": levels compare with `usual` as it is. "usual shares": `usual` comes
-        from training people, whom a metric holds farther apart than anybody new, so only the
-        shares of the distance can be compared. Empty without `usual`.
     """
 
     distance: float
@@ -94,12 +88,6 @@ class Explanation:
     partition: Partition
     contributions: Floats
     usual: Floats | None = None
-    compared: str = ""
-
-    @property
-    def n_usual(self) -> int:
-        """Number of pairs that tell what is usual."""
-        return 0 if self.usual is None else len(self.usual)
 
     @property
     def remainder(self) -> float:
@@ -138,7 +126,7 @@ class Explanation:
                 f"Covering the strip at {most.label} of the height in both images {change} the "
                 f"distance by {percent(abs(most.share))}, more than any other strip."
             )
-        if self.compared != PEOPLE:
+        if self.usual is None:
             most = max(self.bands, key=lambda band: band.contribution)
             where = f"the strip at {most.label} of the height"
             return f"{percent(most.share)} of the distance comes from {where}."
@@ -187,8 +175,8 @@ class Explanation:
             "method": self.method,
             "method_in_words": self.method_in_words,
             "remainder": self.remainder,
-            "compared": self.compared,
-            "usual_pairs": self.n_usual,
+            "compared": "" if self.usual is None else PEOPLE,
+            "usual_pairs": 0 if self.usual is None else len(self.usual),
             "summary": self.summary,
             "whole": asdict(self.whole),
             "bands": [asdict(band) for band in self.bands],
@@ -202,18 +190,16 @@ class Explanation:
         levels: list[float | None] = [None] * len(values)
         if self.usual is not None:
             usual = abs(gather(self.usual)).mean(axis=0)
-            if self.compared == SHARES:
-                usual *= self.distance / abs(self.usual.sum(axis=1)).mean()
             floor = max(_LEAST_USUAL * usual.mean(), np.finfo(float).tiny)
             levels = (values / np.maximum(usual, floor)).tolist()
-        verdicts = [self._verdict(level) for level in levels]
+        verdicts = [_verdict(level) for level in levels]
         return tuple(map(Share, labels, values.tolist(), shares, levels, verdicts))
 
-    def _verdict(self, level: float | None) -> str:
-        if level is None:
-            return ""
-        low, usual, high = _VERDICTS[self.compared]
-        return low if level < _LOW else high if level > _HIGH else usual
+
+def _verdict(level: float | None) -> str:
+    if level is None:
+        return ""
+    return "alike" if level < _LOW else "different" if level > _HIGH else "usual"
 
 
 def alike(level: float) -> float:

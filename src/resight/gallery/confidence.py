@@ -119,8 +119,12 @@ def judge(
     near_trained = left_out.any() and (
         not usable.any() or distances[left_out].min() < distances[usable].min()
     )
-    answer, why = _answer(calibration, rates, told, outside, bool(near_trained))
     measured = calibration.measured(rates) if calibration.decides else {}
+    answer, why = _answer(calibration, rates, told, outside, bool(near_trained))
+    if answer == "unsure" and not why:
+        why = "the best match does not stand out enough from other people"
+        if "found" not in measured:
+            why = "the model knows too few people to tell when a match is right; label more"
     presence = Presence(
         answer, rates.false_accepts, rates.false_rejects, int(searched.sum()), why, measured
     )
@@ -144,7 +148,7 @@ def _answer(
     outside: bool,
     near_trained: bool,
 ) -> tuple[Answer, str]:
-    """Answer whether the person is there by the evidence of each camera; say why one is unsure."""
+    """Answer whether the person is there by the evidence of each camera, and what forbids it."""
     if not calibration.decides:
         return "unsure", "the model was calibrated by an older version of resight; retrain it"
     if outside:
@@ -161,12 +165,9 @@ def _answer(
         np.max([one.miss for one in cameras], axis=0),
         first.log_odds,
         first.share,
-        first.first,
-        len(cameras) * first.false,
+        first.tolerated / len(cameras),
     )
-    told = cast("Answer", calibration.answers(joint, rates).item())
-    unsure = "the best match does not stand out enough from other people"
-    return told, unsure if told == "unsure" else ""
+    return cast("Answer", calibration.answers(joint, rates).item()), ""
 
 
 def _once(kept: dict[Any, Any], key: Any, make: Callable[[], T]) -> T:

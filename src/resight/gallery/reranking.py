@@ -66,6 +66,7 @@ def rerank(
     from the query (ol-mans). See `reranking`, `smoothed_manifold` and `local_metrics` of
     `resight.evaluation`.
     """
+    from resight.evaluation.pairwise import EmbeddedPoints
     from resight.evaluation.reranking import k_reciprocal
 
     heads = [one.rows[:CANDIDATES] for one in found]
@@ -74,7 +75,9 @@ def rerank(
     else:
         score: Callable[[Floats32, Rows], Floats]
         if method == "k-reciprocal":
-            score = lambda query, rows: k_reciprocal(query[None], embeddings_of(rows))[0]  # noqa: E731
+            score = lambda query, rows: k_reciprocal(  # noqa: E731
+                EmbeddedPoints(query[None], embeddings_of(rows))
+            )[0]
         else:
             score = _supervised(method, embeddings_of, persons)
         pairs = zip(queries, heads, strict=True)
@@ -101,8 +104,8 @@ def _supervised(
     method: Rerank, embeddings_of: Callable[[Rows], Floats32], persons: NDArray[np.str_]
 ) -> Callable[[Floats32, Rows], Floats]:
     """Return what scores the candidates of a query by means of labelled sightings."""
-    from resight.evaluation._pairwise import EmbeddedPoints
     from resight.evaluation.local_metrics import adapt_locally
+    from resight.evaluation.pairwise import EmbeddedPoints
     from resight.evaluation.smoothed_manifold import smoothed_manifold
     from resight.learners._base import squared_euclidean
 
@@ -124,10 +127,9 @@ def _supervised(
             others = persons[labelled] != persons[labelled][near.argmin()]
         T, who = known[others], persons[labelled][others]
         D = squared_euclidean(asked, np.concatenate([found, T]))  # (1, n_found + n_labelled)
-        if method == "ssm":
-            return smoothed_manifold(D, EmbeddedPoints(found, T), who)[0]
-        near, across = D[:, len(rows) :], squared_euclidean(found, T)
-        return adapt_locally(D[:, : len(rows)], near, across, squared_euclidean(T, T))[0]
+        points = EmbeddedPoints(found, T)
+        ranked = smoothed_manifold(D, points, who) if method == "ssm" else adapt_locally(D, points)
+        return ranked[0]
 
     return score
 

@@ -1,8 +1,7 @@
-"""Squared distances among queries and gallery, a few rows at a time."""
+"""Squared distances among all points [queries; gallery], a few rows or pairs at a time."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -14,22 +13,7 @@ Floats = NDArray[np.float64]
 _PAIRS_AT_ONCE = 200_000
 
 
-class Pairwise(ABC):
-    """All points [queries; gallery], of which any rows or pairs of distances can be asked."""
-
-    n_queries: int
-    n_points: int
-
-    @abstractmethod
-    def rows(self, start: int, stop: int) -> Floats:
-        """Distances of points start..stop-1 to all points, shape (stop - start, n_points)."""
-
-    @abstractmethod
-    def pairs(self, i: NDArray[Any], j: NDArray[Any]) -> Floats:
-        """Distances between points i[0] and j[0], i[1] and j[1], ..."""
-
-
-class EmbeddedPoints(Pairwise):
+class EmbeddedPoints:
     """Points given by their embeddings: no matrix of all pairs is ever formed."""
 
     def __init__(self, queries: ArrayLike, gallery: ArrayLike) -> None:
@@ -62,7 +46,7 @@ class EmbeddedPoints(Pairwise):
         return D
 
 
-class MeasuredPoints(Pairwise):
+class MeasuredPoints:
     """Points given by the matrix of their distances, (n_points, n_points), symmetric."""
 
     def __init__(self, distances: ArrayLike, n_queries: int) -> None:
@@ -88,6 +72,24 @@ class MeasuredPoints(Pairwise):
     def pairs(self, i: NDArray[Any], j: NDArray[Any]) -> Floats:
         """Entries of the matrix."""
         return np.asarray(self.D[i, j])
+
+
+Pairwise = EmbeddedPoints | MeasuredPoints
+
+
+def asked_of(asked: ArrayLike, known: Pairwise) -> Floats:
+    """Check squared distances from queries to all points that are known, gallery ones first."""
+    D = np.asarray(asked, float)
+    n, n_gallery = known.n_points, known.n_queries
+    if D.ndim != 2 or D.shape[1] != n or not len(D):
+        raise InputError(
+            f"distances of shape {D.shape} for {n_gallery} gallery and {n - n_gallery} training "
+            "sightings; give one column for each sighting, and at least one row"
+        )
+    require_finite(D, "distances")
+    if D.min() < 0.0:
+        raise InputError("distances are negative; give squared distances")
+    return D
 
 
 def require_finite(values: Floats, what: str) -> None:
