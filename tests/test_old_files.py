@@ -13,7 +13,7 @@ import pytest
 import resight
 from resight.cli import main
 from resight.datasets import load as sightings_of
-from resight.descriptors import published
+from resight.descriptors import WHOS
 from resight.features.store import FeatureStore
 from resight.models.model import Model
 from resight.saving import MANIFEST, RAW_SCHEMA, SCHEMA
@@ -111,7 +111,7 @@ def test_the_feature_store_of_then_is_used_as_it_is(
     def computed(*_: Any, **__: Any) -> None:
         raise AssertionError("an image is described again")
 
-    monkeypatch.setattr(published, "whos", computed)
+    monkeypatch.setattr(WHOS, "describe_once", computed)
     (table,) = (flow / "features").glob("*/*.npy")
     written = {file: file.stat().st_mtime_ns for file in (flow / "features").rglob("*.*")}
     store = FeatureStore(flow / "features")

@@ -72,6 +72,8 @@ def descriptor(name: str | Network, mirror: bool = False) -> Descriptor:
 
 
 def __getattr__(name: str) -> Any:
-    if name != "Network":
+    homes = {class_name: module for module, class_name, _ in DESCRIPTORS.values()}
+    homes["Network"] = f"{_HERE}.network"
+    if name not in homes:
         raise AttributeError(f"module 'resight.descriptors' has no attribute {name!r}")
-    return import_module(f"{_HERE}.network").Network
+    return getattr(import_module(homes[name]), name)

@@ -88,7 +88,8 @@ class Preprocessing(BaseModel):
             # Plane by plane, which stays in the processor's cache from one step to the next.
             channels = cv2.split(self._fitted(image))[::order]
             for values, channel, factor, shift in zip(planes, channels, slope, offset, strict=True):
-                np.multiply(channel, factor, out=values)
+                values[...] = channel
+                values *= factor
                 values -= shift
         return prepared
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from resight.datasets.video.boxes import Box
-from resight.datasets.video.choosing import Choice, Crop, quality
+from resight.datasets.video.cut import Choice, Crop, quality
 
 PICTURE = np.zeros((8, 4, 3), np.uint8)
 

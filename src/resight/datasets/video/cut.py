@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import cv2
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from resight._files import atomic_write
@@ -16,10 +19,9 @@ from resight.datasets.folders import TABLE
 from resight.datasets.sightings import COLUMNS, Sightings
 from resight.datasets.table import read_table, write_table
 from resight.datasets.video.boxes import Box, read_boxes
-from resight.datasets.video.choosing import Choice, Crop, quality
 from resight.datasets.video.detectors import detector
 from resight.datasets.video.frames import Frame, frames
-from resight.datasets.video.tracking import Tracker
+from resight.datasets.video.tracking import Tracker, overlap
 from resight.errors import InputError
 from resight.images.boxes import MIN_HEIGHT, MIN_WIDTH, inside
 from resight.validation import MAX_SIDE, check_count, check_name, check_number, check_seconds
@@ -75,7 +77,7 @@ def cut(
     wanted, confidence
         For a network: the class to find, and the score from which a box may begin a track.
     per_track : int or None
-        How many crops of a track are kept, spread over it (see `choosing`); None keeps all.
+        How many crops of a track are kept, spread over it (see `Choice`); None keeps all.
     every : int
         Take one frame of so many (with `boxes`: of those that have one).
     start : float
@@ -135,6 +137,55 @@ def _tracked(detect: Callable[..., list[Box]], tracker: Tracker) -> Finder:
         return tracker.follow(detect(frame.image), time), tracker.live.__contains__
 
     return find
+
+
+class Crop(NamedTuple):
+    """A person cut out of a frame, with the name of the file it is to become."""
+
+    name: str
+    time: float
+    track: str
+    picture: NDArray[np.uint8]
+    quality: float
+
+
+class Choice:
+    """Crops of one track, at most ``2 n`` of them in memory however long it gets.
+
+    Stretches of equal length keep their best crop; when there are ``2 n``, neighbours are joined,
+    so that n are left in the end.
+    """
+
+    def __init__(self, n: int) -> None:
+        self._n, self._length, self._filled = n, 1, 0
+        self._best: list[Crop] = []
+
+    def add(self, crop: Crop) -> None:
+        """Look at the track's next crop."""
+        if self._filled % self._length:
+            self._best[-1] = max(self._best[-1], crop, key=attrgetter("quality"))
+        else:
+            if len(self._best) == 2 * self._n:
+                pairs = zip(self._best[::2], self._best[1::2], strict=True)
+                self._best = [max(pair, key=attrgetter("quality")) for pair in pairs]
+                self._length *= 2
+            self._best.append(crop)
+        self._filled += 1
+
+    def chosen(self) -> list[Crop]:
+        """Return at most n crops in the order of time."""
+        parts = np.array_split(np.arange(len(self._best)), min(self._n, len(self._best)))
+        return [max((self._best[i] for i in part), key=attrgetter("quality")) for part in parts]
+
+
+def quality(picture: NDArray[np.uint8], box: Box, others: list[Box]) -> float:
+    """Rate a crop: large, sharp, inside the frame and not overlapped by somebody else's box."""
+    small = cv2.resize(picture, (48, 96), interpolation=cv2.INTER_AREA)  # sharpness at one size
+    sharpness = float(cv2.Laplacian(cv2.cvtColor(small, cv2.COLOR_RGB2GRAY), cv2.CV_64F).std())
+    area = picture.shape[0] * picture.shape[1]
+    overlaps = overlap(np.array([box[:4]], float), np.array([b[:4] for b in others], float))
+    free = 1 - np.sort(overlaps[0])[-2] if len(others) > 1 else 1.0  # the largest is the box itself
+    return float(np.sqrt(area) * area / (box.w * box.h) * sharpness * free)
 
 
 @dataclass
