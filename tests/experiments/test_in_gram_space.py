@@ -110,15 +110,13 @@ def test_reranking_with_training_sightings_is_that_of_the_fitted_learner(data, l
     query, gallery = split.directions[0]
     Q, G, T = (model.embed(X[rows]) for rows in (query, gallery, split.train))
     D = squared_euclidean
-    expected = adapt_locally(D(Q, G), D(Q, T), D(G, T), D(T, T))
+    asked, known = D(Q, np.concatenate([G, T])), EmbeddedPoints(G, T)
+    expected = adapt_locally(asked, known)
     found = RankingResult.from_distances(
         expected, sightings.persons[query], sightings.persons[gallery]
     )
     np.testing.assert_allclose(local.top_distances[:, 0], found.top_distances[:, 0], rtol=1e-3)
-    known = EmbeddedPoints(G, T)
-    expected = smoothed_manifold(
-        D(Q, np.concatenate([G, T])), known, sightings.persons[split.train]
-    )
+    expected = smoothed_manifold(asked, known, sightings.persons[split.train])
     assert smooth.rank(1) == pytest.approx(
         RankingResult.from_distances(
             expected, sightings.persons[query], sightings.persons[gallery]

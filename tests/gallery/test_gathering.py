@@ -82,7 +82,7 @@ def test_queries_of_many_threads_find_what_each_finds_alone(share: float) -> Non
 def test_those_who_are_at_work_are_waited_for_but_not_for_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("resight.gallery.gathering._LONGEST", 10.0)
+    monkeypatch.setattr("resight.gallery.gathering._WAITS", 2000)
     batches: list[list[int]] = []
 
     def answer(questions: list[int]) -> list[int]:
@@ -104,7 +104,7 @@ def test_those_who_are_at_work_are_waited_for_but_not_for_long(
         assert gathering.ask(1) == 1
     thread.join()
     assert sorted(batches[0]) == [1, 2]
-    monkeypatch.setattr("resight.gallery.gathering._LONGEST", 0.04)
+    monkeypatch.setattr("resight.gallery.gathering._WAITS", 8)
     with gathering.at_work():  # somebody else who never asks
         begin = time.monotonic()
         thread = threading.Thread(target=gathering.ask, args=(3,))

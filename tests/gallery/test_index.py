@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resight.gallery.index import ExactIndex
+from resight.gallery.index import ExactIndex, _within
 
 
 def brute_force(E: np.ndarray, q: np.ndarray, k: int, allowed: np.ndarray) -> tuple[list, list]:
@@ -93,3 +93,18 @@ def test_nothing_allowed_and_nothing_there() -> None:
         np.ones((1, 4), np.float32), 3, np.zeros(5, bool)
     )
     assert len(rows) == 0
+
+
+def test_the_values_within_a_slack_of_the_kth_smallest_are_all_found() -> None:
+    rng = np.random.default_rng(3)
+    for turn in range(300):
+        n, k, slack = (
+            int(rng.integers(1, 900)),
+            int(rng.integers(1, 60)),
+            (0.0, 0.01, 0.3)[turn % 3],
+        )
+        near = rng.normal(size=n).astype(np.float32).round(1 + turn % 2)  # with equal ones
+        near[rng.random(n) < 0.3 * (turn % 4)] = np.inf
+        kth = np.sort(near)[k - 1] if k < n else np.float32(np.inf)
+        expected = np.flatnonzero((near <= kth + np.float32(slack)) & np.isfinite(near))
+        np.testing.assert_array_equal(_within(near, k, slack), expected)

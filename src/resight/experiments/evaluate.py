@@ -120,10 +120,15 @@ def evaluate(
             check_vectors(one.features, np.flatnonzero(one.usable), usable)
         chosen = from_file(str(splits), usable) if splits else for_dataset(usable, protocol)
         people = chosen.summary(usable)["train_people"]
-        budgeted = [plan.within_budget(people) for plan in plans]
-        given = (usable, chosen, budgeted, inputs, FinishedSplits(kept_in.folder))
-        summing = workers if features is None else None
-        evaluation = Evaluation(*given, n_jobs=local(jobs).slots, executor=summing)
+        evaluation = Evaluation(
+            usable,
+            chosen,
+            [plan.within_budget(people) for plan in plans],
+            inputs,
+            FinishedSplits(kept_in.folder),
+            n_jobs=local(jobs).slots,
+            executor=workers if features is None else None,
+        )
         runs = evaluation.runs()
         result = _result(evaluation, runs, mirror)
         refusal = None
@@ -257,7 +262,10 @@ class Evaluation:
             trainable = np.unique(np.concatenate([split.train for split in self.protocol.splits]))
         space = partial(gram_space, usable=given.usable, trainable=trainable)
         return in_gram_space.measure(
-            *(self.sightings, self.protocol, space(given.features), plans),
+            self.sightings,
+            self.protocol,
+            space(given.features),
+            plans,
             mirrored=None if given.mirrored is None else space(given.mirrored),
             folder=self._folder(given, plans),
             n_jobs=self.n_jobs,
@@ -266,7 +274,10 @@ class Evaluation:
 
     def _out_of_core(self, given: FeatureSet, plan: Plan) -> list[Trial]:
         return out_of_core.measure(
-            *(self.sightings, self.protocol, given.source, plan),
+            self.sightings,
+            self.protocol,
+            given.source,
+            plan,
             fingerprint=given.features.fingerprint,
             executor=self.executor,
             scratch=None if self.executor is None else self.finished.store,

@@ -33,17 +33,17 @@ def over_splits(
     from joblib import Parallel, delayed
 
     files = [folder and folder / f"{number}.json" for number in range(len(splits))]
-    found = {number: text for number, file in enumerate(files) if (text := _finished(file))}
-    missing = [number for number in range(len(splits)) if number not in found]
+    found = [_finished(file) for file in files]
+    missing = [number for number, result in enumerate(found) if result is None]
     tasks = [delayed(_measured)(measure, splits[i], files[i], threads) for i in missing]
     with progress(title, len(splits)) as advance:
-        advance(len(found))
+        advance(len(splits) - len(missing))
         workers = max(1, min(n_jobs, len(tasks)))
         done = Parallel(n_jobs=workers, return_as="generator")(tasks)
         for number, text in zip(missing, done, strict=True):
-            found[number] = text
+            found[number] = json.loads(text)
             advance(1)
-    return [json.loads(found[number]) for number in range(len(splits))]
+    return found
 
 
 def _measured(
@@ -58,11 +58,9 @@ def _measured(
     return json.dumps(result, sort_keys=True, allow_nan=False)
 
 
-def _finished(file: Path | None) -> str | None:
+def _finished(file: Path | None) -> Any:
     with suppress(OSError, ValueError):  # missing, or damaged by a full disk: measured again
-        text = "" if file is None else file.read_text("utf-8")
-        json.loads(text)
-        return text
+        return None if file is None else json.loads(file.read_text("utf-8"))
     return None
 
 

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 Question = TypeVar("Question")
 Answer = TypeVar("Answer")
 _MOST = 16  # that are waited for
-_LONGEST = 0.04  # seconds that the first of them waits
+_WAITS = 20  # of the first of them, at most
 
 
 class Gathering(Generic[Question, Answer]):
@@ -23,9 +23,9 @@ class Gathering(Generic[Question, Answer]):
     answer : callable
         Takes a list of questions and returns as many answers.
     wait : float
-        If several came together the last time, or other threads are `at_work`, more are waited for
-        until none of these is left and none comes within these seconds; a thread that is alone
-        never waits.
+        If several came together the last time, or other threads are `at_work`, as many are waited
+        for, and more as long as one comes within these seconds, at most twenty times; a thread
+        that is alone never waits.
     """
 
     def __init__(self, answer: Callable[[list[Question]], list[Answer]], wait: float = 0.0) -> None:
@@ -65,12 +65,12 @@ class Gathering(Generic[Question, Answer]):
         return found
 
     def _answer_all(self) -> None:
-        seen, end = len(self._waiting), time.monotonic() + _LONGEST
+        seen, end = len(self._waiting), time.monotonic() + _WAITS * self._wait
         more = self._wait > 0 and (self._last > 1 or self._busy > seen)
         while more and seen < _MOST and time.monotonic() < end:
             time.sleep(self._wait)
             seen, before = len(self._waiting), seen
-            more = seen > before or self._busy > seen
+            more = seen > before or seen < max(self._last, self._busy)
         batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
         self._last = len(batch)
         try:

@@ -17,6 +17,7 @@ _Question = tuple[Floats32, int, "NDArray[np.bool_] | None"]
 _BLOCK = 4096  # rows of one product in a batch: its distances stay in the cache
 _ROWS_AT_ONCE = 2**16
 _WAIT = 0.005  # seconds that make one product of the queries of many threads
+_GROUPED = 16  # values whose minimum stands for them when the k-th smallest is looked for
 _SPARSE = 0.25  # below this share of allowed rows it pays to copy them together
 
 
@@ -163,8 +164,13 @@ def _product(left: Floats32, right: Floats32) -> Floats32:
 
 def _within(near: Floats32, k: int, slack: float) -> Rows:
     """Rows whose value is at most the k-th smallest plus the slack (infinite ones never)."""
-    kth = np.partition(near, k - 1)[k - 1] if k < len(near) else np.inf
-    found: Rows = np.flatnonzero((near <= kth + np.float32(slack)) & np.isfinite(near))
+    rows, n = np.arange(len(near)), len(near) // _GROUPED
+    if k < n:  # k groups have a value up to the k-th of their minima: so has the k-th of all
+        least = near[: n * _GROUPED].reshape(_GROUPED, n).min(axis=0)
+        rows = np.flatnonzero(near <= np.partition(least, k - 1)[k - 1] + np.float32(slack))
+    some = near[rows]
+    kth = np.partition(some, k - 1)[k - 1] if k < len(some) else np.inf
+    found: Rows = rows[(some <= kth + np.float32(slack)) & np.isfinite(some)]
     return found
 
 
