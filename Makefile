@@ -18,6 +18,7 @@ $(STAMP): pyproject.toml requirements-dev.lock
 
 demo: env
 	$(BIN)/resight demo --out demo
+	@echo "resight is installed in $(VENV); to call it by name: . $(BIN)/activate"
 
 test: env lint
 	$(BIN)/python scripts/system_packages.py

@@ -18,6 +18,7 @@ SECTIONS = (
     "large",
     "landmarks",
     "market",
+    "evaluate_large",
     "gram_space",
     "auto",
     "learners",

@@ -1,7 +1,8 @@
 """Search over a cluster: a million embeddings in the memory of one Dask worker, and of two.
 
 Both are asked in turns for the same batches. Every worker has one thread, and so has its BLAS; the
-embeddings are read from a gallery in SQLite, part by part.
+embeddings are read from a gallery in SQLite, part by part. Beside the clock stands the processor
+time of the worker that has most to do, which does not depend on what else the machine does.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
+import psutil
 from numpy.typing import NDArray
 
 from benchmarks._dask import DaskProcesses
@@ -27,6 +30,7 @@ from resight.workers.executors import cluster
 
 N, R, BATCH, K, ROUNDS, AT_LEAST = 1_000_000, 256, 32, 20, 7, 1.6
 _ADDED = 50_000  # embeddings written at once
+_REPEATED = 3  # batches of a turn: processor time is counted in hundredths of a second
 Floats32 = NDArray[np.float32]
 
 
@@ -39,8 +43,7 @@ def run(n: int = N, rounds: int = ROUNDS) -> str:
         engine = SqliteEngine(str(Path(folder) / "gallery"))
         view = stored(engine, embeddings)
         processes.scheduler()
-        processes.worker()
-        processes.worker()
+        workers = [psutil.Process(processes.worker().pid) for _ in range(2)]
         executor = cluster(processes.address, timeout=60)
         with executor:
             while len(executor.workers(fresh=True)) < 2:
@@ -52,17 +55,18 @@ def run(n: int = N, rounds: int = ROUNDS) -> str:
             loading = time.perf_counter() - begin
             _require_equal(two, view, embeddings, queries)
             work = {name: _asking(parts, view, queries) for name, parts in (("1", one), ("2", two))}
-            seconds = _in_turns(work, rounds)
-    ratio = seconds["1"] / seconds["2"]
+            clock, busy = _in_turns(work, workers, rounds)
+    ratio, of_processor = clock["1"] / clock["2"], busy["1"] / busy["2"]
     lines = [
         f"{n:,} x {R} in parts of {SIZE:,}, batches of {BATCH} queries, best of {rounds} in turns. "
         f"One worker read them from SQLite and gave its first answer in {loading:.0f} s. Answers "
         "are equal to those of one process to the last digit.",
         "",
-        "| workers | a batch | ratio | at least |",
-        "|---|---|---|---|",
-        f"| 1 | {1e3 * seconds['1']:.0f} ms | 1 | |",
-        f"| 2 | {1e3 * seconds['2']:.0f} ms | {ratio:.2f} | {AT_LEAST} |",
+        "| workers | a batch | ratio | at least | processor of the busiest worker | ratio |",
+        "|---|---|---|---|---|---|",
+        f"| 1 | {1e3 * clock['1']:.0f} ms | 1 | | {1e3 * busy['1']:.0f} ms | 1 |",
+        f"| 2 | {1e3 * clock['2']:.0f} ms | {ratio:.2f} | {AT_LEAST} | {1e3 * busy['2']:.0f} ms | "
+        f"{of_processor:.2f} |",
     ]
     if ratio < AT_LEAST:
         raise RuntimeError("\n".join(lines))
@@ -114,14 +118,23 @@ def _asking(parts: Parts, view: View, queries: Floats32) -> Callable[[], object]
     return lambda: parts.nearest(view, queries, K, None)
 
 
-def _in_turns(work: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    best = dict.fromkeys(work, np.inf)
+def _in_turns(
+    work: dict[str, Callable[[], object]], workers: list[psutil.Process], rounds: int
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the best time of each, and the median processor time of its busiest worker."""
+    clock: dict[str, list[float]] = {name: [] for name in work}
+    busy: dict[str, list[float]] = {name: [] for name in work}
     for _ in range(rounds):
         for name, call in work.items():
+            before = [sum(worker.cpu_times()[:2]) for worker in workers]
             begin = time.perf_counter()
-            call()
-            best[name] = min(best[name], time.perf_counter() - begin)
-    return {name: float(seconds) for name, seconds in best.items()}
+            for _ in range(_REPEATED):
+                call()
+            clock[name].append((time.perf_counter() - begin) / _REPEATED)
+            after = [sum(worker.cpu_times()[:2]) for worker in workers]
+            taken = max(b - a for a, b in zip(before, after, strict=True))
+            busy[name].append(taken / _REPEATED)
+    return {n: min(times) for n, times in clock.items()}, {n: median(t) for n, t in busy.items()}
 
 
 if __name__ == "__main__":

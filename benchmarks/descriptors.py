@@ -23,6 +23,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from resight.descriptors import DESCRIPTORS, descriptor
+from resight.descriptors.describing import stream
 
 # What the project promises, as ratios to the product.
 LIMITS = {"lomo-dagger": 0.025, "lomo": 0.04, "gog": 0.25, "whos-dagger": 0.05, "whos-star": 0.05}
@@ -116,13 +117,13 @@ def _describe_by_turns(
     chosen = descriptor(name)
     photos = [_photo(64 if "whos" in name else 48, seed) for seed in range(16)]
     many = photos * (12 if name == "gog" else 100)  # about a second
-    deque(chosen.stream(photos, n_jobs=1), maxlen=0)  # keeps nothing
+    deque(stream(chosen, photos, n_jobs=1), maxlen=0)  # keeps nothing
     for turn in range(TURNS):
         for is_alone in (True, False):
             turns.wait()
             if leads or not is_alone:
                 begin = time.perf_counter()
-                deque(chosen.stream(many, n_jobs=1), maxlen=0)
+                deque(stream(chosen, many, n_jobs=1), maxlen=0)
                 said.put((turn, is_alone, time.perf_counter() - begin))
 
 

@@ -16,7 +16,7 @@ import psutil  # type: ignore[import-untyped]
 from benchmarks._dask import DaskProcesses
 from resight.datasets.sightings import Sightings
 from resight.datasets.synthetic import draw_cameras
-from resight.descriptors.describing import Describes
+from resight.descriptors._base import Describes
 from resight.features.describing import CHUNK
 from resight.features.store import FeatureStore
 from resight.workers.executors import Executor, InProcess, LocalProcesses, cluster

@@ -110,7 +110,7 @@ def _split(
 
 def _bare(case: Case) -> None:
     space = GramSpace([case.features], [BLOCKS], trainable=_trainable(case))
-    products, columns = np.sum(space.grams, axis=0), _trainable(case)
+    products, columns = np.sum([block.gram for block in space.blocks], axis=0), _trainable(case)
     for split in case.protocol.splits:
         learned = np.searchsorted(columns, split.train)
         K = Kernel("rbf").fit_products(products[np.ix_(learned, split.train)])

@@ -2,7 +2,7 @@
 A first metric
 ==============
 
-Draw people before two cameras, describe them, learn k-XQDA from some, and find the others.
+Draw people as two cameras would see them, train k-XQDA on half of them, and find the others.
 """
 
 # %%
@@ -28,14 +28,14 @@ for row, camera in enumerate(np.unique(people.cameras)):
     for axis, file in zip(axes[row], files, strict=True):
         axis.imshow(read(file))
         axis.axis("off")
-figure.suptitle("The same eight people, above by camera 1, below by camera 2")
+figure.suptitle("The same eight people: camera 1 above, camera 2 below")
 
 # %%
-# A descriptor turns each image into a vector. Half of the people are learned from, the others are
-# tested: nobody is in both.
+# A descriptor turns each image into a vector. Half of the people are for training, the others for
+# testing: nobody is in both.
 X = LOMO(retinex=False).transform(people.files())
 train = people.persons <= "0060"
-print(X.shape, train.sum(), "sightings to learn from")
+print(X.shape, train.sum(), "training sightings")
 
 normalizer = BlockNormalizer().fit(X[train])
 learned_from = normalizer.transform(X[train]), people.persons[train], people.cameras[train]
@@ -52,6 +52,6 @@ for learner in (KXQDA(), Euclidean()):
     curve = cmc(D, people.persons[queries], people.persons[gallery])
     name = type(learner).__name__
     axis.plot(np.arange(1, 21), 100 * curve[:20], label=f"{name}: rank 1 {100 * curve[0]:.0f}%")
-axis.set(xlabel="rank", ylabel="found, %", title="60 people, none of them learned from")
+axis.set(xlabel="rank", ylabel="found, %", title="60 test people")
 axis.legend()
 plt.show()

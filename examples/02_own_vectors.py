@@ -7,7 +7,7 @@ needed.
 """
 
 # %%
-# Vectors of 100 people by two cameras. The second camera sees some directions stretched and adds a
+# Vectors of 100 people seen by two cameras. The second camera stretches some directions and adds
 # noise of its own, as a change of light does.
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,9 +27,8 @@ X += 0.5 * rng.normal(size=X.shape) @ noise
 train, test = persons < 60, persons >= 60
 
 # %%
-# ``score`` is rank 1 across cameras, so everything of scikit-learn that scores works. Folds hold
-# whole people out: ``GroupKFold`` with ``groups=persons``. Cameras reach the learner by metadata
-# routing.
+# ``score`` is rank 1 across cameras, so scikit-learn's model selection works. ``GroupKFold`` with
+# ``groups=persons`` holds out whole people. Cameras reach the learner by metadata routing.
 sklearn.set_config(enable_metadata_routing=True)
 learner = KXQDA(kernel="linear", reg_form="kernel")
 search = GridSearchCV(
@@ -55,7 +54,7 @@ axes[0].set(xlabel="rank 1 on people never seen, %")
 
 # %%
 # ``transform`` gives an embedding in which the learned distance is squared Euclidean: any index,
-# clustering or plot takes it.
+# clustering or plot can use it.
 E = search.best_estimator_.transform(X[test])
 squared = ((E[:1] - E) ** 2).sum(axis=1)
 assert np.allclose(squared, search.best_estimator_.distances(X[test][:1], X[test])[0])

@@ -48,7 +48,7 @@ results = {
 }
 
 # %%
-# What labels bring on top of it, on people who were not learned from.
+# What labels add, measured on people who were not trained on.
 summaries = [one.document["runs"][0]["summary"]["rank1"] for one in results.values()]
 figure, axis = plt.subplots(figsize=(7, 2.5))
 axis.barh(list(results), [one["mean"] for one in summaries], xerr=[one["sd"] for one in summaries])

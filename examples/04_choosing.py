@@ -1,9 +1,9 @@
 """
-Let the choice be made
-======================
+Choose settings automatically
+=============================
 
-``auto`` chooses kernels, descriptors, weights and how much to learn at all on the training people.
-It says what it chose, and why.
+``auto`` chooses kernels, descriptors and weights on the training people, and whether to learn at
+all. It says what it chose, and why.
 """
 
 # %%
@@ -19,7 +19,7 @@ folder = Path(tempfile.mkdtemp())
 people = draw_cameras(folder / "cameras", n_people=60, seed=3)
 
 # %%
-# A budget in seconds keeps it short; without one it takes about a second for each person.
+# A budget in seconds keeps it short; without one it takes about a second per person.
 model = resight.fit(
     people,
     descriptor="lomo-dagger+whos-dagger",
@@ -32,7 +32,7 @@ model = resight.fit(
 print(model.learner.why_)
 
 # %%
-# Everything that was tried is kept, with its score on training people that were held out.
+# Everything that was tried is kept, with its score on held-out training people.
 tried = sorted(model.learner.candidates_, key=lambda one: one["map"])[-15:]
 labels = [f"{number}: {one['learner']}, {one['stage']}" for number, one in enumerate(tried, 1)]
 figure, axis = plt.subplots(figsize=(7, 4.5))

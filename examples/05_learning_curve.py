@@ -2,7 +2,7 @@
 How many people to label
 ========================
 
-A learning curve on your own cameras: rank 1 against the number of labelled people, always asked for
+A learning curve on your own cameras: rank 1 against the number of labelled people, always tested on
 the same others.
 """
 

@@ -1,13 +1,13 @@
 """
-A search that states probabilities
-==================================
+Search with calibrated probabilities
+====================================
 
-A model is calibrated on training people who were held out, so that a search states how sure it is,
-also that somebody is probably not there.
+A model is calibrated on held-out training people, so a search says how sure it is, and also when
+somebody is probably not there.
 """
 
 # %%
-# Ninety people are learned from. A gallery holds 30 others, seen by camera 2.
+# Ninety people train the model. The gallery holds 30 others, seen by camera 2.
 import io
 import tempfile
 from pathlib import Path
@@ -44,8 +44,8 @@ for axis in axes.flat:
 figure.tight_layout()
 
 # %%
-# Do the probabilities come true? ``evaluate(calibrate=True)`` measures it on test people; the curve
-# of the report should follow the diagonal.
+# Are the probabilities right as often as they claim? ``evaluate(calibrate=True)`` measures it on
+# test people; the curve in the report should follow the diagonal.
 from resight.report.displays import ReliabilityDisplay
 
 result = resight.evaluate(

@@ -22,7 +22,7 @@ folder = Path(tempfile.mkdtemp())
 people = draw_cameras(folder, n_people=70, seed=4)
 
 # %%
-# Fifty people are learned from; the others tell what is usual between two people.
+# Fifty people train the model; the others show what is usual between two people.
 model = Model(("whos-dagger", "lomo-dagger"), KXQDA())
 features = model.describe(people.files())
 learned = people.persons <= "0050"

@@ -2,12 +2,12 @@
 Teach while searching
 =====================
 
-Somebody searches, confirms and rejects; the answers become labels, and the model is learned again.
-It is used only if it finds more people that it has not seen.
+A user searches, confirms and rejects; the answers become labels, and the model is retrained. The
+new model is adopted only if it finds more held-out people.
 """
 
 # %%
-# Only 20 people are labelled at first. The gallery holds everybody, of most without a name.
+# Only 20 people are labelled at first. The gallery holds everybody, most of them unnamed.
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -38,7 +38,7 @@ gallery.add(unnamed, store=folder / "features")
 
 # %%
 # An operator looks for each of 40 unknown people of camera 1 in camera 2, goes through the first
-# five results, and says "same" or "different" of each until the person is found.
+# five results, and answers "same" or "different" for each until the person is found.
 table = gallery.view.table
 asked = (table.cameras == "camera-1") & (table.persons == "")
 answers = {"same": 0, "different": 0}
@@ -53,8 +53,8 @@ for sighting in table.ids[asked][:40].tolist():
 print(answers)
 
 # %%
-# ``refit`` learns from everything that is labelled now. Its gain is measured on the people who were
-# taught, each held out of the model that is asked for them.
+# ``refit`` trains on everything that is labelled now. Its gain is measured on the newly labelled
+# people, each held out of the model that is tested on them.
 candidate = refit(gallery)
 print(candidate.words)
 if candidate.better:
@@ -64,6 +64,6 @@ figure, axes = plt.subplots(1, 2, figsize=(8, 3))
 axes[0].bar(list(answers), list(answers.values()))
 axes[0].set(title="answers", ylabel="results looked at")
 axes[1].bar(["20 people", "with the answers"], [candidate.before, candidate.after])
-axes[1].set(title="people held out", ylabel="rank 1, %", ylim=(0, 100))
+axes[1].set(title="held-out people", ylabel="rank 1, %", ylim=(0, 100))
 figure.tight_layout()
 plt.show()

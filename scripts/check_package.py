@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
+import time
 import zipfile
 from pathlib import Path
 
@@ -34,10 +36,14 @@ def main() -> None:
         for kind in ("wheel", "sdist"):
             run(built_by(Path(place)), "-m", "build", f"--{kind}", "-o", str(built), str(ROOT))
         wheel, sdist = next(built.glob("*.whl")), next(built.glob("*.tar.gz"))
-        check_contents(wheel)
-        for number, (file, extras) in enumerate(((wheel, ""), (wheel, f"[{EXTRAS}]"), (sdist, ""))):
-            try_install(Path(place) / f"env{number}", f"{file}{extras}")
-            print(f"{file.name}{extras}: installed and tried", flush=True)
+        check_wheel(wheel)
+        check_sdist(sdist)
+        for file in (wheel, sdist):
+            for extras in ("", f"[{EXTRAS}]"):
+                start = time.perf_counter()
+                try_install(Path(place) / f"env-{file.suffix}{extras}", f"{file}{extras}")
+                seconds = time.perf_counter() - start
+                print(f"{file.name}{extras}: installed and tried, {seconds:.0f} s", flush=True)
 
 
 def built_by(place: Path) -> str:
@@ -49,12 +55,26 @@ def built_by(place: Path) -> str:
     return python
 
 
-def check_contents(wheel: Path) -> None:
+def check_wheel(wheel: Path) -> None:
     """Refuse a wheel without its data files, or with what belongs to the checkout alone."""
     names = zipfile.ZipFile(wheel).namelist()
     for needed in ("resight/py.typed", "resight/web/templates/", "resight/datasets/splits/"):
         assert any(name.startswith(needed) for name in names), f"{wheel.name} lacks {needed}"
     assert not [name for name in names if name.startswith(("tests/", "docs/", "benchmarks/"))]
+
+
+def check_sdist(sdist: Path) -> None:
+    """Refuse an sdist that holds anything but the files under version control, or lacks one."""
+    with tarfile.open(sdist) as archive:
+        files = {name.partition("/")[2] for name in archive.getnames()}
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:  # not a checkout: nothing to compare with
+        return
+    kept = set(listed.stdout.splitlines())
+    odd = sorted(files - kept - {"PKG-INFO"})
+    assert not odd, f"{sdist.name} holds what is not under version control: {odd[:5]}"
+    lost = sorted(kept - files)
+    assert not lost, f"{sdist.name} lacks {lost[:5]}"
 
 
 def try_install(place: Path, requirement: str) -> None:

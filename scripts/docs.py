@@ -1,7 +1,8 @@
 """Write what comes from the code itself.
 
-That is docs/cli.md, docs/reference.md, the list of learners in docs/learners.md, the names that
-type checkers see (src/resight/__init__.pyi), the table of the README and the drawn pictures.
+That is docs/cli.md, docs/reference.md, the list of learners in docs/learners.md, the roles in
+docs/administration.md, the names that type checkers see (src/resight/__init__.pyi), the table of
+the README and the drawn pictures.
 
 Pages of measurements are written by the commands that measure (`resight reproduce --page`,
 `make bench`), because those take long.
@@ -26,6 +27,7 @@ GUIDE = ROOT / "docs" / "learners.md"
 STUB = ROOT / "src" / "resight" / "__init__.pyi"
 REFERENCE = ROOT / "docs" / "reference.md"
 README = ROOT / "README.md"
+ADMINISTRATION = ROOT / "docs" / "administration.md"
 BEGIN, END = "<!-- written by `make docs` -->\n", "<!-- end -->"
 
 _INTRODUCTION = """Written by `make docs` from the commands' own help.
@@ -71,14 +73,12 @@ def type_stub() -> str:
 
 def guide() -> str:
     """Return docs/learners.md with its list of learners written anew from the registry."""
-    before, _, rest = GUIDE.read_text("utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
     rows = ["| class | `--learner` | what it does |", "|---|---|---|"]
     for spec in LEARNERS.values():
         summary = getattr(resight, spec.class_name).__doc__.splitlines()[0]
         note = "" if spec.normalize or spec.name == "auto" else " Descriptors are not normalised."
         rows.append(f"| `{spec.class_name}` | `{spec.name}` | {summary}{note} |")
-    return before + BEGIN + "\n".join(rows) + "\n" + END + after
+    return _with_part(GUIDE, "\n".join(rows))
 
 
 # Public names by task, each under the module that users import it from; learners stand apart,
@@ -93,7 +93,7 @@ TASKS: dict[str, tuple[str, str]] = {
     "Data": (
         "Published datasets, own folders and tables, synthetic cameras, video.",
         "resight.datasets: DATASETS Dataset load read_folder read_table write_table fingerprint\n"
-        "resight.datasets.synthetic: draw_cameras draw_person render\n"
+        "resight.datasets.synthetic: draw_cameras draw_person\n"
         "resight.datasets.video: cut Cut",
     ),
     "Images": (
@@ -150,7 +150,7 @@ def documented() -> dict[str, list[str]]:
 
 def reference() -> str:
     """Return the page of every public name, by task."""
-    parts = ["# API reference", "Written by `make docs`. Every public name, by task."]
+    parts = ["# Python reference", "Written by `make docs`. Every public name, by task."]
     for task, names in documented().items():
         listed = "\n".join(f"   {name}" for name in names)
         table = f"```{{eval-rst}}\n.. autosummary::\n   :toctree: api\n\n{listed}\n```"
@@ -196,8 +196,20 @@ def _first_cell(page: str, heading: str, row: str) -> tuple[str, str]:
 
 def readme() -> str:
     """Return README.md with its table written anew from the measured pages."""
-    before, _, rest = README.read_text("utf-8").partition(BEGIN)
-    return before + BEGIN + reached() + "\n" + END + rest.partition(END)[2]
+    return _with_part(README, reached())
+
+
+def administration() -> str:
+    """Return docs/administration.md with its table of roles written anew from the routes."""
+    return _with_part(ADMINISTRATION, role_table())
+
+
+def _with_part(page: Path, part: str) -> str:
+    """Return a page with what stands between its two marks replaced."""
+    before, begin, rest = page.read_text("utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    assert end, f"{page.name} has lost its marks: {BEGIN.strip()} ... {END}"
+    return f"{before}{begin}{part}\n{end}{after}"
 
 
 def role_table() -> str:
@@ -228,8 +240,9 @@ def _block(words: list[str]) -> str:
 def _subcommands(verb: str) -> list[str]:
     from importlib import import_module
 
-    commands = import_module(f"resight.cli.{verb}").app.registered_commands
-    if len(commands) < 2:
+    app = import_module(f"resight.cli.{verb}").app
+    commands = app.registered_commands
+    if len(commands) == 1 and app.registered_callback is None:  # the verb itself
         return []
     return [one.name or one.callback.__name__.rstrip("_").replace("_", "-") for one in commands]
 
@@ -237,7 +250,8 @@ def _subcommands(verb: str) -> list[str]:
 def main() -> None:
     """Write everything."""
     pages = ((COMMANDS, command_page()), (GUIDE, guide()), (STUB, type_stub()))
-    for path, text in (*pages, (REFERENCE, reference()), (README, readme())):
+    pages += ((REFERENCE, reference()), (README, readme()), (ADMINISTRATION, administration()))
+    for path, text in pages:
         with atomic_write(path, "w") as stream:
             stream.write(text)
     for script in ("draw_descriptors.py", "draw_explanation.py"):

@@ -22,7 +22,7 @@ from PIL import Image
 
 from resight import KXQDA
 from resight.datasets.synthetic import draw_cameras
-from resight.gallery import Gallery
+from resight.gallery import Filter, Gallery
 from resight.gallery.groups import group, open_groups
 from resight.gallery.jobs import Jobs, Worker
 from resight.gallery.log import Actor
@@ -97,7 +97,7 @@ def addresses(gallery: Gallery) -> dict[str, str]:
     """Return the address of each picture."""
     view = gallery.view
     unknown = view.table.ids[(view.persons == "") & (view.table.cameras == "entrance")]
-    like = str(view.table.ids[view.persons == NAMES[0]][0])
+    like = next((one for one in unknown.tolist() if _is_found(gallery, one)), unknown[0])
     other = gallery.search_like(str(unknown[0]), 1, by_track=True)[0].id
     paths = {
         "search": "", "people": "people?order=sightings", "person": "person?name=Backpack",
@@ -105,6 +105,12 @@ def addresses(gallery: Gallery) -> dict[str, str]:
         "results": f"search?like={like}&others=1", "compare": f"why?like={unknown[0]}&hit={other}",
     }  # fmt: skip
     return {place: paths[place] for place in PLACES}
+
+
+def _is_found(gallery: Gallery, sighting: str) -> bool:
+    """Tell whether the page will answer "Found": the model knows nothing of these people."""
+    hits = gallery.search_like(sighting, where=Filter(exclude_cameras=("entrance",)), by_track=True)
+    return hits.presence is not None and hits.presence.answer == "found"
 
 
 def photograph(gallery: Gallery, out: Path, scheme: Any, only: tuple[str, ...]) -> None:

@@ -10,8 +10,7 @@ import numpy as np
 from resight.datasets import DATASETS
 from resight.datasets.published import Dataset, Row
 from resight.descriptors import DESCRIPTORS
-from resight.descriptors._base import Descriptor
-from resight.descriptors.published import FeatureParts
+from resight.descriptors._base import Descriptor, FeatureParts
 from resight.gallery.engines.sqlite import SqliteEngine
 from resight.learners._base import Codes, Floats, MetricLearner
 from resight.learners._graphs import check_persons

@@ -25,10 +25,12 @@ from resight.errors import InputError
 from resight.gallery import Described, Gallery
 from resight.gallery.checking import check
 from resight.gallery.forgetting import forget
+from resight.gallery.view import features_of
 
 WRITERS, SEARCHERS = 4, 4
 BATCH = 3  # sightings of one person, added at once
 ALIVE = 40  # people a writer leaves in the gallery: beyond them it removes its oldest
+COMPARED = 10  # every so many searches embeddings are computed again
 PAUSE = 0.1  # seconds: on two cores, all of them still get on
 
 
@@ -146,7 +148,7 @@ def _write(number: int, material: Material, work: Path, place: str, end: float, 
 
 def _search(number: int, material: Material, work: Path, place: str, end: float, tell: Tell) -> int:
     """Search for random descriptors; hits come in order, each sighting once."""
-    warnings.simplefilter("error")  # distances that overflow were computed from no embedding
+    warnings.simplefilter("error")
     gallery = Gallery.open(uri(place))
     rng = np.random.default_rng(100 + number)
     width = material.described.features.shape[1]
@@ -157,10 +159,23 @@ def _search(number: int, material: Material, work: Path, place: str, end: float,
         distances = [hit.distance for hit in hits]
         if distances != sorted(distances) or len({hit.id for hit in hits}) != len(hits):
             raise RuntimeError(f"wrong hits: {hits}")
+        if searches % COMPARED == 0:
+            _compare(gallery, [hit.id for hit in hits])
         searches += 1
         time.sleep(PAUSE)
     gallery.close()
     return searches
+
+
+def _compare(gallery: Gallery, ids: list[str]) -> None:
+    """Embed sightings again, but for those that are gone by now."""
+    view = gallery.view
+    known = [key for key in ids if key in view.rows]
+    found = features_of(gallery.engine, view.manifest, view.model, known)
+    rows = [view.rows[key] for key in found]
+    expected = view.model.embed(np.array([*found.values()])) if found else np.empty((0, 5))
+    if not np.allclose(view.index.embeddings[rows], expected, atol=1e-4):
+        raise RuntimeError("a search looked at something else than the embeddings")
 
 
 def _erase(place: str, end: float, tell: Tell) -> None:

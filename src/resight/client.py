@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import secrets
+import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal, NoReturn
-from urllib.error import HTTPError, URLError
+from typing import Any, Literal, TypeVar
+from urllib.error import HTTPError
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
@@ -25,9 +26,12 @@ from resight.gallery.people import Card, Order
 from resight.gallery.searching import Hit, Hits
 from resight.validation import check_file
 
+_Kind = TypeVar("_Kind", Hit, Job, Card, Group)
 Correction = Literal["rename", "merge", "split", "detach", "cover"]
-_BLOCK = 1 << 20
 _SECONDS = 120.0
+_CONDITIONS = {"cameras": "camera", "persons": "person", "after": "after", "before": "before"}
+_EXPORTS = {"csv": "/labels.csv", "json": "/labels.json", "coco": "/labels.coco.json"}
+_ERRORS = {404: InputError, 409: ConflictError, 413: InputError, 422: InputError}
 
 
 def connect(url: str, token: str, *, purpose: str = "") -> RemoteGallery:
@@ -65,10 +69,10 @@ class RemoteGallery:
 
     def __init__(self, address: str, token: str, purpose: str = "") -> None:
         self.address = address
-        self._headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
-        if purpose:
-            self._headers["Resight-Purpose"] = purpose
         self._opener = build_opener(_NoRedirects)
+        headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
+        headers |= {"Resight-Purpose": purpose} if purpose else {}
+        self._opener.addheaders = [*headers.items()]
 
     def __len__(self) -> int:
         return int(self.info()["sightings"])
@@ -81,22 +85,21 @@ class RemoteGallery:
 
     def search(self, query: str | Path, k: int = 20, **where: Any) -> Hits:
         """Find the sightings most like an image; `where` as of `Gallery.search`."""
-        upload = self._send("/upload", [("image", Path(query).name, check_file(query))])["upload"]
-        return self._hits(k, where, upload=upload)
+        return self._hits(
+            k, where, upload=self._send("/upload", "image", [_files(query)])["upload"]
+        )
 
     def search_like(self, sighting: str, k: int = 20, **where: Any) -> Hits:
         """Find the sightings most like a stored one."""
         return self._hits(k, where, like=sighting)
 
     def _hits(self, k: int, where: dict[str, Any], **query: str) -> Hits:
-        names = {"cameras": "camera", "persons": "person", "after": "after", "before": "before"}
-        unknown = [name for name in where if name not in names]
-        if unknown:
-            raise InputError(f"unknown condition {unknown[0]!r}. Valid: {', '.join(names)}")
-        found = self._get(
-            "/search.json", k=k, **query, **{names[n]: value for n, value in where.items()}
-        )
-        hits = Hits(Hit(**{f.name: one.get(f.name) for f in fields(Hit)}) for one in found["hits"])
+        for name in where:
+            if name not in _CONDITIONS:
+                raise InputError(f"unknown condition {name!r}. Valid: {', '.join(_CONDITIONS)}")
+        asked = {_CONDITIONS[name]: value for name, value in where.items()}
+        found = self._get("/search.json", k=k, **query, **asked)
+        hits = Hits(_made(Hit, one) for one in found["hits"])
         hits.missing = found["missing"]
         return hits
 
@@ -112,29 +115,26 @@ class RemoteGallery:
         """
         with tempfile.TemporaryDirectory() as folder:
             if isinstance(what, Sightings):
-                write_table(what, Path(folder) / "sightings.csv")
-                files = [("sightings.csv", Path(folder) / "sightings.csv")]
-                names = dict.fromkeys(what.paths.tolist())
-                files += [(str(name), what.root / str(name)) for name in names]
-            else:
-                given = [what] if isinstance(what, (str, Path)) else what
-                files = [file for one in given for file in _files(Path(one))]
-            parts = [("file", name, check_file(path)) for name, path in files]
-            return Job(**self._send("/jobs/add", parts, **how))
+                files = {"sightings.csv": Path(folder) / "sightings.csv"}
+                write_table(what, files["sightings.csv"])
+                files |= {str(name): what.root / str(name) for name in what.paths.tolist()}
+                return _made(Job, self._send("/jobs/add", "file", [files], **how))
+            given = [what] if isinstance(what, (str, Path)) else what
+            return _made(Job, self._send("/jobs/add", "file", map(_files, given), **how))
 
     def start(self, kind: JobKind) -> Job:
         """Start "improve", "rebuild" (use the model that "improve" found) or "group"."""
-        return Job(**self._post(f"/jobs/{kind}"))
+        return _made(Job, self._post(f"/jobs/{kind}"))
 
     def jobs(self) -> list[Job]:
         """List jobs, the newest first."""
-        return [Job(**one) for one in self._get("/jobs.json")["jobs"]]
+        return [_made(Job, one) for one in self._get("/jobs.json")["jobs"]]
 
     def wait(self, job: Job, every: float = 1.0) -> Job:
         """Wait until a job has ended."""
         while job.open:
             time.sleep(every)
-            job = Job(**self._get(f"/jobs/{job.key}.json"))
+            job = _made(Job, self._get(f"/jobs/{job.key}.json"))
         return job
 
     # ---- people and answers
@@ -144,7 +144,7 @@ class RemoteGallery:
     ) -> tuple[list[Card], int]:
         """Return a page of people, and how many there are."""
         found = self._get("/people.json", query=query, page=page, order=order)
-        return [Card(**one) for one in found["people"]], int(found["total"])
+        return [_made(Card, one) for one in found["people"]], int(found["total"])
 
     def correct(self, what: Correction, name: str, *, seen: str = "", **how: Any) -> str:
         """Correct a person as the functions of `resight.gallery.people` do.
@@ -167,19 +167,17 @@ class RemoteGallery:
     def next_group(self, after: str = "") -> Group | None:
         """Return the surest group of unknown sightings."""
         found = self._get("/unknowns.json", after=after)["group"]
-        return None if found is None else Group(**{f.name: found[f.name] for f in fields(Group)})
+        return None if found is None else _made(Group, found)
 
     def accept(
         self, sightings: Sequence[str], *, dropped: Sequence[str] = (), name: str = ""
     ) -> str:
         """Make unknown sightings one person; those dropped show somebody else."""
-        form = {"sighting": sightings, "dropped": dropped, "name": name}
-        return self._answer("/unknowns/accept", **form)
+        return self._answer("/unknowns/accept", sighting=sightings, dropped=dropped, name=name)
 
     def export(self, form: str = "csv", person: str = "") -> str:
         """Return labels and answers as text: "csv", "answers.csv", "json" or "coco"."""
-        path = {"csv": "/labels.csv", "json": "/labels.json", "coco": "/labels.coco.json"}
-        return self._ask(f"{path.get(form, f'/{form}')}?{_encoded(person=person)}").decode()
+        return self._ask(f"{_EXPORTS.get(form, f'/{form}')}?{_encoded(person=person)}").decode()
 
     # ---- requests
 
@@ -192,53 +190,46 @@ class RemoteGallery:
     def _post(self, path: str, **form: Any) -> Any:
         return json.loads(self._ask(path, _encoded(**form).encode()))
 
-    def _send(self, path: str, files: list[tuple[str, str, Path]], **form: Any) -> Any:
-        """Post files, read from the disk block by block."""
-        line = f"--{secrets.token_hex(16)}"
-        heads = [_head(line, field, name) for field, name, _ in files]
-        start = b"".join(
-            _head(line, name) + str(value).encode() + b"\r\n" for name, value in form.items()
-        )
-        end = f"{line}--\r\n".encode()
-        sizes = sum(path.stat().st_size + 2 for _, _, path in files)
-        length = len(start) + sum(map(len, heads)) + sizes + len(end)
-
-        def body() -> Iterator[bytes]:
-            yield start
-            for head, (_, _, path) in zip(heads, files, strict=True):
-                yield head
-                with path.open("rb") as stream:
-                    while block := stream.read(_BLOCK):
-                        yield block
-                yield b"\r\n"
-            yield end
-
-        kind = {"Content-Type": f"multipart/form-data; boundary={line[2:]}"}
-        return json.loads(self._ask(path, body(), {**kind, "Content-Length": str(length)}))
+    def _send(self, path: str, field: str, files: Iterable[dict[str, Path]], **form: Any) -> Any:
+        """Post files by name; the body is put together on the disk, never in memory."""
+        line = secrets.token_hex(16)
+        with tempfile.TemporaryFile() as body:
+            for name, value in form.items():
+                body.write(_head(line, name) + str(value).encode() + b"\r\n")
+            for name, file in (pair for some in files for pair in some.items()):
+                body.write(_head(line, field, name))
+                with check_file(file).open("rb") as stream:
+                    shutil.copyfileobj(stream, body)
+                body.write(b"\r\n")
+            body.write(f"--{line}--\r\n".encode())
+            headers = {"Content-Type": f"multipart/form-data; boundary={line}"}
+            headers["Content-Length"] = str(body.tell())
+            body.seek(0)
+            return json.loads(self._ask(path, body, headers))
 
     def _ask(self, path: str, body: Any = None, headers: dict[str, str] | None = None) -> bytes:
-        request = Request(self.address + path, body, {**self._headers, **(headers or {})})
         try:
+            request = Request(self.address + path, body, headers or {})
             with self._opener.open(request, timeout=_SECONDS) as answer:
                 return bytes(answer.read())
-        except HTTPError as error:
-            self._explain(error)
-        except (URLError, OSError) as error:
+        except HTTPError as error:  # raised here as what it was there
+            with error:
+                try:
+                    words = str(json.loads(error.read())["error"])
+                except (ValueError, KeyError, TypeError):
+                    words = f"status {error.code}; is this the address of `resight serve`?"
+            where = "" if error.code == 409 else f"{self.address}: "
+            raise _ERRORS.get(error.code, StoreError)(where + words) from None
+        except OSError as error:
             raise StoreError(
                 f"no answer from {self.address} ({error}); is `resight serve` running there?"
             ) from error
 
-    def _explain(self, error: HTTPError) -> NoReturn:
-        """Raise what the server said as the error it was there."""
-        with error:
-            try:
-                words = str(json.loads(error.read())["error"])
-            except (ValueError, KeyError, TypeError):
-                words = f"status {error.code}; is this the address of `resight serve`?"
-        if error.code == 409:
-            raise ConflictError(words) from None
-        kind = InputError if error.code in (404, 413, 422) else StoreError
-        raise kind(f"{self.address}: {words}") from None
+
+def _made(kind: type[_Kind], told: dict[str, Any]) -> _Kind:
+    """Make of what the server told of a sighting, job, person or group what it is in Python."""
+    names = {one.name for one in fields(kind)}
+    return kind(**{name: value for name, value in told.items() if name in names})
 
 
 def _encoded(**values: Any) -> str:
@@ -250,11 +241,13 @@ def _head(line: str, field: str, file: str = "") -> bytes:
     """Begin a part of a multipart body."""
     name = file.replace("\\", "/").replace('"', "%22")
     about = f'; filename="{name}"\r\nContent-Type: application/octet-stream' if file else ""
-    return f'{line}\r\nContent-Disposition: form-data; name="{field}"{about}\r\n\r\n'.encode()
+    return f'--{line}\r\nContent-Disposition: form-data; name="{field}"{about}\r\n\r\n'.encode()
 
 
-def _files(path: Path) -> list[tuple[str, Path]]:
+def _files(given: str | Path) -> dict[str, Path]:
+    """Return a file, or all files of a folder, by the names they are sent under."""
+    path = Path(given)
     if not path.is_dir():
-        return [(path.name, path)]
+        return {path.name: path}
     found = sorted(file for file in path.rglob("*") if file.is_file())
-    return [(file.relative_to(path).as_posix(), file) for file in found]
+    return {file.relative_to(path).as_posix(): file for file in found}

@@ -45,20 +45,13 @@ def check_name(text: Any, what: str, longest: int = MAX_NAME) -> str:
         raise InputError(f"{what} {text!r}: give text, not {type(text).__name__}")
     if len(text) > longest:
         raise InputError(f"{what} {text[:40]!r}... has {len(text)} characters; {longest} at most")
-    bad = _UNPRINTABLE.search(text)
-    if bad:
-        raise InputError(
-            f"{what} {text!r} contains {_called(bad[0])}; rename it: only printable characters"
-        )
+    if bad := _UNPRINTABLE.search(text):
+        code = ord(bad[0])
+        kind = "a control character" if code < 0xA0 else "a line or direction mark"
+        halves = 0xD800 <= code <= 0xDFFF
+        called = "bytes that are not UTF-8" if halves else f"{kind} (U+{code:04X})"
+        raise InputError(f"{what} {text!r} contains {called}; rename it: only printable characters")
     return text
-
-
-def _called(character: str) -> str:
-    code = ord(character)
-    if 0xD800 <= code <= 0xDFFF:
-        return "bytes that are not UTF-8"
-    kind = "a control character" if code < 0xA0 else "a line or direction mark"
-    return f"{kind} (U+{code:04X})"
 
 
 def check_names(values: Any, what: str, longest: int = MAX_NAME) -> NDArray[np.str_]:

@@ -12,8 +12,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from resight.descriptors import DESCRIPTORS, descriptor
-from resight.descriptors.transformers import GOG, LOMO, WHOS
+from resight.descriptors import DESCRIPTORS, GOG, LOMO, WHOS, descriptor
 from resight.errors import InputError
 
 WIDTHS = {"lomo": 26960, "lomo-dagger": 26960, "gog": 27622, "whos-star": 2960, "whos-dagger": 5138}

@@ -38,7 +38,7 @@ def test_every_picture_is_there() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["descriptors", "descriptors.lomo", "descriptors.whos", "descriptors.transformers"]
+    "module", ["descriptors", "descriptors.lomo", "descriptors.whos", "descriptors.gog"]
 )
 def test_examples_in_docstrings(module: str) -> None:
     result = doctest.testmod(import_module(f"resight.{module}"))

@@ -19,16 +19,17 @@ if not Path("/proc/self/status").exists():
 PROGRAM = """
 import sys
 from resight.descriptors import descriptor
+from resight.descriptors.describing import stream
 
 def peak():
     lines = open("/proc/self/status").read().splitlines()
     return next(int(line.split()[1]) / 2**10 for line in lines if line.startswith("VmHWM"))
 
 lomo, paths = descriptor("lomo-dagger"), sys.argv[1:]
-for _ in lomo.stream(paths * 20):  # 200 images: threads, caches and buffers are there
+for _ in stream(lomo, paths * 20):  # 200 images: threads, caches and buffers are there
     pass
 before = peak()
-rows = sum(len(chunk.kept) for chunk in lomo.stream(paths * 300))
+rows = sum(len(chunk.kept) for chunk in stream(lomo, paths * 300))
 print(rows, before, peak())
 """
 

@@ -7,7 +7,7 @@ import pytest
 
 from resight.datasets.synthetic import draw_person
 from resight.descriptors import DESCRIPTORS, descriptor, lomo
-from resight.descriptors.transformers import Relit
+from resight.descriptors.relit import Relit
 from resight.images.grey_world import grey_world
 from resight.images.resize import resize
 from resight.images.retinex import retinex

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from resight.descriptors import descriptor, streaming
-from resight.descriptors.describing import Joined
-from resight.descriptors.streaming import BATCH, extract, stream
+from resight.descriptors import describing, descriptor
+from resight.descriptors._base import Joined
+from resight.descriptors.describing import BATCH, extract, stream
 from resight.errors import InputError
 
 BAD = 255
@@ -148,7 +148,7 @@ def test_joined_descriptors_are_side_by_side() -> None:
 
 
 def test_many_features_go_to_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "IN_MEMORY", 100)
+    monkeypatch.setattr(describing, "IN_MEMORY", 100)
     result = extract(TWICE, pixels_of([1, BAD, 5] * 30), "collect", 2)
     assert isinstance(result.features, np.memmap)
     assert result.features[:, 0].tolist() == [1, 5] * 30

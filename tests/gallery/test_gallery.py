@@ -94,6 +94,20 @@ def test_search_by_the_engine_gives_the_same_order(
     assert measure_recall(large) == 1.0
 
 
+def test_embeddings_may_be_as_wide_as_descriptors_side_by_side(
+    uri: str, people: Sightings, model: Callable[..., Any]
+) -> None:
+    """A model that learned nothing has them; pgvector's own type ends at 16,000 numbers."""
+    Gallery.create(uri, model(width=60_000)).add(people)
+    wide = Gallery.open(uri)
+    query = wide.describe([np.full((128, 64, 3), 90, np.uint8)]).features[0]
+    nearest = brute_force(wide, query, np.ones(len(people), bool))[:4]
+    for opened in (wide, Gallery.open(uri, memory_limit=0)):
+        hits = opened.search(Described(query[None], "stripes-1"), 4)
+        assert [hit.id for hit in hits] == nearest
+    assert check(uri).clean
+
+
 def test_both_engines_agree(
     tmp_path: Path, postgres: str, people: Sightings, model: Callable[..., Any]
 ) -> None:

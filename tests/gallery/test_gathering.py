@@ -77,3 +77,38 @@ def test_queries_of_many_threads_find_what_each_finds_alone(share: float) -> Non
         [(alone, of_alone)] = ExactIndex(index.embeddings).search(query[None], k, allowed)
         np.testing.assert_array_equal(rows, alone)
         np.testing.assert_array_equal(distances, of_alone)
+
+
+def test_those_who_are_at_work_are_waited_for_but_not_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("resight.gallery.gathering._LONGEST", 10.0)
+    batches: list[list[int]] = []
+
+    def answer(questions: list[int]) -> list[int]:
+        batches.append(questions)
+        return questions
+
+    gathering, begun = Gathering(answer, wait=0.005), threading.Event()
+
+    def late() -> None:
+        with gathering.at_work():
+            begun.set()
+            time.sleep(0.01)  # longer than one wait: without `at_work` the first would go alone
+            gathering.ask(2)
+
+    thread = threading.Thread(target=late)
+    thread.start()
+    begun.wait()
+    with gathering.at_work():
+        assert gathering.ask(1) == 1
+    thread.join()
+    assert sorted(batches[0]) == [1, 2]
+    monkeypatch.setattr("resight.gallery.gathering._LONGEST", 0.04)
+    with gathering.at_work():  # somebody else who never asks
+        begin = time.monotonic()
+        thread = threading.Thread(target=gathering.ask, args=(3,))
+        thread.start()
+        thread.join()
+        assert time.monotonic() - begin < 2.0
+    assert batches[-1] == [3]

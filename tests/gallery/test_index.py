@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import ctypes
+import warnings
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -50,6 +53,37 @@ def test_many_blocks_and_close_neighbours() -> None:
     for q in Q:
         [(rows, _)] = ExactIndex(E).search(q[None], 30)
         assert rows.tolist() == brute_force(E, q, 30, np.ones(len(E), bool))[0]
+
+
+class _Traces(ctypes.Structure):
+    """Signalling NaN, more of it than a product needs of the stack."""
+
+    _fields_ = [("numbers", ctypes.c_uint32 * 16_384)]
+
+
+def test_what_lies_on_the_stack_raises_no_warning() -> None:
+    """Some builds of OpenBLAS read it, as the product of rows of 5 numbers does with AVX-512."""
+    traces = _Traces((ctypes.c_uint32 * 16_384)(*[0x7FA00000] * 16_384))
+    leave = ctypes.CDLL(None).abs  # an argument that is passed by value is copied to the stack
+    leave.argtypes = [_Traces]
+    rng = np.random.default_rng(0)
+    for width in range(1, 20):
+        index = ExactIndex(rng.random((483, width), np.float32))
+        queries = rng.random((2, width), np.float32)
+        some = rng.random(483) < 0.1
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for allowed in (None, some):
+                leave(traces)
+                [(rows, _)] = index.search(queries[:1], 10, allowed)
+                leave(traces)
+                index.search(queries, 10, allowed)
+                every = np.ones(483, bool) if allowed is None else allowed
+                assert rows.tolist() == brute_force(index.embeddings, queries[0], 10, every)[0]
+            leave(traces)
+            index.distances(queries[0])
+            leave(traces)
+            index.distances_of_many(queries)
 
 
 def test_nothing_allowed_and_nothing_there() -> None:

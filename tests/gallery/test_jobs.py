@@ -335,6 +335,36 @@ def test_where_uploads_wait(queue: Jobs, uri: str, tmp_path: Path) -> None:
     assert not old.folder.exists()
 
 
+def _killed(*given: Any) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("moment", [(Jobs, "_write"), (Draft, "taken")])
+def test_a_kill_while_a_job_is_started_leaves_no_files_without_a_job(
+    queue: Jobs, people: Sightings, monkeypatch: pytest.MonkeyPatch, moment: tuple[type, str]
+) -> None:
+    """Before the job is written they are a draft, which goes; afterwards the job adds them."""
+    draft = upload(queue, people)
+    with monkeypatch.context() as killed:
+        killed.setattr(*moment, _killed)
+        with pytest.raises(KeyboardInterrupt):
+            queue.start("add", BY, draft=draft)
+    jobs = queue.list()
+    work(queue)
+    assert len(queue.gallery) == (len(people) if jobs else 0)
+    for folder in queue.spool.iterdir():
+        os.utime(folder, (0, 0))
+    fresh = queue.draft()
+    assert list(queue.spool.iterdir()) == [fresh.folder]
+
+
+def test_an_upload_for_a_job_that_is_open_already_is_removed(queue: Jobs) -> None:
+    first, second = queue.draft(), queue.draft()
+    job = queue.start("rebuild", BY, draft=first)
+    assert queue.start("rebuild", BY, draft=second).key == job.key
+    assert list(queue.spool.iterdir()) == [queue.upload(job).folder]
+
+
 def test_another_model_by_upload(queue: Jobs, people: Sightings, tmp_path: Path) -> None:
     queue.gallery.add(people)
     StripeModel(seed=3).save(tmp_path / "other")

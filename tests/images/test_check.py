@@ -14,11 +14,6 @@ def test_an_rgb_image_is_not_copied() -> None:
     assert as_rgb(image) is image
 
 
-def test_bgr_is_turned_round_when_asked() -> None:
-    image = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
-    np.testing.assert_array_equal(as_rgb(image, order="BGR"), image[..., ::-1])
-
-
 def test_strided_views_become_contiguous() -> None:
     view = np.zeros((8, 8, 3), np.uint8)[::2, ::-1]
     assert as_rgb(view).flags.c_contiguous
@@ -50,8 +45,3 @@ def test_a_frozen_image_is_copied_and_stays_frozen() -> None:
 def test_what_is_no_image_is_refused_with_the_next_step(image: object, hint: str) -> None:
     with pytest.raises(InputError, match=hint):
         as_rgb(image)
-
-
-def test_an_unknown_channel_order_names_the_known_ones() -> None:
-    with pytest.raises(InputError, match="Valid: BGR, RGB"):
-        as_rgb(np.zeros((4, 4, 3), np.uint8), order="BRG")

@@ -224,3 +224,38 @@ def test_two_large_pictures_are_decoded_at_a_time(monkeypatch: pytest.MonkeyPatc
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(read, [content, small] * 8))
     assert most == 2
+
+
+def _jpeg(pixels: np.ndarray, **options: Any) -> bytes:
+    stream = BytesIO()
+    Image.fromarray(pixels).save(stream, "JPEG", **options)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("subsampling", [0, 1, 2])
+@pytest.mark.parametrize("progressive", [False, True])
+@pytest.mark.parametrize("size", [(128, 64), (127, 63), (1, 1), (17, 300)])
+def test_a_jpeg_has_the_pixels_of_pillow(
+    size: tuple[int, int], progressive: bool, subsampling: int
+) -> None:
+    coarse = np.random.default_rng(sum(size)).integers(0, 256, (9, 7, 3), np.uint8)
+    picture = np.asarray(Image.fromarray(coarse).resize(size[::-1]))
+    for quality in (10, 75, 95):
+        options = {"quality": quality, "subsampling": subsampling, "progressive": progressive}
+        content = _jpeg(picture, **options)
+        expected = np.asarray(Image.open(BytesIO(content)))
+        np.testing.assert_array_equal(read(content), expected)
+        assert read(content).flags.writeable
+
+
+def test_a_jpeg_with_exif_is_turned_and_a_cut_off_one_is_refused(pixels: np.ndarray) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    plain = _jpeg(pixels, quality=90)
+    turned = read(_jpeg(pixels, quality=90, exif=exif))
+    np.testing.assert_array_equal(turned, np.rot90(read(plain), 3))
+    for end in (3, 20, len(plain) // 2, len(plain) - 2):
+        with pytest.raises(InputError, match=r"damaged or truncated|not an image"):
+            read(plain[:end])
+    with pytest.raises(InputError, match="20 pixels: more than 100"):
+        read(plain, most=100)

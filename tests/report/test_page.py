@@ -59,11 +59,11 @@ def test_worst_queries_come_first_and_right_answers_are_marked(evaluated):
     folder, _, sightings = evaluated
     rows = read_rankings(folder / "result" / "rankings.csv")
     lists = worst_first(rows, sightings)
-    ranks = [one.first_rank for one in lists]
+    ranks = [one["first_rank"] for one in lists]
     assert ranks == sorted(ranks, reverse=True)
     for one in lists:
-        marks = [answer.right for answer in one.answers]
-        assert marks.index(True) + 1 == one.first_rank if True in marks else one.first_rank > 8
+        marks, rank = [answer["right"] for answer in one["answers"]], one["first_rank"]
+        assert marks.index(True) + 1 == rank if True in marks else rank > 8
 
 
 def test_curves_are_means_over_splits(evaluated):

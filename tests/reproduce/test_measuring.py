@@ -17,7 +17,6 @@ class DrawnTable(PaperTable):
     """A table of a folder of drawn cameras."""
 
     protocol_name = "half-half"
-    target = 5.0
 
 
 @pytest.fixture(scope="module")
@@ -25,8 +24,8 @@ def table(tmp_path_factory):
     folder = tmp_path_factory.mktemp("drawn")
     draw_cameras(folder, n_people=14, size=(64, 32), seed=1)
     descriptors = ("whos-star",)
-    row = PaperRow("kxqda", "k-XQDA", descriptors, {"rank1": 50.0}, False, descriptors)
-    return DrawnTable("table3", "drawn", str(folder), "single-shot", (1,), (row,), {})
+    row = PaperRow("kxqda", "k-XQDA", descriptors, {"rank1": 50.0}, False)
+    return DrawnTable("table1", "drawn", str(folder), "single-shot", (row,), {})
 
 
 @pytest.fixture(scope="module")
@@ -36,14 +35,11 @@ def measured(table, tmp_path_factory):
     return out, said, reproduce([table], Bench(out, out, say=said.append))
 
 
-def test_every_version_is_measured_and_auto_compared_with_cv(measured):
+def test_every_version_is_measured(measured):
     _, said, document = measured
     rows = {row["version"]: row for row in document["tables"][0]["rows"]}
     assert list(rows) == ["paper", "paper-poly", "cv", "auto"]
-    auto, cv = rows["auto"], rows["cv"]
-    assert auto["minus_cv"]["mean"] == pytest.approx(auto["rank1"] - cv["rank1"])
-    assert auto["minus_cv"]["splits"] == 10
-    assert auto["target"] == {"rank1": 5.0, "reached": auto["rank1"] >= 5.0}
+    auto = rows["auto"]
     for counts in auto["chosen_by"].values():
         assert sum(counts.values()) <= 10
     assert sum(auto["chosen_by"]["variant"].values()) == 10
@@ -53,10 +49,8 @@ def test_every_version_is_measured_and_auto_compared_with_cv(measured):
     assert len(said) == 5  # of each version, and that nothing was learned
 
 
-def test_the_page_tells_gain_target_and_choice(measured):
+def test_the_page_tells_the_choice(measured):
     page = page_of(measured[2])
-    assert "against `cv` in the same splits (above in" in page
-    assert "target of 5 reached" in page
     assert "chosen in the splits: " in page
     assert "share of the mixture, best mAP alone on people held out: " in page
     assert "metrics tried in a split" in page

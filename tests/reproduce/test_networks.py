@@ -66,10 +66,10 @@ def test_the_tables_of_a_network(out: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_cosine_learns_nothing(out: Path) -> None:
     network = Network(out / "own.onnx")
     bench = Bench(out, out / "out", 1, local(1), print)
-    place = networks._place(bench, str(out / "drawn"), "half-half")
-    assert (place.people, place.test_fraction) == (14, 0.5)
-    figures = networks._cosine(network, bench, place)
-    sightings = bench.sightings(place.dataset)
+    drawn = str(out / "drawn"), "half-half"
+    assert networks._people(bench, *drawn) == (14, 14)
+    figures = networks._cosine(network, bench, *drawn)
+    sightings = bench.sightings(drawn[0])
     split = for_dataset(sightings, "half-half").splits[0]
     asked, searched = (
         network.transform([sightings.files()[row] for row in rows])

@@ -7,10 +7,12 @@ import pytest
 
 import resight
 from resight.errors import InputError
+from resight.registry import learner_spec
 from resight.tuning.candidates import AUTO_CURVED, KNFST_KERNEL, XQDA
 from resight.tuning.fold_metrics import Fold
 from resight.tuning.gram import GramSpace
 from resight.tuning.settings import Part, Setting
+from resight.tuning.sketch import shortened
 
 
 @pytest.fixture(scope="module")
@@ -75,18 +77,56 @@ def test_every_part_is_the_same_in_features_and_in_gram_space(data, part):
     assert made.transform(X[test]).shape == (len(test), made.n_components_)
 
 
-def test_long_vectors_are_shortened_alike_in_features_and_in_gram_space():
+def long_vectors():
+    """Vectors of 8 people in two cameras that are longer than what mixtures shorten them to."""
     rng = np.random.default_rng(0)
     persons, cameras = np.tile(np.arange(8), 2), np.repeat([0, 1], 8)
-    X = rng.normal(size=(8, 5000))[persons] + rng.normal(size=(16, 5000))
-    setting = Setting(((1.0, Part("euclidean", (1.0,))),))
+    return rng.normal(size=(8, 5000))[persons] + rng.normal(size=(16, 5000)), persons, cameras
+
+
+def test_long_vectors_are_shortened_alike_in_features_and_in_gram_space():
+    X, persons, cameras = long_vectors()
+    parts = Part("euclidean", (1.0,)), Part("kxqda", (1.0,), (XQDA,))
+    setting = Setting(tuple((0.5, part) for part in parts))
     made = resight.AutoKXQDA(blocks=[(2000, 3000)], setting=setting.as_dict())
     made.fit(X, persons, cameras)
     space = GramSpace([X], [(2000, 3000)], "float64")
     rows = np.arange(16)
     expected = Fold(space.descriptors(), rows, rows, persons, cameras).distances(setting)
     np.testing.assert_allclose(made.distances(X, X), expected, atol=1e-6)
-    assert made.n_components_ < 2048
+    assert made.n_components_ < 2048 + 16
+
+
+def test_where_nothing_is_learned_vectors_are_compared_at_full_length(tmp_path):
+    X, persons, cameras = long_vectors()
+    made = resight.AutoKXQDA(blocks=[(2000, 3000)])
+    with pytest.warns(UserWarning, match="by their Euclidean distance; label 8 more"):
+        made.fit(X, persons, cameras)
+    assert made.candidates_ == []
+    rows = resight.BlockNormalizer((2000, 3000)).fit_transform(X)
+    plain = learner_spec("euclidean").make().fit(rows, persons, cameras).distances(rows, rows)
+    found = made.distances(X, X)
+    np.testing.assert_allclose(found, plain / plain.mean(), rtol=1e-9, atol=1e-9)
+    everybody = np.arange(16)
+    space = GramSpace([X], [(2000, 3000)], "float64")
+    fold = Fold(space.descriptors(), everybody, everybody, persons, cameras)
+    in_gram_space = fold.distances(Setting.from_dict(made.setting_))
+    np.testing.assert_allclose(in_gram_space, found, rtol=1e-9, atol=1e-9)
+    made.save(tmp_path / "model")
+    np.testing.assert_array_equal(resight.load(tmp_path / "model").distances(X, X), found)
+    shares = made.plain_shares(rows[:1] - rows[1:2], 0)
+    assert shares.sum() == pytest.approx(found[0, 1])
+
+
+def test_models_that_shortened_what_is_not_learned_measure_as_they_did():
+    X, persons, cameras = long_vectors()
+    with pytest.warns(UserWarning, match="too few"):
+        made = resight.AutoKXQDA().fit(X, persons, cameras)
+    del made.kernels_[0]["whole"]  # as versions before wrote it
+    short = shortened(resight.BlockNormalizer((5000,)).fit_transform(X))
+    np.testing.assert_allclose(made.transform(X), made.coefs_[0] * short, atol=1e-12)
+    shares = made.plain_shares(made.X_fit_[:1] - made.X_fit_[1:2], 0)
+    assert shares.sum() == pytest.approx(made.distances(X[:1], X[1:2])[0, 0])
 
 
 def test_sightings_without_cameras_count_each_as_its_own(data):

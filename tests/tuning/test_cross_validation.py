@@ -5,7 +5,7 @@ import pytest
 
 from resight import KXQDA, BlockNormalizer
 from resight.errors import InputError
-from resight.tuning.candidates import CV, CV_FOLDS, Candidate, PolynomialCandidate
+from resight.tuning.candidates import CV, CV_FOLDS, Candidate
 from resight.tuning.cross_validation import choose, held_out_map, person_folds
 from resight.tuning.gram import GramSpace
 
@@ -57,7 +57,7 @@ def test_only_training_rows_are_looked_at(data):
     space = GramSpace([X], precision="float64")
     honest = choose(space, rows, persons[rows], cameras[rows], CV[:4], 3)
     outside = np.setdiff1d(np.arange(len(X)), rows)
-    for gram in space.grams:
+    for gram in (block.gram for block in space.blocks):
         gram[outside] = np.nan
         gram[:, outside] = np.nan
     blind = choose(space, rows, persons[rows], cameras[rows], CV[:4], 3)
@@ -68,7 +68,7 @@ def test_polynomials_of_different_degrees_are_different_candidates(data):
     X, persons, cameras = data
     space, rows = GramSpace([X], precision="float64"), np.arange(len(X))
     square = Candidate("poly", 1.0, "kernel", 1e-2)
-    cubic = PolynomialCandidate("poly", 1.0, "kernel", 1e-2)
+    cubic = Candidate("poly", 1.0, "kernel", 1e-2, degree=3)
     together = choose(space, rows, persons, cameras, (square, cubic), 3)
     alone = choose(space, rows, persons, cameras, (cubic,), 3)
     assert not np.array_equal(together.scores[0], together.scores[1])

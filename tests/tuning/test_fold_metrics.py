@@ -6,13 +6,7 @@ import pytest
 from resight import KXQDA, XQDA, KernelNFST
 from resight.learners.euclidean import Euclidean
 from resight.learners.normalizer import BlockNormalizer
-from resight.tuning.candidates import (
-    AUTO_CURVED,
-    AUTO_LINEAR,
-    KNFST_KERNEL,
-    Candidate,
-    PolynomialCandidate,
-)
+from resight.tuning.candidates import AUTO_CURVED, AUTO_LINEAR, KNFST_KERNEL, Candidate
 from resight.tuning.fold_metrics import Fold
 from resight.tuning.gram import GramSpace
 from resight.tuning.settings import Part, Setting
@@ -100,7 +94,7 @@ def test_a_sum_of_kernels_gives_each_descriptor_its_own(data):
 
 
 def test_a_setting_survives_plain_types_and_so_does_that_of_an_older_version():
-    cubic = PolynomialCandidate("poly", 1.0, "kernel", 1e-3)
+    cubic = Candidate("poly", 1.0, "kernel", 1e-3, degree=3)
     parts = (0.7, Part("kxqda", (1.0, 0.5), (cubic, RBF))), (0.3, Part("cosine", (1.0, 0.0)))
     setting = Setting(parts, "mirror")
     assert Setting.from_dict(setting.as_dict()) == setting

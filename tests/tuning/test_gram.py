@@ -100,7 +100,7 @@ def test_products_between_strangers_are_not_needed(data, normalize):
     learned = np.sort(train)
     few = GramSpace([X], [BLOCKS], "float64", trainable=learned)
     whole = GramSpace([X], [BLOCKS], "float64")
-    assert few.grams[0].shape == (len(train), len(X))
+    assert few.blocks[0].gram.shape == (len(train), len(X))
     for one in (few, GramSpace.joined(few.descriptors())):
         found = one.products(train[::-1], test, normalize=normalize)
         expected = whole.products(train[::-1], test, normalize=normalize)

@@ -88,10 +88,10 @@ def test_only_training_rows_are_looked_at(data):
     useful, noise, persons, cameras = data
     rows, outside = np.flatnonzero(persons < 24), np.flatnonzero(persons >= 24)
     space = GramSpace([useful, noise], precision="float64")
-    space.short = [short.copy() for short in space.short]
-    for gram, squares, short in zip(space.grams, space.squares, space.short, strict=True):
-        gram[outside], gram[:, outside], squares[outside] = np.nan, np.nan, np.nan
-        short[outside] = np.nan
+    space.parts = [[part[0]._replace(short=part[0].short.copy())] for part in space.parts]
+    for block in space.blocks:
+        block.gram[outside], block.gram[:, outside] = np.nan, np.nan
+        block.squares[outside], block.short[outside] = np.nan, np.nan
     chosen = Search(space, rows, persons[rows], cameras[rows], n_repeats=1).run()
     known = GramSpace([useful[rows], noise[rows]], precision="float64")
     everything = np.arange(len(rows))
@@ -107,18 +107,42 @@ def test_the_more_people_the_more_is_learned_by_default():
     assert default_shares(parts[1:], 6) == pytest.approx([1.0])
 
 
-@pytest.mark.parametrize(("noise", "alone"), [(6.0, True), (0.3, False)])
-def test_a_network_is_joined_only_by_what_clearly_helps_it(noise, alone):
+def network_and_other(noise, people):
+    """A space of a network's vectors and of another descriptor, with so much noise."""
     rng = np.random.default_rng(4)
-    persons, cameras = np.tile(np.arange(12), 2), np.repeat([0, 1], 12)
-    identity = rng.normal(size=(2, 12, 30))
-    network = identity[0][persons] + 0.7 * rng.normal(size=(24, 30))
-    other = identity[1][persons] + noise * rng.normal(size=(24, 30))
+    persons, cameras = np.tile(np.arange(people), 2), np.repeat([0, 1], people)
+    identity = rng.normal(size=(2, people, 30))
+    network = identity[0][persons] + 0.7 * rng.normal(size=(2 * people, 30))
+    other = identity[1][persons] + noise * rng.normal(size=(2 * people, 30))
     space = GramSpace([network, other], precision="float64")
     space.networks = [True, False]
-    [(_, part)] = Search(space, np.arange(24), persons, cameras).run().parts
+    return Search(space, np.arange(2 * people), persons, cameras, n_repeats=1)
+
+
+@pytest.mark.parametrize(("noise", "alone"), [(6.0, True), (0.3, False)])
+def test_a_network_is_joined_only_by_what_clearly_helps_it(noise, alone):
+    search = network_and_other(noise, 16)
+    search.run()
+    part = search.tried[0].part
+    assert part.learner == "cosine" or not alone
     assert part.weights[0] > 0.0
     assert (part.weights[1] == 0.0) is alone
+
+
+@pytest.mark.parametrize("people", [1, 15])
+def test_of_too_few_people_a_network_is_compared_by_its_cosine_alone(people):
+    search = network_and_other(0.3, people)
+    assert search.run() == Setting(((1.0, Part("cosine", (1.0, 0.0))),))
+    assert f"cosine of the network's vectors alone; label {16 - people} more" in search.stopped
+
+
+def test_of_too_few_people_mirror_images_are_not_chosen(data):
+    useful, noise, persons, cameras = data
+    rows = np.flatnonzero(persons < 15)
+    space = GramSpace([noise, useful], precision="float64")
+    search = Search(space, rows, persons[rows], cameras[rows], mirrored=True)
+    assert search.run() == Setting(((1.0, Part("euclidean", (1.0,))),))
+    assert search.tried == []
 
 
 def test_few_people_are_divided_into_more_folds():

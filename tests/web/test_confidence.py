@@ -14,7 +14,7 @@ from resight.gallery.log import operator
 from resight.models.calibrating import add_calibration
 from resight.models.model import Model
 from resight.web.app import make_app
-from resight.web.routes.refit import state
+from resight.web.routes.jobs import state
 from resight.web.security import Guard
 
 

@@ -65,7 +65,7 @@ def test_every_route_and_every_role(public: Any, gallery: Gallery) -> None:
     names = {"": "", "viewer": "vera", "teacher": "tom", "administrator": "ada"}
     headers = {role: bearer(gallery, name) if name else JSON for role, name in names.items()}
     table = routes_and_roles()
-    assert len(table) >= 48
+    assert len(table) >= 47
     assert {role for _, _, role in table} == {*names}
     for method, path, least in table:
         address = path.replace("{key}", "x").replace("{kind}", "x").replace("{verb}", "x")
@@ -334,3 +334,32 @@ def test_tls(gallery: Gallery, guard: Guard, serve: Any, tmp_path: Path) -> None
             httpx.get(str(client.base_url).replace("https", "http"))
         with pytest.raises(httpx.ConnectError, match=r"(?i)certificate"):
             httpx.get(str(client.base_url))
+
+
+# ---- several servers on one gallery
+
+
+def test_a_visitor_of_one_server_is_known_to_the_other(
+    public: Any, gallery: Gallery, serve: Any, demo: Any
+) -> None:
+    log_in(public, "tom")
+    word = public.get("/info.json").json()["csrf"]
+    second = Gallery.open(demo.folder)
+    with serve(make_app(second, Guard(second))) as other:
+        other.cookies = public.cookies
+        a, b = demo.unlabelled_pairs(gallery)[0]
+        said = {"kind": "same", "a": a, "b": b, "csrf": word}  # a form of the first server
+        assert other.post("/teach", data=said).status_code == 303
+        hit = next(
+            one for one in public.get(f"/search.json?like={a}").json()["hits"] if one["id"] == b
+        )
+        assert hit["verdict"] == "same"
+        # What was uploaded for a search is in the memory of one server alone.
+        picture = {"image": ("x.png", gallery.image(a))}
+        sent = public.post("/upload", data={"csrf": word}, files=picture)
+        assert public.get(sent.headers["location"]).status_code == 200
+        lost = other.get(sent.headers["location"])
+        assert (lost.status_code, "upload the image again" in lost.text) == (404, True)
+        public.post("/logout", data={"csrf": word})
+        assert other.get("/info.json").status_code == 401
+    second.close()

@@ -92,8 +92,13 @@ def _run(verb: str, rest: list[str]) -> int:
             # What the package warns of in Python is a message here, without file and line.
             warnings.showwarning = lambda message, *_, **__: log.warning("warning: %s", message)
             command(app)(args=rest, prog_name=f"resight {verb}")
-    except SystemExit as stop:
-        return _exit_code(stop)
+    except SystemExit as stop:  # Typer's way to stop: a number, nothing, or a message to print
+        if stop.code == _INTERRUPTED:  # Typer turns Ctrl-C into this code without a message
+            print("interrupted; run the same command again to resume", file=sys.stderr)
+        if stop.code is None or isinstance(stop.code, int):
+            return stop.code or 0
+        print(f"error: {stop.code}", file=sys.stderr)
+        return 1
     except BrokenPipeError:
         raise
     except Exception as error:
@@ -119,16 +124,6 @@ def _in_words(error: Exception) -> str:
             return f"this needs {package}, which is missing: pip install 'resight[{extra}]'"
     bug = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return f"unexpected {bug}. This is a bug; run again with --verbose for the traceback"
-
-
-def _exit_code(stop: SystemExit) -> int:
-    """Map Typer's ways to stop to an exit code: a number, nothing, or a message to print."""
-    if stop.code == _INTERRUPTED:  # Typer turns Ctrl-C into this code without a message
-        print("interrupted; run the same command again to resume", file=sys.stderr)
-    if stop.code is None or isinstance(stop.code, int):
-        return stop.code or 0
-    print(f"error: {stop.code}", file=sys.stderr)
-    return 1
 
 
 def _overview() -> str:

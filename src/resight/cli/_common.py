@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -54,21 +53,12 @@ _LEARNER = "kxqda is the paper's fixed setting, kxqda:cv and auto choose theirs"
 _RECIPE = f"{LEARNER}; above {LARGE:,} labelled sightings {LARGE_LEARNER}"
 Learner = Annotated[str | None, option(..., "NAME", f"Learner: {_LEARNER}", _RECIPE)]
 Learners = Annotated[str | None, option(..., "NAME[,NAME...]", f"Learners: {_LEARNER}", _RECIPE)]
-Params = Annotated[
-    list[str] | None,
-    option(
-        ...,
-        "[LEARNER.]NAME=VALUE",
-        "Learner parameter, as kxqda.reg=1e-3 (repeatable)",
-        "its defaults",
-    ),
-]
-OwnVectors = Annotated[
-    Path | None, option(..., "FILE", "Your own vectors (.npy, .csv, .mat)", "compute descriptors")
-]
-Mirror = Annotated[
-    bool, flag("--mirror", "Average each image's features with its mirror image", default=...)
-]
+_PARAM = "Learner parameter, as kxqda.reg=1e-3 (repeatable)"
+Params = Annotated[list[str] | None, option(..., "[LEARNER.]NAME=VALUE", _PARAM, "its defaults")]
+_OWN = "Your own vectors (.npy, .csv, .mat)"
+OwnVectors = Annotated[Path | None, option(..., "FILE", _OWN, "compute descriptors")]
+_MIRROR = "Average each image's features with its mirror image"
+Mirror = Annotated[bool, flag("--mirror", _MIRROR, default=...)]
 Store = Annotated[Path, option(..., "DIR", "Feature store")]
 Jobs = Annotated[int | None, option(..., "N", "Number of local processes", "one per core", min=1)]
 Cluster = Annotated[str | None, option(..., "ADDRESS", _CLUSTER, "this machine")]
@@ -98,8 +88,7 @@ def command(app: typer.Typer) -> Any:
 
 def print_json(document: Any) -> None:
     """Print one JSON document on standard output."""
-    json.dump(document, sys.stdout, indent=1, allow_nan=False)
-    sys.stdout.write("\n")
+    print(json.dumps(document, indent=1, allow_nan=False))
 
 
 def answer(as_json: bool, document: Any, text: str) -> None:
@@ -110,6 +99,15 @@ def answer(as_json: bool, document: Any, text: str) -> None:
         print(text)
 
 
+def write(file: Path, text: str) -> None:
+    """Write a page or an export to a file, whole or not at all."""
+    from resight._files import atomic_write
+
+    with atomic_write(file, "w") as stream:
+        stream.write(text)
+    say(f"wrote {file}")
+
+
 def say(text: str) -> None:
     """Print a message on standard error, so that output can be piped; --quiet hides it."""
     log.info(text)
@@ -117,13 +115,14 @@ def say(text: str) -> None:
 
 def report_failures(failures: Sequence[Failure]) -> None:
     """List files that could not be used and exit with code 1 if there are any."""
+    if not failures:
+        return
     for failure in failures[:SHOWN]:
         log.error("skipped: %s: %s", failure.path, failure.reason)
     if len(failures) > SHOWN:
         log.error("and %s more (--json lists all)", f"{len(failures) - SHOWN:,}")
-    if failures:
-        log.error("%s could not be used", count(len(failures), "image"))
-        raise typer.Exit(1)
+    log.error("%s could not be used", count(len(failures), "image"))
+    raise typer.Exit(1)
 
 
 def executor(jobs: int | None, cluster: str | None, send_files: bool = False) -> Executor:
@@ -165,20 +164,15 @@ def inputs(
     return sightings, vectors
 
 
-def open_gallery(place: str) -> Gallery:
-    """Open the gallery of a command; importing what it needs takes a while, so not before."""
-    from resight.gallery import Gallery
-
-    return Gallery.open(place)
-
-
-def open_searched(ctx: typer.Context, place: str, cluster: str | None) -> Gallery:
-    """Open a gallery that this process searches, or a cluster until the command ends."""
+def open_gallery(
+    place: str, ctx: typer.Context | None = None, cluster: str | None = None
+) -> Gallery:
+    """Open the gallery of a command, searched by this process or until its end by a cluster."""
     from resight.gallery import Gallery
     from resight.workers import executors
 
     workers = None if cluster is None else executors.cluster(cluster)
-    if workers is not None:
+    if ctx is not None and workers is not None:
         ctx.call_on_close(workers.close)
     return Gallery.open(place, cluster=workers)
 
@@ -192,20 +186,12 @@ def record(gallery: Gallery, what: str, **facts: Any) -> None:
 
 def given(ctx: typer.Context, *names: str) -> list[str]:
     """Return those options that the user gave, on the command line or in a configuration file."""
-    sources = {name: ctx.get_parameter_source(name) for name in names}
-    return [
-        name
-        for name, source in sources.items()
-        if source is not None and source.name in ("COMMANDLINE", "DEFAULT_MAP")
-    ]
+    sources = ((name, ctx.get_parameter_source(name)) for name in names)
+    return [n for n, source in sources if source and source.name in ("COMMANDLINE", "DEFAULT_MAP")]
 
 
 def count(number: int, noun: str) -> str:
-    """Write a number with its noun.
-
-    >>> count(1, "image"), count(2048, "image")
-    ('1 image', '2,048 images')
-    """
+    """Write a number with its noun: 1 image, 2,048 images."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 

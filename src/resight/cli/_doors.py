@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from json import dumps
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from resight.cli._common import GalleryPlace, Json, open_gallery, option, print_json, record
+from resight.cli._common import GalleryPlace, Json, answer, open_gallery, option, record
 
 _PASSWORD = "RESIGHT_PASSWORD"
+_NOBODY = "no users yet: `resight serve` prints a link for one log-in. Add some with --add"
 
 
 def users(
@@ -43,13 +45,8 @@ def users(
         print(known.issue(engine, user.name, user.role, "token"))
         return
     listed = [{"name": user.name, "role": user.role} for user in engine.users()]
-    if json:
-        print_json({"schema": "resight.gallery-users/1", "users": listed})
-        return
-    print("\n".join(f"{one['name']:<24} {one['role']}" for one in listed) or _NOBODY)
-
-
-_NOBODY = "no users yet: `resight serve` prints a link for one log-in. Add some with --add"
+    text = "\n".join(f"{one['name']:<24} {one['role']}" for one in listed)
+    answer(json, {"schema": "resight.gallery-users/1", "users": listed}, text or _NOBODY)
 
 
 def _password(file: Path | None) -> str:
@@ -80,7 +77,9 @@ def log(
     Keep heads where whoever runs the gallery cannot change them. --verify "" checks without one,
     which does not find entries that are missing at the end, nor a chain that was written anew.
     """
+    from resight._files import atomic_write
     from resight.gallery.log import expire_log, latest, operator
+    from resight.gallery.log import export as exported
 
     gallery = open_gallery(place)
     if verify is not None:
@@ -93,16 +92,15 @@ def log(
     else:
         record(gallery, "read log" if export is None else "export log")
         number, hashed = gallery.engine.log_head()
+        head = f"{number}:{hashed}"
         if export is not None:
-            _export(gallery.engine, export)
-        elif json:
-            entries = latest(gallery.engine, last)
-            document = {"head": f"{number}:{hashed}", "entries": entries}
-            print_json({"schema": "resight.gallery-log/1", **document})
+            with atomic_write(export, "w") as stream:
+                stream.writelines(f"{dumps(entry)}\n" for entry in exported(gallery.engine))
+            print(f"head {head}")
             return
-        else:
-            print("\n".join(map(_line, latest(gallery.engine, last))))
-        print(f"head {number}:{hashed}")
+        entries = latest(gallery.engine, last)
+        document = {"schema": "resight.gallery-log/1", "head": head, "entries": entries}
+        answer(json, document, "\n".join([*map(_line, entries), f"head {head}"]))
 
 
 def _verify(rows: Any, head: str) -> None:
@@ -118,26 +116,14 @@ def _verify(rows: Any, head: str) -> None:
         raise typer.Exit(1)
 
 
-def _export(engine: Any, file: Path) -> None:
-    import json
-
-    from resight._files import atomic_write
-    from resight.gallery.log import export
-
-    with atomic_write(file, "w") as stream:
-        stream.writelines(json.dumps(entry, allow_nan=False) + "\n" for entry in export(engine))
-
-
 def _line(entry: dict[str, Any]) -> str:
-    import json
-
     from resight.times import show
 
     entry = dict(entry)
     number, when = entry.pop("number") or "-", show(int(entry.pop("end", entry.get("when", 0))))
     who, what = (entry.pop(key, "") for key in ("who", "what"))
     facts = {k: v for k, v in entry.items() if k not in ("begin", "gallery", "model", "when")}
-    return f"{number:>6}  {when:<19}  {who:<12} {what:<14} {json.dumps(facts, ensure_ascii=False)}"
+    return f"{number:>6}  {when:<19}  {who:<12} {what:<14} {dumps(facts, ensure_ascii=False)}"
 
 
 def require(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from resight.cli._common import Json, count, flag, option, print_json, say, verb
+from resight.cli._common import Json, answer, count, flag, option, say, verb
 
 app = verb("Crop people from video or frames into one folder per camera.")
 
@@ -74,14 +74,12 @@ def crop(
         )
     if boxes is None and detector in _LIMITS:
         say(f"note: {_LIMITS[detector]}")
-    if json:
-        counts = {name: getattr(done, name) for name in ("crops", "tracks", "frames", "left_out")}
-        print_json({"schema": "resight.crop/1", **counts, "table": str(done.table)})
-    elif not done.crops:
-        print(f"found nobody in {count(done.frames, 'frame')}; nothing was written. {_NOBODY}")
-    else:
-        print(
-            f"wrote {count(done.crops, 'crop')} of {count(done.tracks, 'track')} from "
-            f"{count(done.frames, 'frame')}; skipped {done.left_out} boxes too small or outside. "
-            f"Next: resight gallery add GALLERY {out}"
-        )
+    counts = {name: getattr(done, name) for name in ("crops", "tracks", "frames", "left_out")}
+    text = (
+        f"wrote {count(done.crops, 'crop')} of {count(done.tracks, 'track')} from "
+        f"{count(done.frames, 'frame')}; skipped {done.left_out} boxes too small or outside. "
+        f"Next: resight gallery add GALLERY {out}"
+    )
+    if not done.crops:
+        text = f"found nobody in {count(done.frames, 'frame')}; nothing was written. {_NOBODY}"
+    answer(json, {"schema": "resight.crop/1", **counts, "table": str(done.table)}, text)

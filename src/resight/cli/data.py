@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from resight.cli._common import Data, Json, Root, count, print_json, say, verb
+from resight.cli._common import Data, Json, Root, answer, count, say, verb
 
 if TYPE_CHECKING:
     from resight.datasets import Sightings
@@ -16,32 +16,27 @@ if TYPE_CHECKING:
 app = verb("List the known datasets; describe and check folders of images.")
 
 _SHOWN = 10  # examples printed of a long list; --json has all
+_SPREAD = ("min", "max", "median")
 
 
 @app.command("list")
 def list_(json: Json = False) -> None:
     """List the published datasets that resight can read."""
     from resight.datasets import DATASETS
-
-    if json:
-        facts = ("name", "title", "summary", "licence", "citation", "people", "images")
-        known = [
-            {fact: getattr(dataset, fact) for fact in facts} | {"layouts": list(dataset.layouts)}
-            for dataset in DATASETS.values()
-        ]
-        print_json({"schema": "resight.datasets/1", "datasets": known})
-        return
-    for dataset in DATASETS.values():
-        print(
-            f"{dataset.name}: {dataset.title}, {dataset.people:,} people, {dataset.images:,} images"
-        )
-        print(f"  {dataset.summary}")
-        print(f"  layout: {' or '.join(dataset.layouts)}")
-        print(f"  licence: {dataset.licence}")
-        print(f"  {dataset.citation}\n")
     from resight.datasets.folders import LAYOUTS
 
-    print(f"your own data: {LAYOUTS}")
+    facts = ("name", "title", "summary", "licence", "citation", "people", "images")
+    known = [
+        {fact: getattr(dataset, fact) for fact in facts} | {"layouts": list(dataset.layouts)}
+        for dataset in DATASETS.values()
+    ]
+    lines = [
+        f"{one.name}: {one.title}, {one.people:,} people, {one.images:,} images\n  {one.summary}\n"
+        f"  layout: {' or '.join(one.layouts)}\n  licence: {one.licence}\n  {one.citation}\n"
+        for one in DATASETS.values()
+    ]
+    text = "\n".join([*lines, f"your own data: {LAYOUTS}"])
+    answer(json, {"schema": "resight.datasets/1", "datasets": known}, text)
 
 
 @app.command()
@@ -49,12 +44,8 @@ def info(data: Data, root: Root = None, json: Json = False) -> None:
     """Count people, cameras and images; show which protocols are possible."""
     from resight.datasets import load
 
-    sightings = load(data, root)
-    document = _described(sightings)
-    if json:
-        print_json({"schema": "resight.data/1", **document})
-    else:
-        _print_info(document)
+    document = _described(load(data, root))
+    answer(json, document, _info(document))
 
 
 @app.command()
@@ -77,11 +68,12 @@ def check(data: Data, root: Root = None, json: Json = False) -> None:
     }
     document["problems"] = _problems(document)
     document["notes"] = _notes(document, sightings)
-    if json:
-        print_json({"schema": "resight.data/1", **document})
-    else:
-        _print_info(document)
-        _print_check(document)
+    if not json:
+        for entry in document["unreadable"][:_SHOWN]:
+            say(f"unreadable: {entry['path']}: {entry['reason']}")
+        for group in document["conflicts"][:_SHOWN]:
+            say(f"same image, different people: {_examples(group)}")
+    answer(json, document, f"{_info(document)}\n{_found(document)}")
     if document["problems"]:
         raise typer.Exit(1)
 
@@ -91,6 +83,7 @@ def _described(sightings: Sightings) -> dict[str, Any]:
     from resight.protocols import possible
 
     return {
+        "schema": "resight.data/1",
         "name": sightings.name,
         **overview(sightings),
         "protocols": [{"name": name, "why_not": why} for name, why in possible(sightings)],
@@ -133,40 +126,29 @@ def _notes(document: dict[str, Any], sightings: Sightings) -> list[str]:
     return found
 
 
-def _print_info(document: dict[str, Any]) -> None:
-    print(f"{document['name']}: {document['images']:,} images, {document['people']:,} people")
-    for name, word in (("unknown", "of unknown people"), ("distractors", "of distractors"),
-                       ("junk", "marked as junk")):  # fmt: skip
-        if document[name]:
-            print(f"  {document[name]:,} images {word}")
+def _info(document: dict[str, Any]) -> str:
+    lines = [f"{document['name']}: {document['images']:,} images, {document['people']:,} people"]
+    marked = {"unknown": "of unknown people", "distractors": "of distractors"}
+    for name, words in {**marked, "junk": "marked as junk"}.items():
+        lines += [f"  {document[name]:,} images {words}"] if document[name] else []
     for camera, counts in document["cameras"].items():
-        print(f"  camera {camera}: {counts['images']:,} images, {counts['people']:,} people")
-    spread = document["images_per_person_and_camera"]
-    print(
-        f"  images per person and camera: {spread['min']} to {spread['max']}, "
-        f"median {spread['median']:g}"
-    )
+        lines.append(f"  camera {camera}: {counts['images']:,} images, {counts['people']:,} people")
+    least, most, median = map(document["images_per_person_and_camera"].get, _SPREAD)
+    lines.append(f"  images per person and camera: {least} to {most}, median {median:g}")
     alone = document["one_camera_only"]
-    if alone:
-        print(f"  in one camera only: {len(alone):,} ({_examples(alone)})")
-    print("protocols:")
+    lines += [f"  in one camera only: {len(alone):,} ({_examples(alone)})"] if alone else []
+    lines.append("protocols:")
     for protocol in document["protocols"]:
         why = protocol["why_not"]
-        print(f"  {protocol['name']}: {'possible' if why is None else 'not possible, ' + why}")
+        lines.append(f"  {protocol['name']}: {f'not possible, {why}' if why else 'possible'}")
+    return "\n".join(lines)
 
 
-def _print_check(document: dict[str, Any]) -> None:
-    for entry in document["unreadable"][:_SHOWN]:
-        say(f"unreadable: {entry['path']}: {entry['reason']}")
-    for group in document["conflicts"][:_SHOWN]:
-        say(f"same image, different people: {_examples(group)}")
-    for note in document["notes"]:
-        print(f"note: {note}")
-    for problem in document["problems"]:
-        print(f"problem: {problem}")
-    print(f"fingerprint: {document['fingerprint']}")
-    if not document["problems"]:
-        print("no problems found")
+def _found(document: dict[str, Any]) -> str:
+    lines = [f"note: {note}" for note in document["notes"]]
+    lines += [f"problem: {problem}" for problem in document["problems"]]
+    lines.append(f"fingerprint: {document['fingerprint']}")
+    return "\n".join(lines if document["problems"] else [*lines, "no problems found"])
 
 
 def _examples(texts: Sequence[str]) -> str:

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import typer
 
 from resight.cli._common import Jobs, Json, answer, flag, option, say, verb
 from resight.recipe import LEARNER
-
-if TYPE_CHECKING:
-    from resight.datasets.sightings import Sightings
-    from resight.features.store import FeatureStore
-    from resight.gallery import Gallery
-    from resight.models.model import Model
 
 app = verb("Run the whole workflow in a minute on synthetic people.")
 
@@ -36,6 +30,7 @@ def demo(
     from resight.datasets.synthetic import draw_cameras
     from resight.experiments.evaluate import evaluate
     from resight.features.store import FeatureStore
+    from resight.gallery import Gallery
     from resight.models.fitting import fit
     from resight.report import write
     from resight.workers.executors import local
@@ -45,19 +40,14 @@ def demo(
     sightings = draw_cameras(images, N_PEOPLE, seed=SEED)
     store = FeatureStore(out / "features")
     with local(jobs) as workers:
-        result = evaluate(
-            sightings,
-            learner=LEARNERS,
-            store=store,
-            out=folder,
-            explain=4,
-            jobs=jobs,
-            executor=workers,
-        )
+        how: dict[str, Any] = {"jobs": jobs, "executor": workers}
+        result = evaluate(sightings, learner=LEARNERS, store=store, out=folder, explain=4, **how)
         write(report, result.document, sightings, folder / "rankings.csv", "resight demo")
         model = fit(sightings, store=store, executor=workers)
         model.save(out / "model")
-        gallery = _filled(out / "gallery", model, sightings, store)
+        place = out / "gallery"  # perhaps that of an earlier demo
+        gallery = Gallery.open(place) if place.exists() else Gallery.create(place, model)
+        gallery.add(sightings, store=store)
     answer(json, result.document, f"{result}\n\n{result.winner['sentence']}")
     say(f"report: {report}")
     if serve:
@@ -65,12 +55,3 @@ def demo(
 
         run(gallery, Settings(open_browser=True), tell=lambda words: typer.echo(words, err=True))
     say(f"to search these people on a web page: resight serve {out / 'gallery'}")
-
-
-def _filled(place: Path, model: Model, sightings: Sightings, store: FeatureStore) -> Gallery:
-    """Make the gallery, or take the one of an earlier demo."""
-    from resight.gallery import Gallery
-
-    gallery = Gallery.open(place) if place.exists() else Gallery.create(place, model)
-    gallery.add(sightings, store=store)
-    return gallery

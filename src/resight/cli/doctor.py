@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 import time
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
@@ -36,8 +37,16 @@ def doctor(
 
 
 def _findings() -> dict[str, Any]:
-    versions = {name: _version(name) for name in NEEDED}
+    versions: dict[str, str | None] = dict.fromkeys(NEEDED)
+    for name in NEEDED:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
     able = getattr(os, "sched_getaffinity", None)
+    folder = None
+    if versions["numba"] is not None:
+        from resight._compile import cache_folder
+
+        folder = cache_folder()
     return {
         "schema": SCHEMA,
         "resight": __version__,
@@ -50,17 +59,8 @@ def _findings() -> dict[str, Any]:
             name: all(one in sys.modules or find_spec(one) is not None for one in modules)
             for name, modules in EXTRAS.items()
         },
-        "compiled_code": _cache(versions["numba"]),
+        "compiled_code": None if folder is None else str(folder),
     }
-
-
-def _cache(numba: str | None) -> str | None:
-    if numba is None:
-        return None
-    from resight._compile import cache_folder
-
-    folder = cache_folder()
-    return None if folder is None else str(folder)
 
 
 def _compile_all() -> dict[str, float]:
@@ -91,15 +91,8 @@ def _as_text(findings: dict[str, Any]) -> str:
     ]
     nowhere = "no writable cache folder: set NUMBA_CACHE_DIR to one"
     lines.append(f"compiled code: {findings['compiled_code'] or nowhere}")
-    for name, seconds in findings.get("warm_up_seconds", {}).items():
-        lines.append(f"warm-up {name}: {seconds:.3f} s")
+    warm_up = findings.get("warm_up_seconds", {})
+    lines += [f"warm-up {name}: {seconds:.3f} s" for name, seconds in warm_up.items()]
     if findings["missing"]:
         lines.append("a required package is missing: reinstall with pip install --upgrade resight")
     return "\n".join(lines)
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None

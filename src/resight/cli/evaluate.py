@@ -15,6 +15,7 @@ from resight.cli._common import flag, option, print_json, say, verb
 from resight.recipe import DESCRIPTOR, LEARNER, MIRROR, learner_for
 
 STORE = Path("features")
+_RERANK = "Add re-ranking: k-reciprocal, cross-view, ssm, ol-mans"
 
 if TYPE_CHECKING:
     from resight.experiments.results import Result
@@ -36,18 +37,12 @@ def evaluate(
     splits: Path | None = option(None, "FILE", "Your own splits (JSON)", "those of the protocol"),
     features: common.OwnVectors = None,
     mirror: common.Mirror = MIRROR,
-    rerank: str | None = option(
-        None, "METHOD[,METHOD]", "Add re-ranking: k-reciprocal, cross-view, ssm, ol-mans", "none"
-    ),
+    rerank: str | None = option(None, "METHOD[,METHOD]", _RERANK, "none"),
     calibrate: bool = flag("--calibrate", "Also measure how well calibrated probabilities are"),
     curve: bool = flag("--curve", "Also measure with fewer labelled people"),
-    people: str | None = option(
-        None, "N[,N...]", "Numbers of people for --curve", "all, 1/2, 1/4, ..."
-    ),
+    people: str | None = option(None, "N[,N...]", "How many, with --curve", "all, 1/2, 1/4, ..."),
     store: common.Store = STORE,
-    out: Path | None = option(
-        None, "DIR", "Output folder for result, rankings, report", "print only"
-    ),
+    out: Path | None = option(None, "DIR", "Folder for result, rankings, report", "print only"),
     explain: int = option(4, "N", "How many matches, right and wrong, the report explains", min=0),
     jobs: common.Jobs = None,
     cluster: common.Cluster = None,
@@ -95,10 +90,9 @@ def evaluate(
             )
     except DiagnosticsError as error:  # results so far are printed and saved first
         result, refusal = error.result, error
-    _print(result, sightings.name, json)
-    if not json:
-        places = [*([] if data is None else [data]), *(["--root", str(root)] if root else [])]
-        print(f"\n{_way_on(result, places, store)}")
+    places = [*filter(None, [data]), *(["--root", str(root)] if root else [])]
+    places += [] if store == STORE else ["--store", str(store)]
+    _print(result, sightings.name, places, json)
     if out is not None:
         from resight.report import write
 
@@ -119,19 +113,8 @@ def _sizes(words: str | None) -> list[int] | None:
         raise typer.BadParameter(f"--people {words}: give numbers, such as 25,50,100") from None
 
 
-def _way_on(result: Result, places: list[str], store: Path) -> str:
-    """Say which row won, and how to fit it."""
-    from resight.experiments.results import fit_command
-
-    document: dict[str, Any] = result.document
-    winner = result.winner
-    if store != STORE:
-        places = [*places, "--store", str(store)]
-    command = fit_command(document["runs"][winner["run"]], *places)
-    return f"{winner['sentence']} To fit it on everybody:\n  {command}"
-
-
-def _print(result: Result, name: str, as_json: bool) -> None:
+def _print(result: Result, name: str, places: list[str], as_json: bool) -> None:
+    """Print a result and, as text, which row won and how to fit it on data at these places."""
     document: dict[str, Any] = result.document
     for run in document["runs"]:
         for text in run["warnings"]:
@@ -139,6 +122,7 @@ def _print(result: Result, name: str, as_json: bool) -> None:
     if as_json:
         print_json(document)
         return
+    from resight.experiments.results import fit_command
     from resight.experiments.tables import diagnostics_text, notes
 
     protocol = document["protocol"]
@@ -148,6 +132,9 @@ def _print(result: Result, name: str, as_json: bool) -> None:
         f"gallery of {protocol['gallery']}"
     )
     print(result)
-    for more in (*notes(document), diagnostics_text(document)):
+    winner = result.winner
+    command = fit_command(document["runs"][winner["run"]], *places)
+    way_on = f"{winner['sentence']} To fit it on everybody:\n  {command}"
+    for more in (*notes(document), diagnostics_text(document), way_on):
         if more:
             print(f"\n{more}")

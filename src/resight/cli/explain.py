@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from resight.cli._common import Json, answer, option, say, verb
+from resight.cli._common import Json, answer, open_gallery, option, verb, write
 
 if TYPE_CHECKING:
-    from resight.explanation import Explainer, Explanation
+    from resight.explanation import Explanation
 
 app = verb("Explain which strips, colours and textures make two sightings look alike or different.")
 
@@ -28,9 +28,16 @@ def explain(
     With a gallery, each part is compared with its typical value between different people there.
     With a model only, there is nobody to compare with: shares of the distance are shown.
     """
-    from resight._files import atomic_write
+    from resight.explanation import Explainer
+    from resight.models.model import Model
+    from resight.saving import MANIFEST
 
-    explainer = _explainer(model)
+    if "://" not in model and (Path(model) / MANIFEST).is_file():
+        explainer = Explainer(Model.load(model))
+    else:
+        from resight.gallery.references import gallery_explainer
+
+        explainer = gallery_explainer(open_gallery(model))
     found = explainer.explain(image_a, image_b)
     answer(json, found.to_dict(), _table(found))
     if html is not None:
@@ -38,28 +45,9 @@ def explain(
         from resight.images import read
 
         # Folders above a file often name its camera and person.
-        shown = {path: "/".join(path.parts[-3:]) for path in (image_a, image_b)}
-        pictures = (picture(read(path), shown[path]) for path in (image_a, image_b))
-        with atomic_write(html, "w") as stream:
-            stream.write(draw_page(found.to_dict(), *pictures))
-        say(f"wrote {html}")
-
-
-def _explainer(place: str) -> Explainer:
-    from resight.explanation import Explainer
-    from resight.models.model import Model
-    from resight.saving import MANIFEST
-
-    if "://" in place or not (Path(place) / MANIFEST).is_file():
-        from resight.gallery import Gallery
-        from resight.gallery.references import gallery_explainer
-
-        gallery = Gallery.open(place)
-        try:
-            return gallery_explainer(gallery)
-        finally:
-            gallery.close()
-    return Explainer(Model.load(place))
+        shown = [(path, "/".join(path.parts[-3:])) for path in (image_a, image_b)]
+        pictures = (picture(read(path), words) for path, words in shown)
+        write(html, draw_page(found.to_dict(), *pictures))
 
 
 def _table(found: Explanation) -> str:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
 from resight.cli import _common as common
-from resight.cli._common import count, flag, print_json, say, verb
+from resight.cli._common import answer, count, flag, say, verb
 from resight.recipe import DESCRIPTOR
-
-if TYPE_CHECKING:
-    from resight.datasets.sightings import Sightings
-    from resight.features.store import Features
 
 SCHEMA = "resight.extract/1"
 
@@ -53,34 +48,28 @@ def extract(
         features = FeatureStore(folder).ensure(
             sightings, descriptor, mirror=mirror, executor=workers, on_error="collect"
         )
-    _report(sightings, features, folder, time.perf_counter() - start, json)
-    common.report_failures(features.failures)
-
-
-def _report(
-    sightings: Sightings, features: Features, store: Path, seconds: float, as_json: bool
-) -> None:
+    seconds = time.perf_counter() - start
     if features.changed:
         shown = ", ".join(features.changed[: common.SHOWN])
         images = count(len(features.changed), "image")
         say(f"recomputed {images} that changed since stored: {shown}")
-    if as_json:
-        descriptors = zip(features.descriptors, features.parts, strict=True)
-        document = {
-            "schema": SCHEMA,
-            "dataset": {"name": sightings.name, "sightings": len(sightings)},
-            "store": str(store),
-            "fingerprint": features.fingerprint,
-            "descriptors": [{"name": n, "n_features": part.shape[1]} for n, part in descriptors],
-            "computed": features.computed,
-            "failures": [failure._asdict() for failure in features.failures],
-            "changed": list(features.changed),
-            "seconds": round(seconds, 3),
-        }
-        print_json(document)
-        return
-    print(
+    descriptors = zip(features.descriptors, features.parts, strict=True)
+    document = {
+        "schema": SCHEMA,
+        "dataset": {"name": sightings.name, "sightings": len(sightings)},
+        "store": str(folder),
+        "fingerprint": features.fingerprint,
+        "descriptors": [{"name": n, "n_features": part.shape[1]} for n, part in descriptors],
+        "computed": features.computed,
+        "failures": [failure._asdict() for failure in features.failures],
+        "changed": list(features.changed),
+        "seconds": round(seconds, 3),
+    }
+    answer(
+        json,
+        document,
         f"{int(features.usable.sum()):,} of {count(len(sightings), 'sighting')} have "
-        f"{'+'.join(features.descriptors)} in {store}: computed "
-        f"{count(features.computed, 'vector')} in {seconds:.1f} s, the rest were already stored"
+        f"{'+'.join(features.descriptors)} in {folder}: computed "
+        f"{count(features.computed, 'vector')} in {seconds:.1f} s, the rest were already stored",
     )
+    common.report_failures(features.failures)

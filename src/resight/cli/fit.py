@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from resight.plans import Plan
 
 _SET_BY_MODEL = ("descriptor", "learner", "param", "landmarks", "features", "mirror", "result")
+_RESULT = "Fit the best row of an evaluation's --out; --learner and --descriptor name another"
 _SET_BY_RESULT = ("param", "landmarks", "mirror")
 
 app = verb("Train a model on labelled sightings and save it.")
@@ -26,13 +27,7 @@ def fit(
     out: Path = option(..., "DIR", "Output folder of the model"),
     data: common.DataOrNone = None,
     root: common.Root = None,
-    result: Path | None = option(
-        None,
-        "RESULT",
-        "Fit the best row of an evaluation's --out; --learner and --descriptor name another",
-        "no evaluation",
-        "--from",
-    ),
+    result: Path | None = option(None, "RESULT", _RESULT, "no evaluation", "--from"),
     descriptor: common.Descriptor = DESCRIPTOR,
     learner: common.Learner = None,
     param: common.Params = None,
@@ -61,6 +56,7 @@ def fit(
     With at least 20 people seen by two cameras the model is also calibrated: searches then show
     probabilities and say who is probably not in the gallery.
     """
+    from resight.descriptors.network import SUFFIX, Network
     from resight.features.store import FeatureStore
     from resight.models.fitting import add_people, fit_model
     from resight.models.model import Model
@@ -80,8 +76,12 @@ def fit(
         plan, descriptor, mirror, features = _measured(result, learner, named, features)
         describing = cluster is not None
     sightings, vectors = common.inputs(data, root, features, describing)
-    if embed_network:
-        _check_embedding(descriptor)
+    if embed_network:  # refused, if it may not be, before anything is fitted
+        files = [word for word in map(str.strip, descriptor.split("+")) if word.endswith(SUFFIX)]
+        if not files:
+            raise typer.BadParameter("--embed-network: none of the descriptors is a network")
+        for file in files:
+            Network(file).check_embedding()
     with workers:
         if add is not None:
             fitted = add_people(Model.load(add), sightings, FeatureStore(store), workers)
@@ -89,16 +89,9 @@ def fit(
             if plan is None:
                 recipe = learner_for(len(training_rows(sightings)))
                 plan = _plan(recipe, param or [], landmarks)
-            fitted = fit_model(
-                sightings,
-                FeatureStore(store),
-                descriptor,
-                plan,
-                features=vectors,
-                mirror=mirror,
-                executor=workers,
-                calibrate=calibrate,
-            )
+            how: dict[str, Any] = {"mirror": mirror, "executor": workers, "calibrate": calibrate}
+            kept = FeatureStore(store)
+            fitted = fit_model(sightings, kept, descriptor, plan, features=vectors, **how)
     for network in fitted.model.networks if embed_network else ():
         network.embed = True
     fitted.model.save(out)
@@ -122,17 +115,6 @@ def fit(
     sightings_of = f"{count(fitted.n_sightings, 'sighting')} of {fitted.n_people:,} people"
     answer(json, facts, f"saved {out}: {name} trained on {sightings_of}")
     common.report_failures(fitted.failures)
-
-
-def _check_embedding(descriptors: str) -> None:
-    """Refuse a model that may not carry its networks before it is fitted."""
-    from resight.descriptors.network import SUFFIX, Network
-
-    files = [word.strip() for word in descriptors.split("+") if word.strip().endswith(SUFFIX)]
-    if not files:
-        raise typer.BadParameter("--embed-network: none of the descriptors is a network (.onnx)")
-    for file in files:
-        Network(file).check_embedding()
 
 
 def _plan(word: str, assignments: list[str], landmarks: int | None) -> Plan:

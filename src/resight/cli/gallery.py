@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from resight.cli import _common as common
 from resight.cli import _doors as doors
-from resight.cli._common import Json, count, flag, open_gallery, option, print_json, record, verb
+from resight.cli._common import Json, answer, count, flag, open_gallery, option, record, verb
 
 if TYPE_CHECKING:
     from resight.datasets.sightings import Sightings
     from resight.features.store import Features
-    from resight.gallery import Added
     from resight.gallery.forgetting import Forgotten
 
+Value = TypeVar("Value")
 app = verb("Create, fill, check and clean a gallery of sightings.")
 app.command()(doors.users)
 app.command()(doors.log)
 app.command()(doors.require)
 
 _Model = Annotated[Path, option(..., "DIR", "Model folder, as written by `resight fit`")]
+_FOLDER = {"exists": True, "file_okay": False}
 _FORGET = "resight.gallery-forget/1"
 _OF_BACKUPS = (
     "Backups are not reached by `forget` and `retain`: delete those that contain people erased "
@@ -39,9 +39,7 @@ def create(
     model: _Model,
     retention: float | None = option(None, "DAYS", "Remove sightings older than this", "keep all"),
     descriptors: bool = typer.Option(
-        True,
-        "--descriptors/--no-descriptors",
-        help="Store descriptors; without them, a new model describes all images again",
+        True, help="Store descriptors; without them, a new model describes all images again"
     ),
     json: Json = False,
 ) -> None:
@@ -52,10 +50,8 @@ def create(
 
     stored = DESCRIPTORS if descriptors else "none"
     gallery = Gallery.create(place, Model.load(model), retention_days=retention, descriptors=stored)
-    if json:
-        print_json({"schema": "resight.gallery-info/1", **gallery.info()})
-    else:
-        print(f"created {place}. Next: resight gallery add {place} IMAGES")
+    document = {"schema": "resight.gallery-info/1", **gallery.info()}
+    answer(json, document, f"created {place}. Next: resight gallery add {place} IMAGES")
 
 
 @app.command()
@@ -70,12 +66,7 @@ def add(
     features: common.OwnVectors = None,
     unlabelled: bool = flag("--unlabelled", "Ignore person labels"),
     store: Path | None = option(
-        None,
-        "DIR",
-        "Feature store",
-        "the folder features, if it exists",
-        exists=True,
-        file_okay=False,
+        None, "DIR", "Feature store", "the folder features, if it exists", **_FOLDER
     ),
     jobs: common.Jobs = None,
     cluster: common.Cluster = None,
@@ -108,22 +99,23 @@ def add(
             imageless=vectors is not None,
         )
     record(gallery, "add", added=len(result.added))
-    _print_added(place, result, len(gallery), json)
+    document = {
+        "schema": "resight.gallery-add/1",
+        "added": len(result.added),
+        "already": len(result.already),
+        "sightings": len(gallery),
+        "described": result.described,
+        "without_image": result.imageless,
+        "failures": [failure._asdict() for failure in result.failures],
+    }
+    answer(
+        json,
+        document,
+        f"added {count(len(result.added), 'sighting')}, skipped {len(result.already):,} existing "
+        f"and {len(result.failures):,} unreadable; the gallery now has {len(gallery):,}. "
+        f"Next: resight serve {place}",
+    )
     common.report_failures(result.failures)
-
-
-def _print_added(place: str, result: Added, total: int, as_json: bool) -> None:
-    if as_json:
-        counts = {"added": len(result.added), "already": len(result.already), "sightings": total}
-        counts |= {"described": result.described, "without_image": result.imageless}
-        failures = [failure._asdict() for failure in result.failures]
-        print_json({"schema": "resight.gallery-add/1", **counts, "failures": failures})
-    else:
-        print(
-            f"added {count(len(result.added), 'sighting')}, skipped {len(result.already):,} "
-            f"existing and {len(result.failures):,} unreadable; the gallery now has {total:,}. "
-            f"Next: resight serve {place}"
-        )
 
 
 @app.command()
@@ -144,9 +136,7 @@ def info(place: common.GalleryPlace, json: Json = False) -> None:
     from resight.times import show
 
     facts: dict[str, Any] = open_gallery(place).info()
-    if json:
-        print_json({"schema": "resight.gallery-info/1", **facts})
-        return
+    lines = []
     for name, value in facts.items():
         if name == "cameras":
             value = ", ".join(f"{camera} ({count})" for camera, count in value.items())
@@ -157,7 +147,8 @@ def info(place: common.GalleryPlace, json: Json = False) -> None:
             value = "; ".join(_told(one) for one in value)
         elif name == "bytes_per_sighting":
             value = ", ".join(f"{part} {size:,.0f}" for part, size in value.items())
-        print(f"{name.replace('_', ' '):<15} {'-' if value in (None, '') else value}")
+        lines.append(f"{name.replace('_', ' '):<15} {'-' if value in (None, '') else value}")
+    answer(json, {"schema": "resight.gallery-info/1", **facts}, "\n".join(lines))
 
 
 def _told(model: dict[str, Any]) -> str:
@@ -175,17 +166,14 @@ def check(place: common.GalleryPlace, json: Json = False) -> None:
     from resight.gallery.checking import check as check_gallery
 
     report = check_gallery(place)
-    if json:
-        print_json({"schema": "resight.gallery-check/1", "clean": report.clean, **asdict(report)})
-    else:
-        for text in report.problems:
-            print(f"damaged: {text}")
-        for text in report.notes:
-            print(f"note: {text}")
-        if report.recall is not None:
-            print(f"approximate index: finds {100 * report.recall:.1f}% of the true 10 nearest")
-        found = "no damage found" if report.clean else "DAMAGED"
-        print(f"{count(report.sightings, 'sighting')}: {found}")
+    lines = [f"damaged: {text}" for text in report.problems]
+    lines += [f"note: {text}" for text in report.notes]
+    if report.recall is not None:
+        lines.append(f"approximate index: finds {100 * report.recall:.1f}% of the true 10 nearest")
+    found = "no damage found" if report.clean else "DAMAGED"
+    lines.append(f"{count(report.sightings, 'sighting')}: {found}")
+    document = {"schema": "resight.gallery-check/1", "clean": report.clean, **asdict(report)}
+    answer(json, document, "\n".join(lines))
     if not report.clean:
         raise typer.Exit(1)
 
@@ -199,8 +187,8 @@ def rebuild(place: common.GalleryPlace, model: _Model) -> None:
     from resight.models.model import Model
 
     gallery = open_gallery(place)
-    with _shares("embedding") as on_step:
-        gallery.rebuild(Model.load(model), on_step=on_step)
+    new = Model.load(model)
+    _with_progress("embedding", lambda on_step: gallery.rebuild(new, on_step=on_step))
     record(gallery, "rebuild")
     print(f"{place} with {count(len(gallery), 'sighting')} now uses {model}")
 
@@ -216,18 +204,15 @@ def export(
     person: str = option("", "NAME", "Only this person", "everybody"),
 ) -> None:
     """Export labels and answers."""
-    from resight._files import atomic_write
-    from resight.gallery.exporting import export as write
+    from resight.gallery.exporting import export as exported
 
     gallery = open_gallery(place)
-    text = write(gallery, form, person, images)  # type: ignore[arg-type]
+    text = exported(gallery, form, person, images)  # type: ignore[arg-type]
     record(gallery, "export labels")
     if out is None:
         print(text, end="")
-        return
-    with atomic_write(out, "w") as stream:
-        stream.write(text)
-    print(f"wrote {out}")
+    else:
+        common.write(out, text)
 
 
 @app.command()
@@ -237,8 +222,7 @@ def backup(
     """Back up a gallery to one file: a consistent copy, even while the gallery is in use."""
     from resight.gallery.copying import backup as write
 
-    with _shares("copying") as on_step:
-        n = write(place, file, on_step)
+    n = _with_progress("copying", lambda on_step: write(place, file, on_step))
     record(open_gallery(place), "backup", sightings=n)
     print(f"backed up {count(n, 'sighting')} to {file}. {_OF_BACKUPS}")
 
@@ -251,8 +235,7 @@ def restore(
     """Create a gallery from a backup, in a folder or in PostgreSQL."""
     from resight.gallery.copying import restore as read
 
-    with _shares("copying") as on_step:
-        n = read(file, place, on_step)
+    n = _with_progress("copying", lambda on_step: read(file, place, on_step))
     record(open_gallery(place), "restore", sightings=n)
     print(f"restored {count(n, 'sighting')} to {place}. {_OF_BACKUPS}")
 
@@ -265,28 +248,25 @@ def convert(
     """Create a gallery from one that version 0.1 wrote (LanceDB), which stays unchanged."""
     from resight.gallery.copying import convert as read
 
-    with _shares("converting") as on_step:
-        n = read(old, place, on_step)
+    n = _with_progress("converting", lambda on_step: read(old, place, on_step))
     print(
         f"converted {count(n, 'sighting')} to {place}. Check it, then delete {old}: people erased "
         "from the new gallery are still in the old one"
     )
 
 
-@contextmanager
-def _shares(words: str) -> Iterator[Callable[[float], None]]:
+def _with_progress(words: str, work: Callable[[Callable[[float], None]], Value]) -> Value:
     """Show the progress of work that reports the share that is finished."""
     from resight._progress import progress
 
+    done = [0]
     with progress(words, 100) as advance:
-        done = 0
 
         def on_step(share: float) -> None:
-            nonlocal done
-            advance(int(100 * share) - done)
-            done = int(100 * share)
+            done.append(int(100 * share))
+            advance(done[-1] - done[-2])
 
-        yield on_step
+        return work(on_step)
 
 
 @app.command()
@@ -303,27 +283,20 @@ def forget(
         raise typer.BadParameter("give a person, or --resume to finish an interrupted erasing")
     gallery = open_gallery(place)
     done = forgetting.resume(gallery) if resume else [forgetting.forget(gallery, person)]
-    if json:
-        documents = [{"schema": _FORGET, **asdict(one)} for one in done]
-        print_json({"schema": _FORGET, "finished": documents} if resume else documents[0])
-        return
-    for one in done:
-        _print_forgotten(one)
-    if not done:
-        print("no interrupted erasing found")
+    documents = [{"schema": _FORGET, **asdict(one)} for one in done]
+    document = {"schema": _FORGET, "finished": documents} if resume else documents[0]
+    answer(json, document, "\n".join(map(_forgotten, done)) or "no interrupted erasing found")
 
 
-def _print_forgotten(done: Forgotten) -> None:
+def _forgotten(done: Forgotten) -> str:
     who = repr(done.person) if done.person else "old sightings"
-    print(
+    said = (
         f"erased {who}: {done.sightings} sightings, {done.labels} labels, {done.searches} log "
         f"entries. Checked {done.checked}: nothing is left. This does not touch copies elsewhere: "
         "backups, original images, models saved outside the gallery"
     )
-    if done.limits:
-        print(done.limits)
-    if done.models_replaced:
-        print("the model had been trained with this person: went back to an earlier model")
+    back = "the model had been trained with this person: went back to an earlier model"
+    return "\n".join(filter(None, (said, done.limits, back if done.models_replaced else "")))
 
 
 @app.command()

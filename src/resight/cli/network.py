@@ -37,6 +37,7 @@ def describe(
     Writes the preprocessing to a JSON of the same name beside the file, unless there is one:
     correct it there if the network was trained otherwise.
     """
+    from resight._files import write_json
     from resight.descriptors.network import Network
 
     made = Network(file)
@@ -55,8 +56,14 @@ def describe(
         "batch": made.batch,
         "ms_per_image": _milliseconds(made),
     }
-    if any(notes.values()) or not file.with_suffix(".json").exists():
-        _write(file.with_suffix(".json"), document)
+    beside = file.with_suffix(".json")
+    if any(notes.values()) or not beside.exists():
+        try:
+            write_json(beside, document)
+            say(f"wrote {beside}")
+        except OSError as error:
+            why = f"{error.strerror}); copy the network to a folder of your own"
+            say(f"cannot write {beside} ({why}")
     answer(json, found, _as_text(found))
 
 
@@ -73,16 +80,6 @@ def _milliseconds(made: Network) -> float:
     return round(1e3 * min(times) / made.batch, 3)
 
 
-def _write(file: Path, document: dict[str, Any]) -> None:
-    from resight._files import write_json
-
-    try:
-        write_json(file, document)
-        say(f"wrote {file}")
-    except OSError as error:
-        say(f"cannot write {file} ({error.strerror}); copy the network to a folder of your own")
-
-
 def _as_text(found: dict[str, Any]) -> str:
     rows = {
         "file": f"{found['file']} ({found['bytes'] / 2**20:.1f} MB, digest {found['digest'][:12]})",
@@ -92,8 +89,6 @@ def _as_text(found: dict[str, Any]) -> str:
         "features": f"{found['n_features']:,}",
         "time": f"{found['ms_per_image']:.1f} ms an image on one thread, {found['batch']} at once",
     }
-    listed = {
-        name: ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
-        for name, value in rows.items()
-    }
-    return "\n".join(f"{name:<14} {value}" for name, value in listed.items())
+    for name, value in rows.items():
+        rows[name] = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
+    return "\n".join(f"{name:<14} {value}" for name, value in rows.items())

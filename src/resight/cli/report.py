@@ -31,7 +31,12 @@ def report(
     from resight.saving import MANIFEST
 
     if (result / MANIFEST).is_file():
-        _show_card(result)
+        from resight.models.model import Model
+
+        card = Model.load(result).card
+        if not card:
+            raise StoreError(f"the model {result} has no card: it was fitted by an earlier version")
+        print(card.rstrip())
         return
     document = read_result(result)
     sightings = None if data is None else datasets.load(data, root=root)
@@ -46,13 +51,3 @@ def report(
     if sightings is None:
         say("the report has no images; give --data to include them")
     print(page)
-
-
-def _show_card(model: Path) -> None:
-    from resight.errors import StoreError
-    from resight.models.model import Model
-
-    card = Model.load(model).card
-    if not card:
-        raise StoreError(f"the model {model} has no card: it was fitted by an earlier version")
-    print(card.rstrip())

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import typer
 
-from resight.cli._common import Jobs, Json, answer, flag, option, say, verb
-
-if TYPE_CHECKING:
-    from resight.reproduce.measuring import Bench
+from resight.cli._common import Jobs, Json, answer, flag, option, say, verb, write
 
 app = verb("Reproduce the paper's tables from raw images.")
 
@@ -39,8 +35,11 @@ def reproduce(
     With --network: what labelled people bring on top of a network of your own. Finished runs are
     kept: run again to resume.
     """
+    from resight.descriptors import Network
     from resight.reproduce.measuring import Bench
     from resight.reproduce.measuring import reproduce as measure
+    from resight.reproduce.networks import measure_network
+    from resight.reproduce.networks import page_of as networks_page
     from resight.reproduce.page import page_of
     from resight.reproduce.paper import select_tables
     from resight.workers.executors import local
@@ -51,30 +50,12 @@ def reproduce(
     n_jobs = jobs or os.cpu_count() or 1
     with local(n_jobs) as workers:
         bench = Bench(data, out, n_jobs, workers, say)
-        if network is not None:
-            document, text = _networks(network, bench, page)
-        else:
-            document = measure(chosen, bench, slow=slow, only=only or ())
-            text = page_of(document)
-    _write(page, text)
+        if network is None:
+            documents, text_of = iter([measure(chosen, bench, slow=slow, only=only or ())]), page_of
+        else:  # the page grows with each dataset
+            documents, text_of = measure_network(Network(network), bench), networks_page
+        for document in documents:
+            text = text_of(document)
+            if page is not None:
+                write(page, text)
     answer(json, document, text)
-
-
-def _networks(file: Path, bench: Bench, page: Path | None) -> tuple[dict[str, Any], str]:
-    """Measure a network; the page grows with each dataset."""
-    from resight.descriptors import Network
-    from resight.reproduce.networks import measure_network, page_of
-
-    document: dict[str, Any] = {}
-    for document in measure_network(Network(file), bench):
-        _write(page, page_of(document))
-    return document, page_of(document)
-
-
-def _write(page: Path | None, text: str) -> None:
-    from resight._files import atomic_write
-
-    if page is not None:
-        with atomic_write(page, "w") as stream:
-            stream.write(text)
-        say(f"wrote {page}")

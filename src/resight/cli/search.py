@@ -8,18 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from resight.cli._common import (
-    Cluster,
-    GalleryPlace,
-    Json,
-    Purpose,
-    flag,
-    open_searched,
-    option,
-    print_json,
-    say,
-    verb,
-)
+from resight.cli import _common as common
+from resight.cli._common import flag, open_gallery, option, print_json, verb
 
 if TYPE_CHECKING:
     from resight.gallery import Gallery, Hits
@@ -36,7 +26,7 @@ _RERANK = (
 @app.command()
 def search(
     ctx: typer.Context,
-    gallery: GalleryPlace,
+    gallery: common.GalleryPlace,
     images: list[Path] | None = typer.Argument(
         None, help="Crops, each of one person or thing", show_default="none, with --features"
     ),
@@ -57,10 +47,10 @@ def search(
     same_pictures: bool = flag(
         "--same-pictures", "Also rank stored pictures that are the query itself"
     ),
-    cluster: Cluster = None,
-    json: Json = False,
+    cluster: common.Cluster = None,
+    json: common.Json = False,
     html: Path | None = option(None, "FILE", "Write an HTML page", "print a table"),
-    purpose: Purpose = "",
+    purpose: common.Purpose = "",
 ) -> None:
     """Rank a gallery's sightings by how similar they are to each image or vector."""
     import time
@@ -71,20 +61,16 @@ def search(
     from resight.gallery.reranking import NOTE, method_named
     from resight.times import parse
 
-    where = Filter(
-        tuple(camera or ()),
-        tuple(exclude_camera or ()),
-        None if after is None else parse(after),
-        None if before is None else parse(before),
-        tuple(person or ()),
-    )
-    opened, begin = open_searched(ctx, gallery, cluster), time.time()
+    start, end = (None if text is None else parse(text) for text in (after, before))
+    cameras, others = tuple(camera or ()), tuple(exclude_camera or ())
+    where = Filter(cameras, others, start, end, tuple(person or ()))
+    opened, begin = open_gallery(gallery, ctx, cluster), time.time()
     method = None if rerank is None else method_named(rerank)
     if (features is None) == (not images):
         raise typer.BadParameter("give images or --features FILE, and not both")
     paths = images or []
     ways: dict[str, Any] = {"rerank": method, "together": together, "by_track": by_track}
-    ways["same_pictures"] = same_pictures
+    ways |= {"same_pictures": same_pictures}
     if features is None:
         found = opened.search_many(paths, top, where, **ways)
         contents = [path.read_bytes() for path in paths]
@@ -109,8 +95,7 @@ def search(
         filters=filters,
     )
     if html is not None:
-        _write_page(html, opened, answers, method)
-        say(f"wrote {html}")
+        common.write(html, _page(opened, answers, method))
     if json:
         print_json(_document(opened, answers, method))
     elif html is None:
@@ -125,14 +110,12 @@ def _document(
 ) -> dict[str, Any]:
     from resight.gallery.reranking import CANDIDATES, NOTE
 
-    marked = None
-    if method is not None:
-        marked = {"method": method, "candidates": CANDIDATES, "note": NOTE}
+    marked = {"method": method, "candidates": CANDIDATES, "note": NOTE}
     return {
         "schema": SCHEMA,
         "gallery": gallery.uri,
         "model": gallery.view.manifest.current.fingerprint,
-        "reranking": marked,
+        "reranking": None if method is None else marked,
         "queries": [
             {
                 "image": str(paths[0]),
@@ -193,11 +176,8 @@ def _heading(hits: Hits) -> str:
     return f"{words}; {told.compared} sightings searched"
 
 
-def _write_page(
-    file: Path, gallery: Gallery, answers: list[tuple[list[Path], Hits]], method: Rerank | None
-) -> None:
-    """Write one self-contained file: images are inside."""
-    from resight._files import atomic_write
+def _page(gallery: Gallery, answers: list[tuple[list[Path], Hits]], method: Rerank | None) -> str:
+    """Return one self-contained page: images are inside."""
     from resight.gallery.crops import NO_IMAGE, read
     from resight.gallery.reranking import NOTE
     from resight.web.rendering import render_results
@@ -206,6 +186,4 @@ def _write_page(
     queries = [(_name(paths), image(paths[0]), hits) for paths, hits in answers]
     mark = "" if method is None else f"Re-ranked by {method}: {NOTE}."
     mark += "".join(f" Incomplete: {hits.missing}." for _, hits in answers[:1] if hits.missing)
-    page = render_results(gallery.uri, queries, gallery.image, mark)
-    with atomic_write(file, "w") as stream:
-        stream.write(page)
+    return render_results(gallery.uri, queries, gallery.image, mark)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from resight.cli._common import Cluster, GalleryPlace, open_searched, option, say, verb
+from resight.cli._common import Cluster, GalleryPlace, open_gallery, option, say, verb
 
 app = verb("Serve the web page and JSON API of a gallery.")
 
@@ -47,7 +47,7 @@ def serve(
     from resight.gallery.forgetting import resume
     from resight.web.serving import Settings, run
 
-    opened = open_searched(ctx, gallery, cluster)
+    opened = open_gallery(gallery, ctx, cluster)
     opened.view  # noqa: B018  # report damage now, not on the first page
     for done in resume(opened):
         say(f"finished erasing {done.sightings} sightings, begun earlier")

@@ -12,10 +12,8 @@ order, or on which machine (up to rounding in other versions of OpenCV and numpy
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -30,22 +28,6 @@ from resight.datasets.table import write_table
 from resight.errors import InputError
 
 _PERSON, _CAMERA, _SHOT, _WALK = 1, 2, 3, 4  # independent streams of random numbers for each seed
-
-
-class Drawing(NamedTuple):
-    """One drawn sighting: an RGB picture and what is known about it."""
-
-    image: NDArray[np.uint8]
-    person: str
-    camera: str
-    shot: int
-    role: str
-    time: float
-
-    @property
-    def path(self) -> str:
-        """Where `draw_cameras` stores it, relative to its folder."""
-        return f"{self.camera}/{self.person}/{self.shot:04d}.png"
 
 
 def draw_person(
@@ -94,53 +76,6 @@ def draw_person(
     return view.develop(np.asarray(scene, np.float32), rng)
 
 
-def render(
-    n_people: int,
-    n_cameras: int = 2,
-    images_per_camera: int = 1,
-    *,
-    seed: int = 0,
-    distractors: int = 0,
-    size: tuple[int, int] = (128, 64),
-) -> Iterator[Drawing]:
-    """Draw people seen by every camera, and distractors seen by the last camera only.
-
-    Parameters
-    ----------
-    n_people, n_cameras, images_per_camera : int
-        Every person is drawn `images_per_camera` times in each of `n_cameras` cameras.
-    seed : int, default=0
-        Same seed, same pictures.
-    distractors : int, default=0
-        People whom nobody asks for (role "distractor"), seen by the last camera only.
-    size : (int, int), default=(128, 64)
-        Height and width in pixels.
-
-    Yields
-    ------
-    Drawing
-        Ordered by camera, person and shot. Cameras are called "camera-1", "camera-2", ..., persons
-        "0001", "0002", ...
-    """
-    _check(seed=seed, distractors=distractors)
-    _check(1, n_people=n_people, n_cameras=n_cameras, images_per_camera=images_per_camera)
-    digits = max(4, len(str(n_people + distractors)))
-
-    def drawing(view: int, person: int, shot: int) -> Drawing:
-        image = draw_person(person, view, shot=shot, seed=seed, size=size)
-        role = "" if person < n_people else "distractor"
-        label, time = f"{person + 1:0{digits}d}", _arrival(seed, person, view) + shot
-        camera = f"camera-{view + 1:0{len(str(n_cameras))}d}"  # names sort as the numbers do
-        return Drawing(image, label, camera, shot + 1, role, time)
-
-    return (
-        drawing(view, person, shot)
-        for view in range(n_cameras)
-        for person in range(n_people + (distractors if view == n_cameras - 1 else 0))
-        for shot in range(images_per_camera)
-    )
-
-
 def draw_cameras(
     folder: str | Path,
     n_people: int,
@@ -150,16 +85,29 @@ def draw_cameras(
     distractors: int = 0,
     size: tuple[int, int] = (128, 64),
 ) -> Sightings:
-    """Draw as `render` does and write ``<camera>/<person>/<shot>.png`` below `folder`.
+    """Draw people seen by every camera, and write ``<camera>/<person>/<shot>.png`` below `folder`.
 
     Roles and times go into ``sightings.csv`` beside them, so that `resight.datasets.load` of the
     folder gives the same sightings back. Pictures of an earlier, larger drawing in the same folder
     are not removed, but the table does not name them.
 
+    Parameters
+    ----------
+    folder : path
+    n_people, n_cameras, images_per_camera : int
+        Every person is drawn `images_per_camera` times in each of `n_cameras` cameras.
+    seed : int, default=0
+        Same seed, same pictures.
+    distractors : int, default=0
+        People whom nobody asks for (role "distractor"), seen by the last camera only.
+    size : (int, int), default=(128, 64)
+        Height and width in pixels.
+
     Returns
     -------
     Sightings
-        One row a picture, in the order of `render`.
+        One row a picture, ordered by camera, person and shot. Cameras are called "camera-1",
+        "camera-2", ..., persons "0001", "0002", ...
 
     Examples
     --------
@@ -169,14 +117,18 @@ def draw_cameras(
     >>> len(sightings), sorted(set(sightings.cameras.tolist()))
     (6, ['camera-1', 'camera-2'])
     """
-    root = Path(folder)
+    _check(seed=seed, distractors=distractors)
+    _check(1, n_people=n_people, n_cameras=n_cameras, images_per_camera=images_per_camera)
+    root, digits = Path(folder), max(4, len(str(n_people + distractors)))
     rows: list[tuple[str, str, str, str, float]] = []
-    drawings = render(
-        n_people, n_cameras, images_per_camera, seed=seed, distractors=distractors, size=size
-    )
-    for drawing in drawings:
-        _write_png(root / drawing.path, drawing.image)
-        rows.append((drawing.path, drawing.person, drawing.camera, drawing.role, drawing.time))
+    for view in range(n_cameras):
+        camera = f"camera-{view + 1:0{len(str(n_cameras))}d}"  # names sort as the numbers do
+        n_seen = n_people + (distractors if view == n_cameras - 1 else 0)
+        for person, shot in np.ndindex(n_seen, images_per_camera):
+            label, role = f"{person + 1:0{digits}d}", "" if person < n_people else "distractor"
+            path = f"{camera}/{label}/{shot + 1:04d}.png"
+            _write_png(root / path, draw_person(person, view, shot=shot, seed=seed, size=size))
+            rows.append((path, label, camera, role, _arrival(seed, person, view) + shot))
     paths, persons, cameras, roles, times = (np.array(c) for c in zip(*rows, strict=True))
     sightings = Sightings(
         paths, persons, cameras, times=times, roles=roles, root=root, name=root.resolve().name

@@ -2,38 +2,192 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from inspect import signature
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import Tags
 
-from resight.descriptors.describing import Extraction
-from resight.descriptors.published import PlainDescriptor
-from resight.descriptors.streaming import extract, stream
+from resight import images
+from resight._files import digest_of
+from resight.descriptors.describing import Extraction, batch_of, describe_many, extract
+from resight.errors import InputError
+from resight.images.colour import Floats, Image
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+    from typing_extensions import Self
 
 
-class Descriptor(TransformerMixin, BaseEstimator, PlainDescriptor):
-    """Turn images into vectors, without learning anything.
+@dataclass(frozen=True)
+class FeatureParts:
+    """For every feature of a descriptor, the rows of the image and the channel it comes from.
 
-    A descriptor implements `describe_once` and says its `name`, `blocks` and `version`, and the
-    `size`, height and width, to which it brings images.
-    Every `Descriptor` is a scikit-learn transformer whose samples are images: uint8 RGB arrays,
-    paths or binary streams, also mixed.
+    `top` and `bottom` are the first row that a feature looks at and the row after the last, of the
+    `height` rows that the image has after resizing; `channel` is an index into `channels`.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {"mirror": ["boolean"]}
+    height: int
+    channels: tuple[str, ...]
+    top: NDArray[np.intp]  # (n_features,)
+    bottom: NDArray[np.intp]  # (n_features,)
+    channel: NDArray[np.intp]  # (n_features,)
 
-    def fit(self, X: Any = None, y: Any = None) -> Descriptor:
+
+class Describes(Protocol):
+    """What describing needs of a descriptor.
+
+    One that is quicker with several images at once also has `batch`, their number, and
+    `describe_many(images)`, which returns an array (n, n_features).
+    """
+
+    @property
+    def name(self) -> str:
+        """Its name in commands and results."""
+
+    @property
+    def n_features(self) -> int:
+        """Length of the vectors."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Code version and parameters: equal fingerprints give equal vectors."""
+
+    def describe(self, image: Image) -> NDArray[np.float64]:
+        """Turn one RGB image (height, width, 3) into a vector (n_features,)."""
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Several descriptors side by side as one, so that each image is read once for all of them."""
+
+    parts: tuple[Describes, ...]
+
+    @property
+    def name(self) -> str:
+        """Their names, joined by ``+``."""
+        return "+".join(part.name for part in self.parts)
+
+    @property
+    def n_features(self) -> int:
+        """Length of all vectors together."""
+        return sum(part.n_features for part in self.parts)
+
+    @property
+    def fingerprint(self) -> str:
+        """Of all of them, in this order."""
+        return digest_of(*(part.fingerprint for part in self.parts))
+
+    @property
+    def networks(self) -> tuple[Any, ...]:
+        """Those of them that are a user's networks."""
+        return tuple(network for part in self.parts for network in getattr(part, "networks", ()))
+
+    @property
+    def batch(self) -> int:
+        """Images at once: as many as any of them likes."""
+        return max((batch_of(part) for part in self.parts), default=1)
+
+    def describe(self, image: Image) -> NDArray[np.float64]:
+        """Describe one image by each of them."""
+        return np.concatenate([part.describe(image) for part in self.parts])
+
+    def describe_many(self, images: Sequence[Image]) -> NDArray[np.float64]:
+        """Describe images by each of them, (n, n_features)."""
+        return np.concatenate([describe_many(part, images) for part in self.parts], axis=1)
+
+
+class Descriptor(ABC):
+    """Turn images into vectors, without learning anything.
+
+    Samples are images: uint8 RGB arrays, paths or binary streams, also mixed. Every descriptor is a
+    transformer for scikit-learn, by its methods and not by a base class: importing scikit-learn
+    takes longer than a search.
+
+    Attributes
+    ----------
+    name : str, on the command line and in files
+    version : int, raised whenever the algorithm gives other numbers
+    size : height and width to which it brings images
+    blocks : widths of the blocks that are centred and scaled separately before learning
+    batch : how many images are described at once; see `describe_batch`
+    """
+
+    name: str
+    version: int
+    size: tuple[int, int]
+    blocks: tuple[int, ...]
+    batch: int = 1
+    mirror: bool
+    allowed: ClassVar[dict[str, tuple[object, ...]]] = {}  # values of parameters besides `mirror`
+
+    @abstractmethod
+    def describe_once(self, image: Image) -> Floats:
+        """Describe one image as it is, (n_features,)."""
+
+    @abstractmethod
+    def feature_names(self) -> list[str]:
+        """Name every feature: channel, strip and bin."""
+
+    def feature_parts(self) -> FeatureParts:
+        """Read rows and channel off names of features, such as ``"hsv:scale0:rows5-15:h0s0v0"``."""
+        pattern = re.compile(r"(\w+):.*?rows(\d+)-(\d+):")
+        found = [match.groups() for match in map(pattern.match, self.feature_names()) if match]
+        channel, top, bottom = np.array(found).T
+        channels = tuple(dict.fromkeys(channel.tolist()))
+        index = np.array([channels.index(name) for name in channel.tolist()])
+        return FeatureParts(self.size[0], channels, top.astype(int), bottom.astype(int), index)
+
+    @property
+    def n_features(self) -> int:
+        """Length of a vector."""
+        return sum(self.blocks)
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of all that decides the numbers: name, parameters, versions of the code."""
+        parameters = json.dumps(self.get_params(), sort_keys=True)
+        versions = f"{self.version}.{images.VERSION}"
+        return digest_of("resight.descriptor", self.name, parameters, versions)
+
+    def describe_batch(self, batch: Sequence[Image]) -> Floats:
+        """Describe images as they are, (n, n_features); for those that are quicker together."""
+        return np.array([self.describe_once(image) for image in batch])
+
+    def describe(self, image: Image) -> Floats:
+        """Describe one image, or the mean over it and its mirror image, float64."""
+        return self.describe_many([image])[0]
+
+    def describe_many(self, images: Sequence[Image]) -> Floats:
+        """Describe images, each or the mean over it and its mirror image, (n, n_features)."""
+        vectors = self.describe_batch(images)
+        if self.mirror:
+            mirrored = [np.ascontiguousarray(image[:, ::-1]) for image in images]
+            vectors = (vectors + self.describe_batch(mirrored)) / 2.0
+        return vectors
+
+    def fit(self, X: Any = None, y: Any = None) -> Self:
         """Check the parameters; there is nothing to learn."""
-        self._validate_params()
+        for name, values in {"mirror": (False, True), **self.allowed}.items():
+            if getattr(self, name) not in values:
+                given, words = getattr(self, name), " or ".join(map(repr, values))
+                raise InputError(f"{name} of {type(self).__name__} must be {words}, not {given!r}")
         return self
 
     def transform(self, X: Sequence[Any] | NDArray[np.uint8]) -> NDArray[np.float32]:
         """Describe images or paths, (n_images, n_features) float32; the first bad one raises."""
-        return self.extract(X, on_error="raise").features
+        return self.extract(X).features
+
+    def fit_transform(
+        self, X: Sequence[Any] | NDArray[np.uint8], y: Any = None
+    ) -> NDArray[np.float32]:
+        """Do the same: there is nothing to learn."""
+        return self.transform(X)
 
     def extract(
         self,
@@ -56,29 +210,31 @@ class Descriptor(TransformerMixin, BaseEstimator, PlainDescriptor):
         Extraction
             `features` float32, `failures`, and `kept`: which image each row belongs to.
         """
-        self._validate_params()
-        return extract(self, sources, on_error, n_jobs)
-
-    def stream(
-        self, sources: Sequence[Any], on_error: str = "raise", n_jobs: int | None = None
-    ) -> Iterator[Extraction]:
-        """Describe images one chunk after the other, in order, in memory that does not grow.
-
-        For features that are written somewhere as they come; parameters as in `extract`.
-        """
-        self._validate_params()
-        return stream(self, sources, on_error, n_jobs)
+        return extract(self.fit(), sources, on_error, n_jobs)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Name the columns that `transform` gives: channel, strip and bin."""
         return np.array(self.feature_names(), dtype=object)
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return its parameters by name."""
+        return {name: getattr(self, name) for name in signature(type(self)).parameters}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters."""
+        type(self).__init__(self, **{**self.get_params(), **params})
+        return self
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
+        return f"{type(self).__name__}({given})"
+
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
     def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.requires_fit = False
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
-        return tags
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
+
+        samples = InputTags(two_d_array=False, three_d_array=True)
+        kind = TransformerTags(preserves_dtype=[])
+        return Tags(None, TargetTags(False), kind, requires_fit=False, input_tags=samples)

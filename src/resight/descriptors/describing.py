@@ -1,101 +1,47 @@
 """Describing images: the one path from sources to vectors, whoever asks and wherever it runs.
 
 `describe_images` reads, describes and says what failed, one image after the other, or as many
-together as the descriptor likes. Threads of one process call it for their share
-(`resight.descriptors.streaming`), and so do other processes and workers of a cluster
-(`resight.features.describing`).
+together as the descriptor likes. Threads of one process call it for their share (`stream`,
+`extract`), and so do other processes and workers of a cluster (`resight.features.describing`).
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
+import tempfile
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from resight import images
-from resight._files import digest_of
-from resight.errors import InputError, ResightError
+from resight._progress import progress
+from resight.errors import InputError, ResightError, unknown_name
 from resight.images.colour import Image
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
+    from resight.descriptors._base import Describes
+
 Features = NDArray[np.float32]
 Read = Callable[[Any], Image]
 Errors = tuple[type[Exception], ...]
+BATCH = 4  # images per task: enough to hide the cost of handing a task over
+IN_MEMORY = 256 * 2**20  # bytes of features above which they go to a temporary file
+ON_ERROR = ("collect", "raise")
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # names of glibc's malloc.h
 _KEPT = 256 * 2**20  # bytes of freed memory that may stay with the process
 _FROM_HEAP = 32 * 2**20  # arrays below come from memory that is kept; glibc allows no more
-
-
-class Describes(Protocol):
-    """What describing needs of a descriptor.
-
-    One that is quicker with several images at once also has `batch`, their number, and
-    `describe_many(images)`, which returns an array (n, n_features).
-    """
-
-    @property
-    def name(self) -> str:
-        """Its name in commands and results."""
-
-    @property
-    def n_features(self) -> int:
-        """Length of the vectors."""
-
-    @property
-    def fingerprint(self) -> str:
-        """Code version and parameters: equal fingerprints give equal vectors."""
-
-    def describe(self, image: Image) -> NDArray[np.float64]:
-        """Turn one RGB image (height, width, 3) into a vector (n_features,)."""
-
-
-@dataclass(frozen=True)
-class Joined:
-    """Several descriptors side by side as one, so that each image is read once for all of them."""
-
-    parts: tuple[Describes, ...]
-
-    @property
-    def name(self) -> str:
-        """Their names, joined by ``+``."""
-        return "+".join(part.name for part in self.parts)
-
-    @property
-    def n_features(self) -> int:
-        """Length of all vectors together."""
-        return sum(part.n_features for part in self.parts)
-
-    @property
-    def fingerprint(self) -> str:
-        """Of all of them, in this order."""
-        return digest_of(*(part.fingerprint for part in self.parts))
-
-    @property
-    def networks(self) -> tuple[Any, ...]:
-        """Those of them that are a user's networks."""
-        return tuple(network for part in self.parts for network in getattr(part, "networks", ()))
-
-    @property
-    def batch(self) -> int:
-        """Images at once: as many as any of them likes."""
-        return max((batch_of(part) for part in self.parts), default=1)
-
-    def describe(self, image: Image) -> NDArray[np.float64]:
-        """Describe one image by each of them."""
-        return np.concatenate([part.describe(image) for part in self.parts])
-
-    def describe_many(self, images: Sequence[Image]) -> NDArray[np.float64]:
-        """Describe images by each of them, (n, n_features)."""
-        return np.concatenate([describe_many(part, images) for part in self.parts], axis=1)
 
 
 def batch_of(descriptor: Describes) -> int:
@@ -251,3 +197,87 @@ def _name(source: Any, row: int) -> str:
     if isinstance(source, (np.ndarray, bytes)):
         return f"image {row}"
     return str(getattr(source, "path", source))
+
+
+def stream(
+    descriptor: Describes,
+    sources: Sequence[Any] | NDArray[np.uint8],
+    on_error: str = "raise",
+    n_jobs: int | None = None,
+) -> Iterator[Extraction]:
+    """Describe images in threads and yield the results in order.
+
+    Only a few batches are in flight at any time, so memory does not grow with the number of
+    images; the kernels release the GIL, so threads use all cores.
+    """
+    if on_error not in ON_ERROR:
+        raise unknown_name("way to handle errors", str(on_error), ON_ERROR)
+    jobs, given = _count_jobs(n_jobs), _as_sequence(sources)
+    raises = (Exception,) if on_error == "raise" else ()
+
+    size = max(BATCH, batch_of(descriptor))
+
+    def work(start: int) -> Extraction:
+        return describe_images(descriptor, given[start : start + size], start, raises=raises)
+
+    return _in_order(work, iter(range(0, len(given), size)), jobs)
+
+
+def extract(
+    descriptor: Describes,
+    sources: Sequence[Any] | NDArray[np.uint8],
+    on_error: str = "raise",
+    n_jobs: int | None = None,
+) -> Extraction:
+    """Describe images in threads, into one array: in memory, or in a file if it is large."""
+    given, width = _as_sequence(sources), descriptor.n_features
+    kept: list[int] = []
+    failures: list[Failure] = []
+    if 4 * len(given) * width > IN_MEMORY:
+        with tempfile.TemporaryFile(prefix="resight-features-") as file:
+            features: Features = np.memmap(file, np.float32, "w+", shape=(len(given), width))
+    else:
+        features = np.empty((len(given), width), np.float32)
+    with progress(f"describing with {descriptor.name}", len(given)) as advance:
+        for chunk in stream(descriptor, given, on_error, n_jobs):
+            features[len(kept) : len(kept) + len(chunk.kept)] = chunk.features
+            kept.extend(chunk.kept.tolist())
+            failures.extend(chunk.failures)
+            advance(len(chunk.kept) + len(chunk.failures))
+    return Extraction(features[: len(kept)], failures, np.array(kept, np.intp))
+
+
+def _in_order(
+    work: Callable[[int], Extraction], starts: Iterator[int], jobs: int
+) -> Iterator[Extraction]:
+    with one_thread(), ThreadPoolExecutor(jobs) as pool:
+        waiting: deque[Future[Extraction]] = deque(
+            pool.submit(work, start) for start in islice(starts, 2 * jobs)
+        )
+        try:
+            while waiting:
+                chunk = waiting.popleft().result()
+                waiting.extend(pool.submit(work, start) for start in islice(starts, 1))
+                yield chunk
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def _as_sequence(sources: Any) -> Sequence[Any]:
+    if isinstance(sources, (str, bytes, os.PathLike)):
+        raise InputError(f"give a list of images or paths, not one path: [{str(sources)!r}]")
+    if isinstance(sources, np.ndarray) and sources.ndim == 3:
+        raise InputError("give a list of images, not one image: [image]")
+    if hasattr(sources, "__iter__"):
+        return list(sources)
+    raise InputError(f"give a list of images or paths, not {type(sources).__name__}")
+
+
+def _count_jobs(n_jobs: int | None) -> int:
+    if n_jobs is None or n_jobs == -1:
+        able = getattr(os, "sched_getaffinity", None)
+        return len(able(0)) if able else os.cpu_count() or 1
+    if n_jobs < 1:
+        raise InputError(f"n_jobs must be at least 1, or None for all cores, not {n_jobs}")
+    return n_jobs

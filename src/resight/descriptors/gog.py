@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from resight.descriptors._base import Descriptor
 from resight.errors import InputError
 from resight.images import colour
 from resight.images.check import as_rgb
@@ -177,3 +178,38 @@ def _strips() -> list[tuple[int, int]]:
 def _upper(names: list[str], between: str = "") -> list[str]:
     """Name the entries of an upper triangle row by row."""
     return [f"{a}{between}{b}" for i, a in enumerate(names) for b in names[i:]]
+
+
+class GOG(Descriptor):
+    """Gaussians of Gaussians in four colour spaces: 27,622 features.
+
+    Parameters
+    ----------
+    mirror : bool
+        Average over the image and its mirror image.
+
+    See Also
+    --------
+    resight.descriptors.gog : the function of one image, with the reference.
+    """
+
+    name = "gog"
+    version = VERSION
+    size = (HEIGHT, WIDTH)
+    blocks = GOG_BLOCKS
+    norm = False
+    feature_names = staticmethod(feature_names)
+
+    def __init__(self, *, mirror: bool = False) -> None:
+        self.mirror = mirror
+
+    def describe_once(self, image: Image) -> Floats:
+        """Describe one image as it is, (27622,)."""
+        return gog(image, norm=self.norm)
+
+
+class NormalizedGOG(GOG):
+    """GOG whose patches and strips all count the same: 27,622 features; ``norm=True`` of `gog`."""
+
+    name = "gog-norm"
+    norm = True

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from resight.descriptors._base import Descriptor
 from resight.errors import InputError
 from resight.images.check import as_rgb
 from resight.images.colour import GRAY_WEIGHTS, Floats, Image
@@ -137,3 +139,40 @@ def _strips(channel: str) -> list[tuple[int, int, int]]:
         for scale, rows in enumerate(per_scale)
         for row in range(rows)
     ]
+
+
+class LOMO(Descriptor):
+    """Local maximal occurrence of colours and textures in strips: 26,960 features.
+
+    Parameters
+    ----------
+    retinex : bool
+        Even out the illumination first; without it this is LOMO-dagger.
+    mirror : bool
+        Average over the image and its mirror image.
+
+    See Also
+    --------
+    resight.descriptors.lomo : the function of one image, with the reference.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from resight.descriptors import LOMO
+    >>> LOMO(retinex=False).transform([np.full((128, 48, 3), 99, np.uint8)]).shape
+    (1, 26960)
+    """
+
+    version = VERSION
+    size = (HEIGHT, WIDTH)
+    blocks = (26960,)
+    allowed: ClassVar = {"retinex": (False, True)}
+    feature_names = staticmethod(feature_names)
+
+    def __init__(self, *, retinex: bool = True, mirror: bool = False) -> None:
+        self.retinex, self.mirror = retinex, mirror
+        self.name = "lomo" if retinex else "lomo-dagger"
+
+    def describe_once(self, image: Image) -> Floats:
+        """Describe one image as it is, (26960,)."""
+        return lomo(image, retinex=self.retinex)

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from resight import images
 from resight._files import digest_of
 from resight._progress import log
-from resight.descriptors._base import Descriptor
-from resight.descriptors.published import FeatureParts
+from resight.descriptors._base import Descriptor, FeatureParts
 from resight.errors import InputError, unknown_name
 from resight.images.colour import Floats, Image
 from resight.networks.files import digest_of_network, find_network, network_files, receive
@@ -64,11 +63,7 @@ class Network(SavableMixin, Descriptor):
     (2, 512)
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "file": [str, os.PathLike],
-        "embed": ["boolean"],
-        **Descriptor._parameter_constraints,
-    }
+    allowed: ClassVar = {"embed": (False, True)}
     state_version = 1
     learned = "digest_ preprocessing_ n_features_ contents_"
     version = VERSION
@@ -78,16 +73,11 @@ class Network(SavableMixin, Descriptor):
     ) -> None:
         # Absolute, so that workers and models that are used elsewhere find it.
         self.file = os.fspath(file) if os.path.isabs(file) else os.path.abspath(file)
-        self.mirror = mirror
-        self.embed = embed
+        self.mirror, self.embed = mirror, embed
+        self.name = Path(self.file).stem
 
     @property
-    def name(self) -> str:
-        """The file's name without its ending."""
-        return Path(self.file).stem
-
-    @property
-    def blocks(self) -> tuple[int, ...]:
+    def blocks(self) -> tuple[int, ...]:  # type: ignore[override]
         """All features are one block."""
         return (self.n_features_,)
 
@@ -222,7 +212,7 @@ class Network(SavableMixin, Descriptor):
     def __getstate__(self) -> dict[str, Any]:
         # Found out here once, rather than by every worker.
         _ = self.digest_, self.preprocessing_, self.n_features_, self.batch
-        return dict(super().__getstate__())
+        return dict(vars(self))
 
     def _run(self, batch: NDArray[np.float32]) -> Floats:
         """Run prepared images through the graph, in batches that it takes; (n, n_features)."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import ClassVar
 
 import numpy as np
 
+from resight.descriptors._base import Descriptor
 from resight.errors import InputError, unknown_name
 from resight.images.check import as_rgb
 from resight.images.colour import GRAY_WEIGHTS, Floats, Image
@@ -147,3 +149,36 @@ def _places(step: int, size: int) -> list[str]:
     """Name the squares inside the window, column by column."""
     tops, lefts = (range(side.start, side.stop - size + 1, step) for side in WINDOW)
     return [f"rows{top}-{top + size}:cols{left}-{left + size}" for left in lefts for top in tops]
+
+
+class WHOS(Descriptor):
+    """Weighted histograms of overlapping stripes, with HOG: 5,138 or 2,960 features.
+
+    Parameters
+    ----------
+    variant : {"dagger", "star"}
+        "dagger" has L*a*b* and local binary patterns on top and a Gaussian mask.
+    mirror : bool
+        Average over the image and its mirror image.
+
+    See Also
+    --------
+    resight.descriptors.whos : the function of one image, with the reference.
+    """
+
+    version = VERSION
+    size = (HEIGHT, WIDTH)
+    allowed: ClassVar = {"variant": tuple(CHANNELS)}
+
+    def __init__(self, *, variant: str = "dagger", mirror: bool = False) -> None:
+        self.variant, self.mirror = variant, mirror
+        self.name = f"whos-{variant}"
+        self.blocks = (5138 if variant == "dagger" else 2960,)
+
+    def describe_once(self, image: Image) -> Floats:
+        """Describe one image as it is, (5138,) or (2960,)."""
+        return whos(image, variant=self.variant)
+
+    def feature_names(self) -> list[str]:
+        """Name every feature: channel, rows (and columns), bin."""
+        return feature_names(self.variant)

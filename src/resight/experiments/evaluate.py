@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,19 +19,11 @@ from numpy.typing import NDArray
 
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
-from resight.experiments import in_gram_space, out_of_core
+from resight.experiments import in_gram_space, out_of_core, results
 from resight.experiments.confidence import confidence
 from resight.experiments.explaining import explain_matches, save_explanations
 from resight.experiments.learning_curve import learning_curve
-from resight.experiments.results import (
-    Result,
-    Run,
-    document,
-    environment,
-    fit_facts,
-    ranking_rows,
-    winner_of,
-)
+from resight.experiments.results import Result, Run
 from resight.experiments.runner import FinishedSplits
 from resight.experiments.trials import Trial
 from resight.features.rows import GRAM_LIMIT, FeatureRows
@@ -123,19 +116,14 @@ def evaluate(
             describe = partial(kept_in.ensure, sightings, executor=workers, on_error="collect")
             inputs = _described(describe, listed(descriptor), mirror, choosing)
         usable = sightings.select(np.flatnonzero(inputs[0].usable))
-        for given in inputs:
-            check_vectors(given.features, np.flatnonzero(given.usable), usable)
+        for one in inputs:
+            check_vectors(one.features, np.flatnonzero(one.usable), usable)
         chosen = from_file(str(splits), usable) if splits else for_dataset(usable, protocol)
         people = chosen.summary(usable)["train_people"]
-        evaluation = Evaluation(
-            usable,
-            chosen,
-            [plan.within_budget(people) for plan in plans],
-            inputs,
-            FinishedSplits(kept_in.folder),
-            n_jobs=local(jobs).slots,
-            executor=workers if features is None else None,
-        )
+        budgeted = [plan.within_budget(people) for plan in plans]
+        given = (usable, chosen, budgeted, inputs, FinishedSplits(kept_in.folder))
+        summing = workers if features is None else None
+        evaluation = Evaluation(*given, n_jobs=local(jobs).slots, executor=summing)
         runs = evaluation.runs()
         result = _result(evaluation, runs, mirror)
         refusal = None
@@ -177,12 +165,11 @@ def _result(evaluation: Evaluation, runs: list[Run], mirror: bool) -> Result:
         "mirror": mirror,
     }
     failures = {failure.row: failure for one in used for failure in one.failures}
-    told = document(sightings, evaluation.protocol, runs, facts)
-    measured = [(plan, one) for one in used for plan in evaluation.plans]
-    for run, (plan, features) in zip(told["runs"], measured, strict=True):
-        run["fit"] = fit_facts(plan, features, mirror)
-    told["winner"] = winner_of(told)
-    return Result(told, ranking_rows(sightings, runs), tuple(failures.values()))
+    told = results.document(sightings, evaluation.protocol, runs, facts)
+    for run, (features, plan) in zip(told["runs"], product(used, evaluation.plans), strict=True):
+        run["fit"] = results.fit_facts(plan, features, mirror)
+    told["winner"] = results.winner_of(told)
+    return Result(told, results.ranking_rows(sightings, runs), tuple(failures.values()))
 
 
 class FeatureSet(NamedTuple):
@@ -236,20 +223,20 @@ class Evaluation:
             space = gram_space(given.features, given.usable)
             for plan in self.plans:
                 run, where = next(runs), (self.sightings, self.protocol, space, plan)
+                keep, jobs = partial(self._folder, given, [plan]), self.n_jobs
                 if calibrate and plan.rerank is None:
-                    folder = self._folder(given, [plan], "confidence")
-                    run["confidence"] = confidence(*where, folder=folder, n_jobs=self.n_jobs)
+                    run["confidence"] = confidence(*where, folder=keep("confidence"), n_jobs=jobs)
                 if curve and plan.rerank is None:
-                    folder = self._folder(given, [plan], "learning curve", repr(sizes))
+                    folder = keep("learning curve", repr(sizes))
                     run["learning_curve"] = learning_curve(
-                        *where, sizes, folder=folder, n_jobs=self.n_jobs
+                        *where, sizes, folder=folder, n_jobs=jobs
                     )
 
     def _folder(self, given: FeatureSet, plans: Sequence[Plan], *identity: str) -> Path:
         """Return where splits are kept that were measured with some plans on a feature set."""
         used = [one.fingerprint for one in (given.features, given.mirrored) if one is not None]
         labels = [getattr(self.sightings, name).tolist() for name in _LABELS]
-        facts = [labels, [asdict(plan) for plan in plans], environment()]
+        facts = [labels, [asdict(plan) for plan in plans], results.environment()]
         text = json.dumps(facts, sort_keys=True, default=repr)
         return self.finished.folder(self.protocol.fingerprint, text, *used, *identity)
 
@@ -270,10 +257,7 @@ class Evaluation:
             trainable = np.unique(np.concatenate([split.train for split in self.protocol.splits]))
         space = partial(gram_space, usable=given.usable, trainable=trainable)
         return in_gram_space.measure(
-            self.sightings,
-            self.protocol,
-            space(given.features),
-            plans,
+            *(self.sightings, self.protocol, space(given.features), plans),
             mirrored=None if given.mirrored is None else space(given.mirrored),
             folder=self._folder(given, plans),
             n_jobs=self.n_jobs,
@@ -282,14 +266,11 @@ class Evaluation:
 
     def _out_of_core(self, given: FeatureSet, plan: Plan) -> list[Trial]:
         return out_of_core.measure(
-            self.sightings,
-            self.protocol,
-            given.source,
-            plan,
+            *(self.sightings, self.protocol, given.source, plan),
             fingerprint=given.features.fingerprint,
-            folder=self._folder(given, [plan]),
-            threads=self.n_jobs,
             executor=self.executor,
             scratch=None if self.executor is None else self.finished.store,
+            folder=self._folder(given, [plan]),
+            threads=self.n_jobs,
             title=f"splits, {plan.learner}",
         )

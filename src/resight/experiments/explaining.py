@@ -63,8 +63,10 @@ def explain_matches(
     for place in _chosen(result.first_ranks == 1, result.top_distances[:, 0], n_matches):
         pair = np.array([query[place], gallery[result.top[place, 0]]])
         told = explainer.explain_features(features.read(pair), partial(_images, sightings, pair))
-        first_rank = int(result.first_ranks[place])
-        matches.append(_match(sightings, pair, first_rank, told.to_dict()))
+        asked, match = (_side(sightings, row) for row in pair)
+        facts = {"right": asked["person"] == match["person"], "explanation": told.to_dict()}
+        facts["first_rank"] = int(result.first_ranks[place])
+        matches.append({"query": asked, "match": match, **facts})
     return {"schema": SCHEMA, "run": run.title, "matches": matches}
 
 
@@ -91,29 +93,13 @@ def _chosen(right: NDArray[np.bool_], distances: NDArray[np.float64], n_matches:
 
 
 def _images(sightings: Sightings, pair: Rows) -> list[NDArray[np.uint8]]:
-    shown = []
-    for path, row in zip(sightings.select(pair).files(), pair, strict=True):
-        image = images.read(path)
-        shown.append(image if sightings.boxes is None else images.cut(image, sightings.boxes[row]))
-    return shown
+    shown = [images.read(path) for path in sightings.select(pair).files()]
+    if sightings.boxes is None:
+        return shown
+    return [images.cut(one, box) for one, box in zip(shown, sightings.boxes[pair], strict=True)]
 
 
-def _match(
-    sightings: Sightings, pair: Rows, first_rank: int, explanation: dict[str, Any]
-) -> dict[str, Any]:
-    query, match = (
-        {
-            "path": str(sightings.paths[row]),
-            "person": str(sightings.persons[row]),
-            "camera": str(sightings.cameras[row]),
-            "box": None if sightings.boxes is None else sightings.boxes[row].tolist(),
-        }
-        for row in pair
-    )
-    return {
-        "query": query,
-        "match": match,
-        "right": query["person"] == match["person"],
-        "first_rank": first_rank,
-        "explanation": explanation,
-    }
+def _side(sightings: Sightings, row: int) -> dict[str, Any]:
+    columns = {"path": sightings.paths, "person": sightings.persons, "camera": sightings.cameras}
+    box = None if sightings.boxes is None else sightings.boxes[row].tolist()
+    return {**{name: str(values[row]) for name, values in columns.items()}, "box": box}

@@ -6,15 +6,13 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
-from resight.experiments.runner import over_splits
-from resight.experiments.trials import Ranked, Trial, rank_directions
+from resight.experiments.trials import Ranked, Trial, rank_directions, trials_over
 from resight.learners.euclidean import Euclidean
 from resight.plans import FROM_TRAINING, Plan
 from resight.protocols import Protocol, Split
@@ -32,22 +30,18 @@ def measure(
     plans: Sequence[Plan],
     *,
     mirrored: GramSpace | None = None,
-    folder: Path | None = None,
-    n_jobs: int = 1,
-    title: str = "splits",
+    **how: Any,
 ) -> list[list[Trial]]:
     """Measure each plan on each split; returns a list of trials for each plan.
 
     `mirrored` is the space of features averaged over mirror images, among which `auto` may
-    choose; `folder` keeps finished splits, see `over_splits`.
+    choose; `how` is what `over_splits` takes.
     """
 
-    def trials(split: Split) -> list[dict[str, Any]]:
-        measured = measure_split(sightings, protocol, space, split, plans, mirrored)
-        return [trial.to_dict() for trial in measured]
+    def trials(split: Split) -> list[Trial]:
+        return measure_split(sightings, protocol, space, split, plans, mirrored)
 
-    found = over_splits(trials, protocol.splits, folder, n_jobs=n_jobs, title=title)
-    return [[Trial.from_dict(one) for one in of_plan] for of_plan in zip(*found, strict=True)]
+    return trials_over(trials, protocol.splits, **how)
 
 
 def measure_split(
@@ -78,9 +72,8 @@ class _OnSplit:
 
     def _rows_to_rank(self, plan: Plan) -> Rows:
         """Test rows, and training rows after them where the re-ranking looks at those."""
-        with_training = plan.rerank in FROM_TRAINING
-        test: Rows = self.split.test
-        return np.concatenate([test, self.split.train]) if with_training else test
+        more = [self.split.train] if plan.rerank in FROM_TRAINING else []
+        return np.concatenate([self.split.test, *more])
 
     def trial(self, plan: Plan) -> Trial:
         start, params, table = time.perf_counter(), dict(plan.params), None
@@ -115,9 +108,8 @@ class _OnSplit:
             )
         search = Search(space, train, *self.labels, **params)
         setting = search.run()
-        variants = variants_of(space, params.get("mirrored", False))
-        wanted = self._rows_to_rank(plan)
-        fold = Fold(variants[setting.variant], train, wanted, search.persons, search.cameras)
+        variant = variants_of(space, params.get("mirrored", False))[setting.variant]
+        fold = Fold(variant, train, self._rows_to_rank(plan), search.persons, search.cameras)
         embedding = fold.embed(setting)
         seconds = time.perf_counter() - start
         table = [tried.as_dict() for tried in search.tried]

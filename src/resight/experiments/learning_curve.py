@@ -58,12 +58,8 @@ def learning_curve(
 
     def fits(split: Split) -> dict[str, list[dict[str, Any]]]:
         everybody = len(_people(sightings, split.train))  # the same in each draw
-        return {
-            f"{size}": [
-                figures(split, size, draw) for draw in range(draws if size < everybody else 1)
-            ]
-            for size in chosen
-        }
+        drawn = {size: range(draws if size < everybody else 1) for size in chosen}
+        return {f"{size}": [figures(split, size, draw) for draw in drawn[size]] for size in drawn}
 
     title = f"learning curve, {plan.learner}"
     found = over_splits(fits, protocol.splits, folder, n_jobs=n_jobs, title=title)
@@ -71,25 +67,20 @@ def learning_curve(
     for size in chosen:
         of_size = [one for of_split in found for one in of_split[f"{size}"]]
         points.append({"people": size, "fits": len(of_size), **summary_of(of_size)})
-    gain = _gain(points)
-    return {"points": points, "draws": draws, "gain": gain, "sentence": _sentence(points, gain)}
+    gain, sentence = _gain(points)
+    return {"points": points, "draws": draws, "gain": gain, "sentence": sentence}
 
 
 def checked_sizes(sizes: Sequence[int] | None, people: int) -> list[int]:
     """Return the numbers of people to learn from, ascending; refuse impossible ones."""
+    needs = f"a learning curve needs at least {MIN_PEOPLE} people"
     if people < MIN_PEOPLE:
-        raise InputError(
-            f"a learning curve needs at least {MIN_PEOPLE} training people seen by two cameras; "
-            f"there are {people}"
-        )
+        raise InputError(f"{needs} to train who are seen by two cameras; there are {people}")
     if sizes is None:
         return sorted({max(MIN_PEOPLE, people >> halvings) for halvings in range(5)})
     sizes = [check_count(size, "people", 0) for size in sizes]
     if not sizes or min(sizes) < MIN_PEOPLE:
-        raise InputError(
-            f"a learning curve needs sizes of at least {MIN_PEOPLE} people, {list(sizes)} given: "
-            "from fewer no learner can be fitted"
-        )
+        raise InputError(f"{needs}, {sizes} given: from fewer no learner can be fitted")
     if max(sizes) > people:
         raise InputError(
             f"a learning curve up to {max(sizes)} people was asked for, but a split has only "
@@ -113,26 +104,17 @@ def some_people(sightings: Sightings, rows: Rows, size: int, draw: int = 0) -> R
     return rows[np.isin(sightings.persons[rows], order[:size])]
 
 
-def _gain(points: list[dict[str, Any]]) -> float | None:
-    """Points of rank 1 for each doubling of people, between the last two sizes."""
-    if len(points) < 2:
-        return None
-    before, last = points[-2:]
-    rise = float(last["rank1"]["mean"] - before["rank1"]["mean"])
-    return rise / log2(last["people"] / before["people"])
-
-
-def _sentence(points: list[dict[str, Any]], gain: float | None) -> str:
-    """Answer how many people must be labelled, from the measured points."""
-    last = points[-1]
-    if gain is None:
-        return f"With {last['people']} labelled people rank 1 is {last['rank1']['mean']:.1f}%."
-    before = points[-2]
+def _gain(points: list[dict[str, Any]]) -> tuple[float | None, str]:
+    """Points of rank 1 for each doubling of people at the end, and what to do about it."""
+    (people, rank1), *before = [(one["people"], one["rank1"]["mean"]) for one in points[:-3:-1]]
+    if not before:
+        return None, f"With {people} labelled people rank 1 is {rank1:.1f}%."
+    fewer, less = before[0]
+    gain = float(rank1 - less) / log2(people / fewer)
     told = (
-        f"From {before['people']} to {last['people']} labelled people rank 1 went from "
-        f"{before['rank1']['mean']:.1f}% to {last['rank1']['mean']:.1f}%: {gain:+.1f} points for "
-        "each doubling. "
+        f"From {fewer} to {people} labelled people rank 1 went from {less:.1f}% to {rank1:.1f}%: "
+        f"{gain:+.1f} points for each doubling. "
     )
     if gain < 1.0:
-        return told + "More labelled people would bring little."
-    return told + f"At that pace {2 * last['people']} people would bring {gain:.0f} points more."
+        return gain, told + "More labelled people would bring little."
+    return gain, told + f"At that pace {2 * people} people would bring {gain:.0f} points more."

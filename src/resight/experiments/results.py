@@ -163,6 +163,7 @@ def environment() -> dict[str, Any]:
 
 
 def _run_document(run: Run) -> dict[str, Any]:
+    pairs = [one.cameras for trial in run.trials for one in trial.rankings if one.cameras]
     summary = summary_of([trial.figures() for trial in run.trials])
     return {
         "learner": run.plan.learner,
@@ -173,20 +174,13 @@ def _run_document(run: Run) -> dict[str, Any]:
         "rerank": run.plan.rerank,
         "trials": [_trial_document(trial) for trial in run.trials],
         "summary": summary | {"minp": percent_summary([trial.minp for trial in run.trials])},
-        "camera_pairs": _camera_pairs(run),
+        "camera_pairs": CameraPairs.total(pairs).to_dict() if pairs else None,
         "warnings": warnings_of([trial.warnings for trial in run.trials]),
     }
 
 
-def _camera_pairs(run: Run) -> dict[str, Any] | None:
-    """Add up the counts of all splits and directions."""
-    parts = [ranked.cameras for trial in run.trials for ranked in trial.rankings]
-    counted = [one for one in parts if one is not None]
-    return CameraPairs.total(counted).to_dict() if counted else None
-
-
 def _trial_document(trial: Trial) -> dict[str, Any]:
-    curve = np.mean([result.cmc[:50] for result, *_ in trial.rankings], axis=0)
+    curve = np.mean([one.result.cmc[:50] for one in trial.rankings], axis=0)
     found = {
         "cmc": {str(k): 100.0 * trial.rank(k) for k in RANKS},
         "curve": [round(100.0 * value, 4) for value in curve.tolist()],
@@ -202,14 +196,14 @@ def _trial_document(trial: Trial) -> dict[str, Any]:
 def ranking_rows(sightings: Sightings, runs: Sequence[Run]) -> list[dict[str, str]]:
     """Return the rows of `rankings.csv`: one for each run, split, direction and query."""
     rows = []
-    paths, cameras = sightings.paths, sightings.cameras
+    paths, cameras = sightings.paths.tolist(), sightings.cameras.tolist()
     for (number, run), (split, _) in product(enumerate(runs), enumerate(runs[0].trials)):
         for direction, (result, query, gallery, _) in enumerate(run.trials[split].rankings):
+            found = gallery.tolist()
             for row, source in zip(result.to_rows(), query.tolist(), strict=True):
-                top = [str(paths[gallery[int(place)]]) for place in row["top"].split()]
-                place = (str(number), str(split), str(direction))
-                seen = (str(paths[source]), str(cameras[source]), "|".join(top))
-                rows.append({**dict(zip(LABELS, (*place, *seen), strict=True)), **row})
+                top = "|".join(paths[found[int(place)]] for place in row["top"].split())
+                own = (f"{number}", f"{split}", f"{direction}", paths[source], cameras[source], top)
+                rows.append({**dict(zip(LABELS, own, strict=True)), **row})
     return rows
 
 
@@ -223,12 +217,12 @@ def winner_of(document: dict[str, Any]) -> dict[str, Any]:
     rank1 = {i: run["summary"]["rank1"]["mean"] for i, run in enumerate(runs) if not run["rerank"]}
     best, *others = sorted(rank1, key=lambda i: -rank1[i])
     found = {"run": best, "title": runs[best]["title"], "rank1": rank1[best]}
-    most = f"{found['title']} finds most at rank 1 ({rank1[best]:.1f}%)"
     if not others:
         return {**found, "sentence": f"{found['title']} finds {rank1[best]:.1f}% at rank 1."}
     other, margin = runs[others[0]], rank1[best] - rank1[others[0]]
     found |= {"over": other["title"], "margin": margin}
-    ahead = f"{most}, {margin:.1f} points more than {other['title']}"
+    ahead = f"{found['title']} finds most at rank 1 ({rank1[best]:.1f}%), {margin:.1f} points more "
+    ahead += f"than {other['title']}"
     n_splits = len(other["trials"])
     if n_splits < 2:
         told = f"{ahead}; one split cannot tell whether that is chance."

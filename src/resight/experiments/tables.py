@@ -36,23 +36,17 @@ def curve_table(curve: dict[str, Any]) -> str:
 
 def diagnostics_text(document: dict[str, Any]) -> str:
     """Tell what ``--calibrate`` and ``--curve`` added to a result document."""
-    parts = []
+    parts, rows = [], []
     for run in document["runs"]:
-        if "learning_curve" in run:
-            curve, title = (
-                run["learning_curve"],
-                f"{run['title']}: how many people must be labelled",
-            )
+        if curve := run.get("learning_curve"):
+            title = f"{run['title']}: how many people must be labelled"
             parts += [title, curve_table(curve), curve["sentence"]]
-    rows = []
-    for run in document["runs"]:
-        if "confidence" in run:
-            first, gone = run["confidence"]["first_match"], run["confidence"]["not_in_gallery"]
-            rates = (f"{100 * gone[name]:.1f}%" for name in ("identified", "false_accepts"))
-            losses = (
-                f"{first[name]:.3f} ({first[f'{name}_constant']:.3f})"
-                for name in ("log_loss", "brier")
-            )
+        if sure := run.get("confidence"):
+            first, gone = sure["first_match"], sure["not_in_gallery"]
+            losses = [
+                f"{first[x]:.3f} ({first[f'{x}_constant']:.3f})" for x in ("log_loss", "brier")
+            ]
+            rates = [f"{100 * gone[x]:.1f}%" for x in ("identified", "false_accepts")]
             rows.append([run["title"], f"{first['ece']:.3f}", *losses, *rates])
     if rows:
         headings = ("how sure (best constant)", "ECE", "log-loss", "Brier", "DIR", "FAR of 10%")
@@ -70,12 +64,12 @@ def notes(result: dict[str, Any]) -> list[str]:
 
 def _choice_note(run: dict[str, Any]) -> str | None:
     """Say what `auto` chose, in the mean over splits."""
-    chosen = [trial.get("chosen", {}) for trial in run.get("trials", ())]
     shares: dict[str, float] = {}
-    for setting in chosen:
-        total = sum(part["weight"] for part in setting.get("parts", ()))
-        for part in setting.get("parts", ()):
-            share = part["weight"] / total / len(chosen)
+    for trial in run.get("trials", ()):
+        parts = trial.get("chosen", {}).get("parts", ())
+        total = sum(part["weight"] for part in parts) * len(run["trials"])
+        for part in parts:
+            share = part["weight"] / total
             shares[part["learner"]] = shares.get(part["learner"], 0.0) + share
     if not shares or run["rerank"]:
         return None
@@ -102,7 +96,7 @@ def _learning_note(result: dict[str, Any]) -> str | None:
 def markdown_table(headings: tuple[str, ...], rows: list[list[str]]) -> str:
     """Return an aligned Markdown table: first column left, the others right."""
     table = [list(headings), *rows]
-    widths = [max(len(row[i]) for row in table) for i in range(len(headings))]
+    widths = [max(2, *(len(row[i]) for row in table)) for i in range(len(headings))]
     table.insert(1, ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])])
     lines = []
     for first, *others in table:

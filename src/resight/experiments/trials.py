@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any, NamedTuple
@@ -19,7 +19,8 @@ from resight.evaluation.pairwise import MeasuredPoints
 from resight.evaluation.ranking import RankingResult
 from resight.evaluation.reranking import cross_view_reciprocal, k_reciprocal
 from resight.evaluation.smoothed_manifold import smoothed_manifold
-from resight.plans import FROM_TRAINING, RERANKERS
+from resight.experiments.runner import over_splits
+from resight.plans import RERANKERS
 from resight.protocols import Protocol, Split, person_scores, scored_persons
 from resight.tuning.gram import Between, Floats, Rows
 
@@ -69,18 +70,17 @@ class Trial:
 
     def rank(self, k: int) -> float:
         """Fraction found within the first k, mean of directions."""
-        return float(np.mean([result.rank(k) for result, *_ in self.rankings]))
+        return float(np.mean([one.result.rank(k) for one in self.rankings]))
 
     @property
     def map(self) -> float:
         """Mean average precision, mean of directions."""
-        return float(np.mean([result.mean_average_precision for result, *_ in self.rankings]))
+        return float(np.mean([one.result.mean_average_precision for one in self.rankings]))
 
     @property
     def minp(self) -> float:
         """Mean inverse negative penalty, mean of directions."""
-        values = [result.mean_inverse_negative_penalty for result, *_ in self.rankings]
-        return float(np.mean(values))
+        return float(np.mean([one.result.mean_inverse_negative_penalty for one in self.rankings]))
 
     def figures(self) -> dict[str, Any]:
         """Return it in plain types, without the rankings themselves."""
@@ -102,6 +102,18 @@ class Trial:
         """Restore what `to_dict` gave."""
         rankings = tuple(map(Ranked.from_dict, told["rankings"]))
         return cls(rankings, told["params"], told["fit_s"], told["choice"], tuple(told["warnings"]))
+
+
+def trials_over(
+    measure: Callable[[Split], list[Trial]], splits: Sequence[Split], **how: Any
+) -> list[list[Trial]]:
+    """Measure some plans on each split, as `over_splits` does; return the trials of each plan."""
+
+    def plain(split: Split) -> list[dict[str, Any]]:
+        return [trial.to_dict() for trial in measure(split)]
+
+    found = over_splits(plain, splits, **how)
+    return [[Trial.from_dict(one) for one in of_plan] for of_plan in zip(*found, strict=True)]
 
 
 def warnings_of(splits: Sequence[Sequence[str]]) -> list[str]:
@@ -130,14 +142,10 @@ def rank_directions(
     place = np.full(len(sightings), -1)
     place[split.test] = np.arange(len(split.test))
     training = np.arange(len(split.train)) + len(split.test)
+    persons = sightings.persons[split.train]
     rankings = []
     for query, gallery in split.directions:
-        rows = place[query], place[gallery]
-        if rerank in FROM_TRAINING:
-            persons = sightings.persons[split.train]
-            part = _reranked_from_training(between, *rows, training, rerank, persons)
-        else:
-            part = _reranked(between, *rows, rerank)
+        part = _reranked(between, place[query], place[gallery], training, persons, rerank)
         rankings.append(ranked(sightings, protocol, query, gallery, part))
     return tuple(rankings)
 
@@ -167,33 +175,33 @@ def ranked(
     return Ranked(result, query, gallery, pairs)
 
 
-def _reranked(between: Between, query: Rows, gallery: Rows, rerank: str | None) -> Floats:
-    """Distances of queries to gallery, replaced by re-ranked ones where asked for."""
+def _reranked(
+    between: Between,
+    query: Rows,
+    gallery: Rows,
+    training: Rows,
+    persons: NDArray[Any],
+    rerank: str | None,
+) -> Floats:
+    """Distances of queries to gallery, replaced by re-ranked ones where asked for.
+
+    `persons` are those of the training rows.
+    """
+
+    def measured(a: Rows, b: Rows) -> Floats:
+        return np.maximum(between(a, b), 0.0)
+
     if rerank is None:
         return between(query, gallery)
     if rerank == "cross-view":
         return cross_view_reciprocal(between(query, gallery))
     if rerank == "k-reciprocal":
         both = np.concatenate([query, gallery])
-        return k_reciprocal(MeasuredPoints(np.maximum(between(both, both), 0.0), len(query)))
-    raise unknown_name("re-ranking", rerank, RERANKERS)
-
-
-def _reranked_from_training(
-    between: Between,
-    query: Rows,
-    gallery: Rows,
-    training: Rows,
-    rerank: str | None,
-    persons: NDArray[Any],
-) -> Floats:
-    """Distances of queries to gallery, re-ranked with the help of training rows and persons."""
-
-    def measured(a: Rows, b: Rows) -> Floats:
-        return np.maximum(between(a, b), 0.0)
-
+        return k_reciprocal(MeasuredPoints(measured(both, both), len(query)))
     both = np.concatenate([gallery, training])
     asked, known = measured(query, both), MeasuredPoints(measured(both, both), len(gallery))
     if rerank == "ssm":
         return smoothed_manifold(asked, known, persons)
-    return adapt_locally(asked, known)
+    if rerank == "ol-mans":
+        return adapt_locally(asked, known)
+    raise unknown_name("re-ranking", rerank, RERANKERS)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.descriptors.describing import Joined
+from resight.descriptors._base import Joined
 from resight.explanation.parts import N_BANDS, Channel, Partition
 
 Floats = NDArray[np.float64]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.descriptors import descriptor
-from resight.descriptors.published import FeatureParts
+from resight.descriptors._base import FeatureParts
 
 Floats = NDArray[np.float64]
 

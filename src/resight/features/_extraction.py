@@ -11,7 +11,8 @@ from secrets import randbelow
 
 from resight._progress import progress
 from resight.datasets.sightings import Sightings
-from resight.descriptors.describing import Describes, Extraction, Failure
+from resight.descriptors._base import Describes
+from resight.descriptors.describing import Extraction, Failure
 from resight.errors import InputError, StoreError
 from resight.features._chunks import FAILED, GrowingTable, Rows, write_chunk
 from resight.features._tables import DescriptorTables

@@ -21,7 +21,7 @@ import numpy as np
 
 from resight._files import digest_of, write_json
 from resight._version import __version__
-from resight.descriptors.describing import Describes
+from resight.descriptors._base import Describes
 from resight.errors import StoreError
 from resight.features._chunks import (
     FAILED,

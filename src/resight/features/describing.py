@@ -21,13 +21,8 @@ from resight import images
 from resight._files import digest_of, digest_of_file
 from resight._version import __version__
 from resight.datasets.sightings import Sightings
-from resight.descriptors.describing import (
-    Describes,
-    Extraction,
-    Failure,
-    describe_images,
-    one_thread,
-)
+from resight.descriptors._base import Describes
+from resight.descriptors.describing import Extraction, Failure, describe_images, one_thread
 from resight.errors import InputError
 from resight.features._chunks import write_chunk
 from resight.images.colour import Image

@@ -13,7 +13,8 @@ import numpy as np
 
 from resight._files import digest_of
 from resight.datasets.sightings import Sightings, require_sightings
-from resight.descriptors.describing import Describes, Failure
+from resight.descriptors._base import Describes
+from resight.descriptors.describing import Failure
 from resight.errors import InputError
 from resight.features._chunks import Rows
 from resight.features._extraction import Job, cannot_use

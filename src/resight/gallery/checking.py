@@ -101,7 +101,8 @@ def _of_embeddings(engine: Engine, manifest: Manifest, model: Any, ids: list[str
         return  # said already
     again = np.asarray(model.embed(np.array([found[key] for key in kept])), np.float64)
     scale = max(float(np.abs(again).max()), 1e-12)
-    wrong = int((np.abs(again - np.array([*kept.values()])).max(axis=1) > 1e-4 * scale).sum())
+    apart = np.abs(again - np.array([*kept.values()])).max(axis=1)
+    wrong = int((~(apart <= 1e-4 * scale)).sum())  # also what is not a number
     if wrong:
         yield (
             f"{wrong} of {len(kept)} embeddings looked at do not belong to their model; "

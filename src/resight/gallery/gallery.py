@@ -31,7 +31,7 @@ from resight.gallery.rebuilding import BATCH, create, pending, rebuild, undo
 from resight.gallery.reranking import Rerank
 from resight.gallery.searching import Asked, Hits, Search
 from resight.gallery.summary import summary
-from resight.gallery.view import View, current_view, features_of
+from resight.gallery.view import View, current_view, features_of, stored_embeddings
 from resight.images import read
 from resight.validation import check_count, check_name, check_names
 
@@ -354,7 +354,7 @@ class Gallery:
             view = self.view
             check_described(view.manifest, described)
             where.check_cameras(view.cameras)
-            queries, asked = _asked(view, described, together)
+            queries, asked = _asked(self.engine, view, described, like, together)
             search = Search(
                 self.engine, view, k, where, like, rerank, by_track, same_pictures, self._parts
             )
@@ -521,9 +521,14 @@ class Gallery:
         return facts if self._parts is None else {**facts, "search": "exact, over a cluster"}
 
 
-def _asked(view: View, described: Described, together: bool) -> tuple[Floats32, list[Asked]]:
-    """Embed queries, and say what else is known of each."""
-    queries = np.asarray(view.model.embed(described.features), np.float32)
+def _asked(
+    engine: Engine, view: View, described: Described, like: Sequence[str], together: bool
+) -> tuple[Floats32, list[Asked]]:
+    """Embed queries, and say what else is known of each; those that are stored were embedded."""
+    queries = stored_embeddings(engine, view, like)
+    if len(like) < len(described.features):
+        more = np.asarray(view.model.embed(described.features[len(like) :]), np.float32)
+        queries = np.concatenate([queries, more]) if len(like) else more
     outside, thumbs = np.zeros(len(queries), bool), described.thumbs
     if view.calibration is not None:
         outside = view.calibration.outside(described.features)

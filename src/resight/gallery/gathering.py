@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
 Question = TypeVar("Question")
 Answer = TypeVar("Answer")
 _MOST = 16  # that are waited for
+_LONGEST = 0.04  # seconds that the first of them waits
 
 
 class Gathering(Generic[Question, Answer]):
@@ -21,8 +23,9 @@ class Gathering(Generic[Question, Answer]):
     answer : callable
         Takes a list of questions and returns as many answers.
     wait : float
-        If several came together the last time, more are waited for as long as one comes within
-        these seconds; a thread that is alone never waits.
+        If several came together the last time, or other threads are `at_work`, more are waited for
+        until none of these is left and none comes within these seconds; a thread that is alone
+        never waits.
     """
 
     def __init__(self, answer: Callable[[list[Question]], list[Answer]], wait: float = 0.0) -> None:
@@ -30,6 +33,23 @@ class Gathering(Generic[Question, Answer]):
         self._answering = threading.Lock()
         self._waiting: deque[tuple[Question, list[Any]]] = deque()
         self._last = 0  # how many were answered together
+        self._busy = 0  # threads at work
+        self._counting = threading.Lock()
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Tell that this thread will ask, or works with an answer and may ask again soon after.
+
+        Whoever asks meanwhile waits a little: the processor has enough to do, and the questions
+        that come then are answered together.
+        """
+        with self._counting:
+            self._busy += 1
+        try:
+            yield
+        finally:
+            with self._counting:
+                self._busy -= 1
 
     def ask(self, question: Question) -> Answer:
         """Return the answer, or raise what all who wait for it hear of."""
@@ -45,12 +65,12 @@ class Gathering(Generic[Question, Answer]):
         return found
 
     def _answer_all(self) -> None:
-        seen = len(self._waiting) if self._last > 1 and self._wait else _MOST
-        while seen < _MOST:
+        seen, end = len(self._waiting), time.monotonic() + _LONGEST
+        more = self._wait > 0 and (self._last > 1 or self._busy > seen)
+        while more and seen < _MOST and time.monotonic() < end:
             time.sleep(self._wait)
             seen, before = len(self._waiting), seen
-            if seen == before:
-                break
+            more = seen > before or self._busy > seen
         batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
         self._last = len(batch)
         try:

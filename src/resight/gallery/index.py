@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,17 +39,19 @@ class ExactIndex:
         self.kept: dict[Any, Any] = {}  # what others worked out about these embeddings
         self._single: Gathering[_Question, tuple[Rows, Floats]] = Gathering(self._together, _WAIT)
 
+        self.at_work = self._single.at_work
+
     def __len__(self) -> int:
         return len(self.embeddings)
 
     def distances(self, query: Floats32) -> Floats:
         """Return squared distances of one query to all rows, in float32 accuracy, (n,)."""
-        near = self._squares - 2.0 * (self.embeddings @ query) + float(query @ query)
+        near = self._squares - 2.0 * _product(self.embeddings, query) + float(query @ query)
         return np.maximum(near, 0.0).astype(np.float64)
 
     def distances_of_many(self, queries: Floats32) -> Floats:
         """Return squared distances of queries (m, r) to all rows, as `distances` does, (m, n)."""
-        near = (-2.0 * queries) @ self.embeddings.T
+        near = _product(-2.0 * queries, self.embeddings.T)
         near += self._squares
         near += np.einsum("ij,ij->i", queries, queries)[:, None]
         return np.maximum(near, 0.0).astype(np.float64)
@@ -79,11 +81,7 @@ class ExactIndex:
             return [(np.empty(0, np.intp), np.empty(0)) for _ in queries]
         if len(queries) == 1 and n >= _SPARSE * len(self):
             return [self._single.ask((queries[0], k, allowed))]
-        if len(queries) == 1:
-            some = self._squares[rows] - 2.0 * (self.embeddings[rows] @ queries[0])
-            near = [cast("Rows", rows)[_within(some, k, self._slack(queries[0]))]]
-        else:
-            near = self._candidates_of_many(queries, k, rows, within)
+        near = self._candidates(queries, k, rows, within)
         return [
             self._ordered(q, candidates, k) for q, candidates in zip(queries, near, strict=True)
         ]
@@ -105,10 +103,8 @@ class ExactIndex:
         near = np.empty((len(doubled), len(self)), np.float32)
         for start in range(0, len(self), _ROWS_AT_ONCE):
             rows = slice(start, start + _ROWS_AT_ONCE)
-            if len(doubled) == 1:
-                np.matmul(self.embeddings[rows], doubled[0], out=near[0, rows])
-            else:  # few columns at the right are quicker than few rows at the left
-                near[:, rows] = (self.embeddings[rows] @ doubled.T).T
+            # Few columns at the right are quicker than few rows at the left.
+            near[:, rows] = _product(self.embeddings[rows], doubled.T).T
         near += self._squares
         found = []
         for row, (query, k, allowed) in zip(near, questions, strict=True):
@@ -117,7 +113,7 @@ class ExactIndex:
             found.append(self._ordered(query, _within(row, k, self._slack(query)), k))
         return found
 
-    def _candidates_of_many(
+    def _candidates(
         self, queries: Floats32, k: int, rows: Rows | None, within: Floats | None
     ) -> list[Rows]:
         """Go through the rows in blocks, keeping what may still be among the k nearest."""
@@ -134,7 +130,7 @@ class ExactIndex:
         for start in range(0, n, _BLOCK):
             stop = min(start + _BLOCK, n)
             part = slice(start, stop) if rows is None else rows[start:stop]
-            near = doubled @ self.embeddings[part].T  # (m, block)
+            near = _product(doubled, self.embeddings[part].T)  # (m, block)
             near += self._squares[part]
             promising = near <= bound[:, None]
             for i in np.flatnonzero(promising.any(axis=1)):
@@ -151,6 +147,18 @@ class ExactIndex:
         distances = np.einsum("ij,ij->i", difference, difference)
         order = np.argsort(distances, kind="stable")[:k]
         return candidates[order], distances[order]
+
+
+def _product(left: Floats32, right: Floats32) -> Floats32:
+    """Multiply matrices, whatever the processor's flags say afterwards.
+
+    OpenBLAS (0.3.31, AVX-512) multiplies rows of 5 numbers together with whatever lies on the stack
+    and leaves that out of the result. The result is right, but where that was a signalling NaN
+    NumPy warns of an invalid value.
+    """
+    with np.errstate(invalid="ignore"):
+        product: Floats32 = left @ right
+    return product
 
 
 def _within(near: Floats32, k: int, slack: float) -> Rows:

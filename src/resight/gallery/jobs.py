@@ -119,7 +119,6 @@ class Jobs:
         if kind == "add" and draft is None:
             raise InputError("nothing to add; upload images, a zip, a CSV table or a video")
         if draft is not None:
-            draft.take()
             settings["upload"] = draft.key
         key = f"{time.time_ns() // 1_000_000:013d}-{secrets.token_hex(4)}"
         job = Job(key, kind, asdict(by), settings)
@@ -127,10 +126,14 @@ class Jobs:
             known = self.list()
             same = next((one for one in known if one.kind == kind and one.open), None)
             if same is not None and kind != "add":
+                if draft is not None:
+                    draft.drop()
                 return same
             old = [JOBS + one.key for one in known if not one.open][_KEPT:]
             self._engine.drop(old, searched=False)
             self._write(job)
+        if draft is not None:
+            self.upload(job)
         self.gallery.record(by, f"start {kind}", job=key)
         return job
 
@@ -152,8 +155,9 @@ class Jobs:
         with self._engine.transaction():
             for job in reversed(self.list()):
                 lost = job.state == "running" and job.until < time.time()
-                here = "upload" not in job.settings or self.upload(job).files.is_dir()
-                if (lost or job.state == "queued") and here:
+                if not lost and job.state != "queued":
+                    continue
+                if "upload" not in job.settings or self.upload(job).files.is_dir():
                     until = time.time() + TIMING.lease
                     job = replace(job, state="running", owner=owner, until=until, words="starting")
                     self._write(job)
@@ -178,7 +182,7 @@ class Jobs:
 
     def upload(self, job: Job) -> Draft:
         """Return the files of a job."""
-        return Draft(self.spool / str(job.settings["upload"]))
+        return Draft.taken(self.spool, str(job.settings["upload"]))
 
     def drop_upload(self, job: Job) -> None:
         """Remove the files of a job."""

@@ -38,6 +38,7 @@ from resight.gallery.gathering import Gathering
 from resight.gallery.manifest import Manifest
 
 BEFORE_THE_CHAIN = "access"  # the journal in which galleries of layout 2 have their log
+_WAIT = 0.002  # seconds that make one commit of the entries of many threads
 # These concern nobody and say why other entries are empty: retention leaves them alone.
 ERASING = ("forget", "expire", "log retention")
 Numbers = tuple[list[int], list[int]]  # of entries whose subjects go, and of those that go whole
@@ -125,7 +126,7 @@ class Writer:
 
     def __init__(self, uri: str) -> None:
         self._engine = connect(uri)
-        self._entries: Gathering[Entry, None] = Gathering(self._write_all)
+        self._entries: Gathering[Entry, None] = Gathering(self._write_all, _WAIT)
 
     def write(self, entry: Entry) -> None:
         """Return once the entry is durable."""

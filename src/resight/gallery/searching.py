@@ -244,7 +244,9 @@ class Search:
     def _pooled(self, query: Floats32, allowed: Bools | None, near: Rows) -> Found:
         """Order the tracks of some rows by the mean over all their allowed sightings."""
         tracks = self.view.tracks
-        members = np.isin(tracks, tracks[near])
+        asked = np.zeros(len(self.view.track_sizes), bool)
+        asked[tracks[near]] = True
+        members = asked[tracks]
         rows = np.flatnonzero(members if allowed is None else members & allowed)
         distances = _squared(self._embeddings(rows), query)
         order = np.argsort(distances, kind="stable")

@@ -9,6 +9,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -26,6 +27,7 @@ MAX_UNPACKED = 4 * 2**30  # bytes of all files of a zip
 MAX_FILES = 50_000
 VIDEOS = (".mp4", ".avi", ".mov", ".mkv", ".mpg", ".mpeg", ".m4v", ".webm")
 _BLOCK = 1 << 20
+_DRAFT = "draft-"  # begins the name of a folder that no job has taken yet
 _FORGOTTEN = 86_400.0  # seconds after which an upload that was never submitted is removed
 
 
@@ -49,19 +51,29 @@ class Draft:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.key = folder, folder.name
+        self.folder, self.key = folder, folder.name.removeprefix(_DRAFT)
         self.files = folder / "files"
-        self.size = sum(file.stat().st_size for file in self.files.rglob("*") if file.is_file())
+        self.size = 0  # bytes that were written
 
     @classmethod
     def new(cls, spool: Path) -> Draft:
         """Begin an upload; what was begun a day ago and never submitted goes."""
-        for old in spool.glob("draft-*") if spool.is_dir() else ():
+        for old in spool.glob(f"{_DRAFT}*") if spool.is_dir() else ():
             if time.time() - old.stat().st_mtime > _FORGOTTEN:
                 shutil.rmtree(old, ignore_errors=True)
-        folder = spool / f"draft-{secrets.token_hex(8)}"
+        folder = spool / f"{_DRAFT}{secrets.token_hex(8)}"
         (folder / "files").mkdir(mode=0o700, parents=True)
         return cls(folder)
+
+    @classmethod
+    def taken(cls, spool: Path, key: str) -> Draft:
+        """Return the upload of a job that names it; from now on it is no draft, which would go.
+
+        The job is written first, so that every upload is a draft or belongs to a job.
+        """
+        with suppress(FileNotFoundError):  # done before
+            (spool / f"{_DRAFT}{key}").rename(spool / key)
+        return cls(spool / key)
 
     def write(self, name: str, chunks: Iterable[bytes]) -> Path:
         """Stream a file to the disk, under its relative name; refused beyond `MAX_UPLOAD`."""
@@ -82,11 +94,6 @@ class Draft:
                     )
                 stream.write(chunk)
         return path
-
-    def take(self) -> None:
-        """Keep it for a job: drafts are removed after a day, this is not."""
-        self.folder = self.folder.rename(self.folder.with_name(self.key.removeprefix("draft-")))
-        self.files, self.key = self.folder / "files", self.folder.name
 
     def drop(self) -> None:
         """Remove all of it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -57,7 +58,8 @@ class View:
         person's: datasets also call a recording of many people a sequence.
         """
         number = _numbered(self.table.cameras, self.table.sequences, self.table.persons)
-        return np.where(self.table.sequences == "", -1 - np.arange(len(number)), number)
+        alone = number.max(initial=-1) + 1 + np.arange(len(number))
+        return np.where(self.table.sequences == "", alone, number)
 
     @cached_property
     def people(self) -> People:
@@ -65,6 +67,11 @@ class View:
         from resight.gallery.people import People
 
         return People(self)
+
+    @cached_property
+    def track_sizes(self) -> NDArray[np.intp]:
+        """How many sightings each track has, by its number in `tracks`."""
+        return np.bincount(self.tracks)
 
     @cached_property
     def units(self) -> NDArray[np.intp]:
@@ -116,6 +123,16 @@ def _numbered(*columns: NDArray[np.str_]) -> NDArray[np.intp]:
 def read_journal(engine: Engine) -> list[Entry]:
     """Read what was taught, oldest first."""
     return [Entry.load(text) for _, text in engine.read("labels")]
+
+
+def stored_embeddings(engine: Engine, view: View, ids: Sequence[str]) -> Floats32:
+    """Return the embeddings of stored sightings, (len(ids), r)."""
+    rows = [view.rows[key] for key in ids]
+    if view.index is not None:
+        return view.index.embeddings[rows]
+    model, numbers = view.manifest.current, view.table.numbers[rows].tolist()
+    found = [engine.vectors(model.number, model.width, n, n + 1)[1] for n in numbers]
+    return np.concatenate([np.empty((0, model.width), np.float32), *found])
 
 
 def features_of(
@@ -198,7 +215,7 @@ def _load(engine: Engine, manifest: Manifest, model: Any, memory_limit: int) -> 
         for ids, vectors in engine.embeddings(generation.number, generation.width):
             rows = np.array([row_of[sighting] for sighting in ids.tolist()], np.intp)
             embeddings[rows], present[rows] = vectors, True
-        index = ExactIndex(embeddings)
+        index = ExactIndex(embeddings) if present.all() else None
     else:
         embedded = engine.embedded(generation.number)
         present = np.array([sighting in embedded for sighting in table.ids.tolist()], bool)

@@ -79,12 +79,8 @@ def blurred(lines: Floats, filter_: Floats, tail: Floats) -> Floats:
 def transposed(image: Floats) -> Floats:
     """Swap the two image axes of (h, w * c) pixels with c = 3 values each: (w, h * c)."""
     height, width = image.shape[0], image.shape[1] // 3
-    out = np.empty((width, 3 * height))
-    for y in range(height):
-        for x in range(width):
-            for c in range(3):
-                out[x, 3 * y + c] = image[y, 3 * x + c]
-    return out
+    turned = image.reshape(height, width, 3).transpose(1, 0, 2)
+    return np.ascontiguousarray(turned).reshape(width, 3 * height)
 
 
 @kernel(fast=True)

@@ -6,20 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from resight.errors import InputError, unknown_name
+from resight.errors import InputError
 from resight.images.colour import Image
 
-ORDERS = ("BGR", "RGB")
 
-
-def as_rgb(image: Any, order: str = "RGB") -> Image:
+def as_rgb(image: Any) -> Image:
     """Check one image and return it as contiguous, writable RGB, copying only if it is not.
 
     Parameters
     ----------
     image : uint8 array of shape (height, width, 3)
-    order : {"RGB", "BGR"}
-        Which channel comes first; OpenCV reads images as BGR.
+        RGB; OpenCV reads images as BGR, which ``image[..., ::-1]`` turns round.
 
     Returns
     -------
@@ -31,8 +28,6 @@ def as_rgb(image: Any, order: str = "RGB") -> Image:
         If it is no array, not of type uint8, not of that shape or empty. Floats are not
         guessed at: whether 1.0 means white or almost black only the caller knows.
     """
-    if order not in ORDERS:
-        raise unknown_name("channel order", str(order), ORDERS)
     if not isinstance(image, np.ndarray):
         raise InputError(
             f"an image must be a NumPy array, not {type(image).__name__}; to read a "
@@ -45,7 +40,7 @@ def as_rgb(image: Any, order: str = "RGB") -> Image:
     if image.size == 0:
         raise InputError(f"the image of shape {image.shape} is empty; it needs at least one pixel")
     # Writable, because kernels would be compiled once more for arrays that are not.
-    return np.require(image[..., ::-1] if order == "BGR" else image, requirements=["C", "W"])
+    return np.require(image, requirements=["C", "W"])
 
 
 def _wrong_type(image: np.ndarray) -> str:
@@ -59,12 +54,10 @@ def _wrong_type(image: np.ndarray) -> str:
 
 def _wrong_shape(shape: tuple[int, ...]) -> str:
     text = f"an image must have shape (height, width, 3), not {shape}"
-    if len(shape) == 2:
-        return f"{text}; repeat a gray image with np.repeat(image[..., None], 3, axis=2)"
-    if len(shape) == 3 and shape[2] == 4:
-        return f"{text}; drop the alpha channel with image[..., :3]"
-    if len(shape) == 3 and shape[0] == 3:
-        return f"{text}; channels come last: np.moveaxis(image, 0, -1)"
-    if len(shape) == 4:
-        return f"{text}; give one image at a time, or a list of them to a transformer"
-    return f"{text}; the last axis is red, green and blue"
+    advice = {
+        len(shape) == 2: "repeat a gray image with np.repeat(image[..., None], 3, axis=2)",
+        len(shape) == 4: "give one image at a time, or a list of them to a transformer",
+        len(shape) == 3 and shape[0] == 3: "channels come last: np.moveaxis(image, 0, -1)",
+        len(shape) == 3 and shape[2] == 4: "drop the alpha channel with image[..., :3]",
+    }
+    return f"{text}; {advice.get(True, 'the last axis is red, green and blue')}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import os
+import struct
 import threading
 from contextlib import nullcontext
 from typing import IO, Any
@@ -25,6 +26,7 @@ MAX_BYTES = 2**29  # of a file: so many pixels, not compressed, with transparenc
 FORMATS = ("PNG", "JPEG", "BMP", "WEBP", "TIFF")
 _LARGE = 2_000_000  # pixels above which pictures wait for each other: 2 at a time in a process
 _decoding = threading.BoundedSemaphore(2)
+_SEGMENT = struct.Struct(">BBHBHHB")  # of a JPEG: marker, length; bits, height, width, channels
 _DEEP = ("I", "F")  # Pillow's modes of more than 8 bits begin with these letters
 
 
@@ -68,14 +70,15 @@ def read(source: Source, name: str | None = None, most: int = MAX_PIXELS) -> Ima
         return as_rgb(source)
     name = name or _name(source)
     if isinstance(source, (str, os.PathLike)):
-        size = check_file(source, MAX_BYTES).stat().st_size
+        content = check_file(source, MAX_BYTES).read_bytes()
     else:
-        size = len(source) if isinstance(source, bytes) else 1
-    if size == 0:
+        content = source if isinstance(source, bytes) else source.read()
+    if not content:
         raise InputError(f"{name} is empty (0 bytes); copy or export it again")
-    source = io.BytesIO(source) if isinstance(source, bytes) else source
+    if (decoded := _plain_jpeg(content, most)) is not None:
+        return decoded
     try:
-        with Pillow.open(source, formats=FORMATS) as picture:
+        with Pillow.open(io.BytesIO(content), formats=FORMATS) as picture:
             _check_header(picture, name, most)
             with _decoding if picture.width * picture.height > _LARGE else nullcontext():
                 ImageOps.exif_transpose(picture, in_place=True)
@@ -131,6 +134,30 @@ def _check_header(picture: Pillow.Image, name: str, most: int) -> None:
         raise InputError(
             f"{name} is animated or has several pages; save the one you need as a single image"
         )
+
+
+def _plain_jpeg(content: bytes, most: int) -> Image | None:
+    """Decode a JPEG of three channels by OpenCV: the pixels of Pillow in a third of the time.
+
+    None for other files, and for what needs a closer look: large ones, EXIF or second pictures, and
+    files that are cut off, of which OpenCV makes nothing and Pillow says what is wrong.
+    """
+    place, pixels = 2, 0
+    if not content.startswith(b"\xff\xd8\xff"):
+        return None
+    while content[place : place + 2] != b"\xff\xda":  # where the compressed data begin
+        if place + 10 > len(content) or content[place : place + 2] in (b"\xff\xe1", b"\xff\xe2"):
+            return None
+        _, marker, length, bits, height, width, channels = _SEGMENT.unpack_from(content, place)
+        if marker in (0xC0, 0xC2):  # baseline or progressive
+            pixels = height * width if (bits, channels) == (8, 3) else 0
+        place += 2 + length
+    if not 0 < pixels <= min(most, _LARGE):
+        return None
+    import cv2  # not for other files: a search starts sooner without it
+
+    decoded = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_COLOR)
+    return None if decoded is None else np.asarray(cv2.cvtColor(decoded, cv2.COLOR_BGR2RGB))
 
 
 def _is_deep(picture: Pillow.Image) -> bool:

@@ -51,13 +51,18 @@ class DescendingLearner(PCAMetricLearner):
                 values.append(float(intermediate_result.fun))
                 advance(1)
 
-            options: dict[str, Any] = {"maxiter": max_iter, "maxfun": 20 * max_iter}
-            options |= {"gtol": tol, "ftol": 0.0, "maxcor": MEMORY}
-            start = np.eye(n_dimensions).ravel()
-            end: Any = minimize(  # type: ignore[call-overload]
-                flat, start, jac=True, method="L-BFGS-B", callback=note, options=options
-            )
-        norm = float(np.abs(end.jac).max())
+            x, norm = np.eye(n_dimensions).ravel(), np.inf
+            # Two values that rounding makes equal end L-BFGS; without its memory it may go on.
+            for _ in range(2):
+                left = max_iter - max(0, len(values) - 1)
+                if norm <= tol or left == 0:
+                    break
+                options: dict[str, Any] = {"maxiter": left, "maxfun": 20 * left}
+                options |= {"gtol": tol, "ftol": 0.0, "maxcor": MEMORY}
+                end: Any = minimize(  # type: ignore[call-overload]
+                    flat, x, jac=True, method="L-BFGS-B", callback=note, options=options
+                )
+                x, norm = end.x, float(np.abs(end.jac).max())
         self.objective_, self.n_iter_ = np.array(values), len(values) - 1
         self.gradient_norm_, self.converged_ = norm, norm <= tol
         if not self.converged_:
@@ -67,5 +72,5 @@ class DescendingLearner(PCAMetricLearner):
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        L: Floats = end.x.reshape(shape)
+        L: Floats = x.reshape(shape)
         return L

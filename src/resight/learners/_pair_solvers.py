@@ -7,15 +7,15 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 
-from resight.learners._base import Floats
+from resight.learners._base import Codes, Floats
 from resight.learners._pair_space import PairPencil
 from resight.learners._solvers import eigenpairs_above
 
 # Residuals |A y - mu y|, relative to the largest mu - 1. The relative error of test distances was
-# about the largest residual on 2,000 and 4,000 sightings; on some twenty sightings an acceptance of
-# 6e-7 let an error of 1.7e-6 through.
+# at most the largest residual on 2,000 and 4,000 sightings, and up to four times as large on some
+# twenty: fewer sightings leave more of a test sighting unexplained.
 _ACCEPTED = 3e-7
-_LEADING = 1e-5  # where only the leading ones are wanted: the last of them are arbitrary anyway
+_TYPICAL = 1000  # sightings; with fewer, less is accepted
 _SEPARATE = 1e-7  # of leading vectors that are taken out before the rest is rounded
 _SPREAD = 100.0  # eigenvalues that spread less need no such care
 _PASSES = 3
@@ -37,47 +37,68 @@ class _Ritz(NamedTuple):
         mu, U = eigh(Y.T @ image, driver="evd", check_finite=False)
         return cls(mu[::-1], *(M @ U[:, ::-1] for M in (Y, image, held)))
 
-    def columns(self, chosen: slice) -> _Ritz:
+    def columns(self, chosen: slice | Codes) -> _Ritz:
         """Take some of them."""
         return _Ritz(self.mu[chosen], *(M[:, chosen] for M in self[1:]))
+
+    def joined(self, other: _Ritz) -> _Ritz:
+        """Put the columns of both side by side."""
+        return _Ritz(*(np.concatenate(both, axis=-1) for both in zip(self, other, strict=True)))
+
+    def theta(self, pencil: PairPencil) -> Floats:
+        """Return the directions, orthonormal under the regularised Lambda_S."""
+        return pencil.theta(self.held / np.sqrt(self.mu))
 
     def residuals(self) -> Floats:
         """Return |A y - mu y| of each column, relative to the norm of the metric (A - I)_+."""
         largest = max(self.mu.max() - 1.0, np.finfo(np.float64).tiny)
         return np.asarray(np.linalg.norm(self.image - self.Y * self.mu, axis=0) / largest)
 
+    def accepted(self) -> bool:
+        """Whether residuals show that distances are right to 1e-6."""
+        limit = _ACCEPTED * min(1.0, (len(self.Y) / _TYPICAL) ** 0.5)
+        return bool(self.residuals().max() <= limit)
 
-def all_directions(pencil: PairPencil) -> tuple[Floats, Floats] | None:
-    """Return all eigenvalues above 1 (at least one), largest first, and Theta.
 
-    None if the residuals do not prove that distances are right to 1e-6.
+def all_directions(
+    pencil: PairPencil, n_components: int | None = None
+) -> tuple[Floats, Floats] | None:
+    """Return the eigenvalues above 1 (at least one), largest first, and Theta.
+
+    None if the residuals do not prove that distances are right to 1e-6. With `n_components` only
+    so many are computed, and a few more, without which float32 would mix those at the cut.
     """
     taken = _standing_out(pencil)
-    others = eigenpairs_above(pencil.rounded(taken.Y, taken.image), 1.0)[1]
-    n, k = len(others), len(taken.mu) + others.shape[1]
+    n = len(taken.Y)
+    most = n if n_components is None else n_components + max(8, n_components // 4)
+    A = pencil.rounded(taken.Y, taken.image)
+    others = eigenpairs_above(A, 1.0, max(0, most - len(taken.mu)))[1].astype(np.float64)
+    k = len(taken.mu) + others.shape[1]
     if k == 0:
         return None
-    if 6 * k > n:
-        leading = 0 if len(taken.mu) else n // 12
-        if leading:
-            taken = _Ritz.among(pencil, others[:, :leading].astype(np.float64))
-        found = _beside(pencil, taken, others[:, leading:].astype(np.float64))
-    else:  # few: float64 throughout
+    if most < n or 6 * k <= n:  # few, or a cut between them: Rayleigh-Ritz with all
         found = _Ritz.among(pencil, np.hstack([taken.Y, others]))
         for _ in range(_PASSES):
-            if found.residuals().max() <= _ACCEPTED:
+            if found.columns(slice(n_components)).accepted():
                 break
             found = _Ritz.among(pencil, found.image)
-    if not found.residuals().max() <= _ACCEPTED:
+        found = found.columns(slice(n_components))
+    else:
+        if not len(taken.mu):
+            taken, others = _Ritz.among(pencil, others[:, : n // 12]), others[:, n // 12 :]
+        found = taken.joined(_beside(pencil, taken, others))
+    if not found.accepted():
         return None
-    return _finished(pencil, found)
+    order = np.argsort(-found.mu, kind="stable")
+    order = order[: max(1, int((found.mu > 1.0).sum()))]
+    return found.mu[order], found.columns(order).theta(pencil)
 
 
 def leading_directions(pencil: PairPencil, n_leading: int) -> tuple[Floats, Floats] | None:
     """Return the largest eigenvalues above 1 (at least one, at most `n_leading`), and Theta.
 
-    Block Lanczos with full orthogonalisation, from E and chance; None if it needs more than a
-    third of all dimensions.
+    Block Lanczos with full orthogonalisation, from E and chance. None if no eigenvalue stands out,
+    or if it needs more than a third of all dimensions.
     """
     n = len(pencil.space.K)
     chance = np.random.default_rng(0).normal(size=(n, max(n_leading // 2, 16)))
@@ -89,24 +110,19 @@ def leading_directions(pencil: PairPencil, n_leading: int) -> tuple[Floats, Floa
         basis = np.hstack([basis, block])
         new_image, new_held = pencil.apply(block)
         image, held = np.hstack([image, new_image]), np.hstack([held, new_held])
-        if basis.shape[1] >= 2 * n_leading:
-            m = basis.shape[1]
-            mu, U = eigh(basis.T @ image, subset_by_index=(m - n_leading, m - 1))
+        m = basis.shape[1]
+        mu, U = eigh(basis.T @ image, subset_by_index=(max(0, m - n_leading), m - 1))
+        if mu[-1] < _SPREAD:
+            return None
+        if m >= 2 * n_leading:
             found = _Ritz(mu[::-1], *(M @ U[:, ::-1] for M in (basis, image, held)))
             wanted = found.columns(slice(max(1, int((mu > 1.0).sum()))))
-            if wanted.residuals().max() <= _LEADING:
-                return _finished(pencil, wanted)
+            if wanted.accepted():
+                return wanted.mu, wanted.theta(pencil)
         for _ in range(2):
             new_image = new_image - basis @ (basis.T @ new_image)
         block = np.linalg.qr(new_image)[0]
     return None
-
-
-def _finished(pencil: PairPencil, found: _Ritz) -> tuple[Floats, Floats]:
-    order = np.argsort(-found.mu, kind="stable")
-    order = order[: max(1, int((found.mu > 1.0).sum()))]
-    mu = found.mu[order]
-    return mu, pencil.theta(found.held[:, order] / np.sqrt(mu))
 
 
 def _standing_out(pencil: PairPencil) -> _Ritz:
@@ -130,7 +146,7 @@ def _standing_out(pencil: PairPencil) -> _Ritz:
 
 
 def _beside(pencil: PairPencil, taken: _Ritz, others: Floats) -> _Ritz:
-    """Join vectors that were found in float32 to the leading ones, and make them orthogonal."""
+    """Make vectors that were found in float32 orthogonal to the leading ones."""
     image, held = pencil.apply(others)
     off = taken.Y.T @ image / taken.mu[:, None]  # what is left along the leading vectors
     Y, image, held = (
@@ -139,5 +155,4 @@ def _beside(pencil: PairPencil, taken: _Ritz, others: Floats) -> _Ritz:
     within = (Y * image).sum(axis=0)
     mu = (image * image).sum(axis=0) / within
     held *= np.sqrt(mu / within)  # so that y^T A y = mu
-    parts = zip(taken, (mu, Y, image, held), strict=True)
-    return _Ritz(*(np.concatenate(both, axis=-1) for both in parts))
+    return _Ritz(mu, Y, image, held)

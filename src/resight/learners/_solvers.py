@@ -39,13 +39,15 @@ def leading_eigenpairs(C: Floats, n_leading: int) -> tuple[Floats, Floats]:
     return _Tridiagonal(C).leading(n_leading)
 
 
-def eigenpairs_above(C: NDArray[Any], threshold: float) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return all eigenvalues above a threshold, largest first, and their vectors.
+def eigenpairs_above(
+    C: NDArray[Any], threshold: float, most: int
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the eigenvalues above a threshold, at most so many, largest first, and vectors.
 
     C, float32 or float64, is overwritten; its lower triangle counts.
     """
     tridiagonal = _Tridiagonal(C)
-    return tridiagonal.leading(tridiagonal.count_above(threshold))
+    return tridiagonal.leading(min(most, tridiagonal.count_above(threshold)))
 
 
 class _Tridiagonal:

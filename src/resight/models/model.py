@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from resight._files import atomic_write, digest_of
-from resight.descriptors import plain
+from resight.descriptors import descriptor
 from resight.descriptors._base import Descriptor
 from resight.descriptors.network import Network
 from resight.errors import InputError
@@ -180,4 +180,4 @@ def blocks_of(descriptors: Sequence[str | Network]) -> tuple[int, ...] | None:
     """Return the blocks of descriptors put side by side; None for a user's own vectors."""
     if not descriptors:
         return None
-    return tuple(width for name in descriptors for width in plain(name).blocks)
+    return tuple(width for name in descriptors for width in descriptor(name).blocks)

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from resight._files import digest_of
-from resight.descriptors import plain
-from resight.descriptors.describing import Joined
-from resight.descriptors.streaming import extract
+from resight.descriptors import descriptor
+from resight.descriptors._base import Joined
+from resight.descriptors.describing import extract
 from resight.errors import InputError
 from resight.kernels import Floats
 from resight.learners._blocks import normalized
@@ -59,7 +59,7 @@ class Describing:
     @property
     def descriptor(self) -> Joined:
         """Its descriptors as one: what a worker needs, without a learner of many megabytes."""
-        return Joined(tuple(plain(name, mirror=self.mirror) for name in self.descriptors))
+        return Joined(tuple(descriptor(name, mirror=self.mirror) for name in self.descriptors))
 
     @property
     def networks(self) -> tuple[Any, ...]:

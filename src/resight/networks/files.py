@@ -23,9 +23,7 @@ def network_files(file: Path) -> list[Path]:
     """List the file itself and those beside it that hold its weights, if it keeps them outside."""
     if not file.is_file() or not file.stat().st_size:
         return [file]
-    with file.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        found = [data[m.end() : m.end() + m[1][0]] for m in _LOCATION.finditer(data)]
-    return [file, *(file.parent / name.decode() for name in dict.fromkeys(found))]
+    return [file, *(file.parent / name for name in _weights(*_state(file)))]
 
 
 def digest_of_network(file: Path) -> str:
@@ -39,7 +37,7 @@ def digest_of_network(file: Path) -> str:
                 f"{file} keeps its weights in {other.name}, which is missing; copy it beside the "
                 "network, or export the network into one file"
             )
-    known = [_digest(str(one), one.stat().st_mtime_ns, one.stat().st_size) for one in files]
+    known = [_digest(*_state(one)) for one in files]
     return known[0] if len(known) == 1 else digest_of(*known)
 
 
@@ -86,6 +84,19 @@ def find_network(file: Path, digest: str) -> Path:
     )
 
 
+def _state(file: Path) -> tuple[str, int, int]:
+    """Name, date and size: what was found out about a file holds until one of them changes."""
+    found = file.stat()
+    return str(file), found.st_mtime_ns, found.st_size
+
+
 @lru_cache(maxsize=64)
 def _digest(file: str, modified: int, size: int) -> str:
     return digest_of_file(file)
+
+
+@lru_cache(maxsize=64)
+def _weights(file: str, modified: int, size: int) -> tuple[str, ...]:
+    with open(file, "rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        found = [data[m.end() : m.end() + m[1][0]] for m in _LOCATION.finditer(data)]
+    return tuple(name.decode() for name in dict.fromkeys(found))

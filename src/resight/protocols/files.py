@@ -48,14 +48,13 @@ def from_file(path: str | Path, sightings: Sightings) -> Protocol:
         everything `Protocol.check` refuses.
     """
     settings = _settings(Path(path))
-    entries = settings["splits"]
-    cameras = require_cameras(sightings)
-    both = settings.get("both_directions", False)
-    splits = tuple(_split(f"{path}, split {i}", e, sightings, both) for i, e in enumerate(entries))
-    every_camera_asks = len(cameras) > 2 and any("test" in entry for entry in entries)
+    entries, both = settings["splits"], settings.get("both_directions", False)
+    three = len(require_cameras(sightings)) > 2
+    splits = (_split(f"{path}, split {i}", e, sightings, both) for i, e in enumerate(entries))
+    every_camera_asks = three and any("test" in entry for entry in entries)
     return Protocol(
         settings.get("name", Path(path).stem),
-        splits,
+        tuple(splits),
         scoring=settings.get("scoring", "single"),
         cross_camera_only=settings.get("cross_camera_only", every_camera_asks),
         description=f"splits read from {Path(path).name}",
@@ -75,9 +74,10 @@ def _settings(path: Path) -> dict[str, Any]:
     for key, value in document.items():
         if key not in _SETTINGS:
             raise unknown_name(f"key in {path}", key, _SETTINGS)
-        if not isinstance(value, _SETTINGS[key]):
-            kind = {str: "a string", bool: "true or false", list: "a list"}[_SETTINGS[key]]
-            raise InputError(f"{path}: {key!r} must be {kind}, not {json.dumps(value)}")
+        kind = _SETTINGS[key]
+        if not isinstance(value, kind):
+            words = {str: "a string", bool: "true or false", list: "a list"}[kind]
+            raise InputError(f"{path}: {key!r} must be {words}, not {json.dumps(value)}")
     if not document["splits"]:
         raise InputError(f"{path}: 'splits' must contain at least one split")
     return document

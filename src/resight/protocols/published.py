@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
+from itertools import product
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,8 +31,7 @@ SCHEMA = "resight.splits/1"
 _N_SPLITS = 10
 
 
-@dataclass(frozen=True)
-class PersonSplit:
+class PersonSplit(NamedTuple):
     """Who trains and who is tested; for single-shot tests, with which pictures."""
 
     train: tuple[str, ...]
@@ -133,12 +133,10 @@ def cuhk01_single_shot(sightings: Sightings) -> Protocol:
     """486 people train with all their pictures; 485 are tested with one picture a camera."""
     pictures = _cuhk01_pictures(sightings)
     splits = []
-    for people in committed_splits("cuhk01-single-shot"):
-        whole = two_view(sightings, people.train, people.test, ("A", "B"))
-        query, gallery = (
-            np.array([pictures[key] for key in zip(people.test, numbers, strict=True)])
-            for numbers in (people.query_pictures, people.gallery_pictures)
-        )
+    for train, test, *shown_by in committed_splits("cuhk01-single-shot"):
+        whole = two_view(sightings, train, test, ("A", "B"))
+        keys = (zip(test, numbers, strict=True) for numbers in shown_by)
+        query, gallery = (np.array([pictures[key] for key in one]) for one in keys)
         splits.append(Split(whole.train, query, gallery))
     return Protocol(
         "cuhk01-single-shot",
@@ -195,15 +193,10 @@ def _cuhk01_pictures(sightings: Sightings) -> dict[tuple[str, int], int]:
     """Find the row of picture k (1 and 2 of camera A, 3 and 4 of B) of each person by file name."""
     rows: dict[tuple[str, int], int] = {}
     for row, path in enumerate(sightings.paths.tolist()):
-        match = re.fullmatch(r"(\d{4})00([1-4])", PurePosixPath(path).stem)
-        if match:
+        if match := re.fullmatch(r"(\d{4})00([1-4])", PurePosixPath(path).stem):
             rows[str(int(match[1])), int(match[2])] = row
-    absent = {
-        f"{person:04d}00{number}"
-        for person in range(1, 972)
-        for number in range(1, 5)
-        if (str(person), number) not in rows
-    }
+    every = product(range(1, 972), range(1, 5))
+    absent = {f"{who:04d}00{number}" for who, number in every if (str(who), number) not in rows}
     if absent:
         raise InputError(
             f"{len(absent)} of 3884 CUHK01 images are missing: {shown(absent)}; the "

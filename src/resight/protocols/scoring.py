@@ -14,20 +14,12 @@ SCORING_RULES = ("single", "sum", "min", "mean")
 
 
 class PersonScores(NamedTuple):
-    """Scores between groups of sightings.
+    """Scores between groups of sightings."""
 
-    Attributes
-    ----------
-    distances : array of shape (n_query_groups, n_gallery_groups)
-    query_persons, gallery_persons : arrays of the groups' people
-    query_rows, gallery_rows : int arrays
-        The first sighting of each group, to show it.
-    """
-
-    distances: NDArray[np.float64]
+    distances: NDArray[np.float64]  # (n_query_groups, n_gallery_groups)
     query_persons: NDArray[Any]
     gallery_persons: NDArray[Any]
-    query_rows: NDArray[np.intp]
+    query_rows: NDArray[np.intp]  # the first sighting of each group, to show it
     gallery_rows: NDArray[np.intp]
 
 
@@ -73,21 +65,21 @@ def person_scores(
         )
     if rule == "single":
         return PersonScores(D, queries, gallery, np.arange(len(queries)), np.arange(len(gallery)))
-    query_order, query_starts = _grouped(queries)
-    gallery_order, gallery_starts = _grouped(gallery)
-    if rule == "sum":
-        _require_equal_counts(gallery, gallery_order, gallery_starts)
-    pooled = D[np.ix_(query_order, gallery_order)]
+    (order, starts), (gallery_order, gallery_starts) = _grouped(queries), _grouped(gallery)
+    rows, gallery_rows = order[starts], gallery_order[gallery_starts]
+    sizes = np.diff(gallery_starts, append=len(gallery))
+    if rule == "sum" and sizes.min() < sizes.max():
+        few, many = (gallery[gallery_rows[pick]] for pick in (sizes.argmin(), sizes.argmax()))
+        raise InputError(
+            "the rule 'sum' needs the same number of gallery sightings for everyone, but "
+            f"{few!s} has {sizes.min()} and {many!s} has {sizes.max()}; use 'mean' or 'min'"
+        )
     combine = np.minimum if rule == "min" else np.add
-    pooled = combine.reduceat(pooled, query_starts, axis=0)
+    pooled = combine.reduceat(D[np.ix_(order, gallery_order)], starts, axis=0)
     pooled = combine.reduceat(pooled, gallery_starts, axis=1)
     if rule == "mean":
-        n_each = np.diff(query_starts, append=len(queries))
-        pooled = pooled / np.outer(n_each, np.diff(gallery_starts, append=len(gallery)))
-    query_rows, gallery_rows = query_order[query_starts], gallery_order[gallery_starts]
-    return PersonScores(
-        pooled, queries[query_rows], gallery[gallery_rows], query_rows, gallery_rows
-    )
+        pooled = pooled / np.outer(np.diff(starts, append=len(queries)), sizes)
+    return PersonScores(pooled, queries[rows], gallery[gallery_rows], rows, gallery_rows)
 
 
 def _grouped(persons: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -100,16 +92,3 @@ def _grouped(persons: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]
     order = np.argsort(leader, kind="stable")
     starts = np.flatnonzero(np.diff(leader[order], prepend=-1))
     return order, starts
-
-
-def _require_equal_counts(
-    persons: NDArray[Any], order: NDArray[np.intp], starts: NDArray[np.intp]
-) -> None:
-    sizes = np.diff(starts, append=len(persons))
-    if sizes.min() == sizes.max():
-        return
-    few, many = (persons[order[starts[pick]]] for pick in (sizes.argmin(), sizes.argmax()))
-    raise InputError(
-        f"the rule 'sum' needs the same number of gallery sightings for everyone, but {few!s} has "
-        f"{sizes.min()} and {many!s} has {sizes.max()}; use 'mean' or 'min'"
-    )

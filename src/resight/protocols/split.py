@@ -39,9 +39,8 @@ class Split:
         for name in ("train", "query", "gallery"):
             object.__setattr__(self, name, _rows(name, getattr(self, name)))
         if self.reverse is not None:
-            query, gallery = self.reverse
-            pair = _rows("reverse query", query), _rows("reverse gallery", gallery)
-            object.__setattr__(self, "reverse", pair)
+            back = zip(("reverse query", "reverse gallery"), self.reverse, strict=True)
+            object.__setattr__(self, "reverse", tuple(_rows(*one) for one in back))
         both = np.intersect1d(self.train, self.test)
         if len(both):
             raise InputError(
@@ -66,20 +65,12 @@ class Split:
         Rows that do not exist; distractors, junk or unknown people in training; people both trained
         and tested, or missing from the gallery (all named); a camera compared with itself.
         """
-        if max(self.train.max(), self.test.max()) >= len(sightings):
+        last = max(self.train.max(), self.test.max())
+        if last >= len(sightings):
             raise InputError(
-                f"the split refers to row {max(self.train.max(), self.test.max())}, "
-                f"but there are {len(sightings)} sightings; it was made for other data"
+                f"the split refers to row {last}, but there are {len(sightings)} sightings; it was "
+                "made for other data"
             )
-        self._check_training(sightings)
-        trained, tested = (
-            set(sightings.persons[rows].tolist()) for rows in (self.train, self.test)
-        )
-        refuse_overlap(trained, tested)
-        for query, gallery in self.directions:
-            _check_direction(sightings, query, gallery, cross_camera_only)
-
-    def _check_training(self, sightings: Sightings) -> None:
         roles, persons = sightings.roles[self.train], sightings.persons[self.train]
         outside = np.isin(roles, ("distractor", "junk")) | (persons == UNKNOWN_PERSON)
         if outside.any():
@@ -94,6 +85,9 @@ class Split:
                 f"all training sightings come from one camera, {str(cameras[0])!r}; "
                 "training needs at least two cameras"
             )
+        refuse_overlap(set(persons.tolist()), set(sightings.persons[self.test].tolist()))
+        for query, gallery in self.directions:
+            _check_direction(sightings, query, gallery, cross_camera_only)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,20 +144,15 @@ class Protocol:
 
     def summary(self, sightings: Sightings) -> dict[str, Any]:
         """Facts for a result file: counts of the first split, scoring, fingerprint."""
-        first = self.splits[0]
+        first, persons = self.splits[0], sightings.persons
+        own = ("name", "description", "scoring", "cross_camera_only", "fingerprint")
         return {
-            "name": self.name,
-            "description": self.description,
+            **{name: getattr(self, name) for name in own},
             "splits": len(self.splits),
             "directions": len(first.directions),
-            "scoring": self.scoring,
-            "cross_camera_only": self.cross_camera_only,
-            "train_people": len(np.unique(sightings.persons[first.train])),
-            "query_people": len(np.unique(sightings.persons[first.query])),
-            "train": len(first.train),
-            "query": len(first.query),
-            "gallery": len(first.gallery),
-            "fingerprint": self.fingerprint,
+            "train_people": len(np.unique(persons[first.train])),
+            "query_people": len(np.unique(persons[first.query])),
+            **{name: len(getattr(first, name)) for name in ("train", "query", "gallery")},
         }
 
 

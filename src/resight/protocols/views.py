@@ -123,26 +123,20 @@ def half_half(
 ) -> Protocol:
     """Train on one half of the people, test on the other, several times.
 
+    With two cameras the first by name asks the second. With more, every test sighting asks and
+    the gallery is everybody tested; the own camera is ignored.
+
     Parameters
     ----------
     sightings : Sightings
         Labelled people seen by at least two cameras. People seen by one camera only are never
         trained; they stay in the gallery as distractors.
-    n_splits : int
-        How many divisions.
-    seed : int
-        Another seed gives other divisions; see `halves` for the rule.
+    n_splits, seed : int
+        How many divisions; another seed gives others, see `halves` for the rule.
     scoring : {"single", "sum", "min", "mean"}
         How people with several sightings are scored (two cameras only, unless "single").
     both_directions : bool
-        With two cameras: whether the second also asks the first. With three or more every
-        camera asks all others anyway.
-
-    Returns
-    -------
-    Protocol
-        With two cameras the first by name asks the second. With more, every test sighting asks
-        and the gallery is everybody tested; the own camera is ignored.
+        With two cameras: whether the second also asks the first.
     """
     if n_splits < 1:
         raise InputError(f"n_splits is {n_splits}; at least one split is needed")
@@ -154,17 +148,14 @@ def half_half(
             f"a 50/50 split needs at least {_FEWEST_PEOPLE}: label more people, or use "
             "the same name for a person in every camera"
         )
-    two = len(cameras) == 2
-    asks = "queries: each camera in turn, gallery: the others"
+    two, asks = len(cameras) == 2, "queries: each camera in turn, gallery: the others"
     if two:
         and_back = ", and the reverse" if both_directions else ""
         asks = f"queries: {cameras[0]}, gallery: {cameras[1]}{and_back}"
+    divided = (halves(people, number, seed) for number in range(n_splits))
     return Protocol(
         "half-half",
-        tuple(
-            by_cameras(sightings, *halves(people, number, seed), both_directions=both_directions)
-            for number in range(n_splits)
-        ),
+        tuple(by_cameras(sightings, *one, both_directions=both_directions) for one in divided),
         scoring=scoring,
         cross_camera_only=not two,
         description=f"{n_splits} random 50/50 splits of {len(people)} people (seed {seed}); {asks}",

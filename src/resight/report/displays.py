@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 COLOURS = ("#1b6ca8", "#c8553d", "#588157", "#8a5a9e", "#b08900", "#4d5d6c", "#d17aa6", "#2a9d8f")
 _SHOWN_RANKS = 20
+_STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "resight",
+    "font.family": "sans-serif",
+}
 _METADATA = ("Date", "Creator", "Format", "Type")  # left out: equal data, equal bytes
 
 
@@ -46,9 +51,7 @@ class Display:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
 
-        with rc_context(
-            {"svg.fonttype": "none", "svg.hashsalt": "resight", "font.family": "sans-serif"}
-        ):
+        with rc_context(_STYLE):
             figure = Figure(figsize=self.size, layout="constrained")
             self.plot(figure.add_subplot())
             stream = io.StringIO()
@@ -116,7 +119,7 @@ class ReliabilityDisplay(Display):
     def from_document(cls, document: dict[str, Any]) -> ReliabilityDisplay | None:
         """Take the diagrams of a result's calibrated runs; None if there are none."""
         curves = []
-        for run in filter(lambda run: run.get("confidence"), document["runs"]):
+        for run in (run for run in document["runs"] if run.get("confidence")):
             bins = run["confidence"]["first_match"]["bins"]
             stated, true = (100.0 * np.array(bins[name]) for name in ("stated", "came_true"))
             curves.append(Curve(run["title"], stated, true, np.zeros(len(true))))
@@ -126,10 +129,8 @@ class ReliabilityDisplay(Display):
         """Draw one line for each run; on the diagonal what is stated comes true."""
         ax.plot([0, 100], [0, 100], color="#8a8f98", linewidth=1, linestyle="--")
         draw(ax, self.curves, "o")
-        label = "predicted probability that the first match is correct, percent"
-        ax.set(
-            xlabel=label, ylabel="correct, percent", xlim=(0, 100), ylim=(0, 100), aspect="equal"
-        )
+        ax.set(xlabel="predicted probability that the first match is correct, percent")
+        ax.set(ylabel="correct, percent", xlim=(0, 100), ylim=(0, 100), aspect="equal")
         ax.legend(loc="upper left", fontsize="small", frameon=False)
 
 
@@ -140,13 +141,12 @@ class LearningCurveDisplay(Display):
     def from_document(cls, document: dict[str, Any]) -> LearningCurveDisplay | None:
         """Take the learning curves of a result's runs; None if there are none."""
         curves = []
-        for run in document["runs"]:
-            if run.get("learning_curve"):
-                points = run["learning_curve"]["points"]
-                people = np.array([point["people"] for point in points], float)
-                mean = np.array([point["rank1"]["mean"] for point in points])
-                sd = np.array([point["rank1"]["sd"] or 0.0 for point in points])
-                curves.append(Curve(run["title"], people, mean, sd))
+        for run in (run for run in document["runs"] if run.get("learning_curve")):
+            points = run["learning_curve"]["points"]
+            ranks = [
+                (one["people"], one["rank1"]["mean"], one["rank1"]["sd"] or 0) for one in points
+            ]
+            curves.append(Curve(run["title"], *np.array(ranks, float).T))
         return cls(tuple(curves)) if curves else None
 
     def plot(self, ax: Axes) -> None:

@@ -13,14 +13,8 @@ from resight.report.displays import CMCDisplay, LearningCurveDisplay, Reliabilit
 from resight.report.pictures import read_matches, worst_first
 from resight.report.result_files import compare_runs, read_rankings
 
-_MEASURES = (
-    ("rank1", "rank 1"),
-    ("rank5", "rank 5"),
-    ("rank10", "rank 10"),
-    ("rank20", "rank 20"),
-    ("map", "mAP"),
-    ("minp", "mINP"),
-)
+_MEASURES = [(f"rank{k}", f"rank {k}") for k in (1, 5, 10, 20)]
+_MEASURES += [("map", "mAP"), ("minp", "mINP")]
 
 
 def write(
@@ -37,22 +31,9 @@ def write(
     """
     from jinja2 import Environment, PackageLoader
 
-    environment = Environment(
-        loader=PackageLoader("resight.report"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    text = environment.get_template("report.html").render(
-        _context(result, sightings, rankings, command)
-    )
-    with atomic_write(path, "w") as stream:
-        stream.write(text)
-
-
-def _context(
-    result: dict[str, Any], sightings: Sightings | None, rankings: Path | None, command: str
-) -> dict[str, Any]:
+    loader = PackageLoader("resight.report")
+    made = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    chosen = [{key: run[key] for key in ("title", "params", "version")} for run in result["runs"]]
     context: dict[str, Any] = {
         "result": result,
         "command": command,
@@ -63,10 +44,7 @@ def _context(
         "reliability": ReliabilityDisplay.from_document(result),
         "learning": LearningCurveDisplay.from_document(result),
         "reranked": any(run.get("rerank") for run in result["runs"]),
-        "settings": json.dumps(
-            [{key: run[key] for key in ("title", "params", "version")} for run in result["runs"]],
-            indent=1,
-        ),
+        "settings": json.dumps(chosen, indent=1),
         "lists": [],
         "matches": [],
     }
@@ -74,7 +52,8 @@ def _context(
         context["lists"] = worst_first(read_rankings(rankings), sightings)
         explanations = rankings.with_name("explanations.json")
         context["explained"], context["matches"] = read_matches(explanations, sightings)
-    return context
+    with atomic_write(path, "w") as stream:
+        stream.write(made.get_template("report.html").render(context))
 
 
 def _comparisons(result: dict[str, Any]) -> list[dict[str, Any]]:

@@ -1,14 +1,13 @@
-"""Ranked lists of a run, and explained matches, as pictures."""
+"""Ranked lists of a run, and explained matches, as pictures for the template of the report."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError, ResightError
-from resight.explanation.drawing import Picture, draw, picture
+from resight.explanation.drawing import draw, picture
 from resight.images import cut, read
 from resight.images.reading import data_uri
 from resight.validation import parse_json, read_bytes
@@ -18,52 +17,29 @@ _ANSWERS = 8  # ... with so many answers each
 _HEIGHT = 96
 
 
-@dataclass(frozen=True)
-class Answer:
-    """One place of a ranked list."""
+def worst_first(rows: list[dict[str, str]], sightings: Sightings) -> list[dict[str, Any]]:
+    """Show ranked lists of the first run and split: the worst, down to some that went well.
 
-    picture: str | None  # data URI, None where the file cannot be read
-    label: str
-    right: bool
-
-
-@dataclass(frozen=True)
-class QueryList:
-    """A query with the head of its ranked list."""
-
-    picture: str | None
-    person: str
-    camera: str
-    first_rank: int
-    answers: tuple[Answer, ...]
-
-
-def worst_first(rows: list[dict[str, str]], sightings: Sightings) -> list[QueryList]:
-    """Pictures of the first run and split: the worst queries, down to some that went well."""
+    A picture is a data URI, None where the file cannot be read.
+    """
     own = [row for row in rows if row["run"] == "0" and row["split"] == "0"]
     own.sort(key=lambda row: -int(row["first_rank"]))
     step = max(1, len(own) // _QUERIES)
     worst, rest = own[: _QUERIES // 2], own[_QUERIES // 2 :: step]
-    chosen = worst + rest[: _QUERIES - len(worst)]
-    place = {path: i for i, path in enumerate(sightings.paths.tolist())}
-    return [_query_list(row, sightings, place) for row in chosen]
-
-
-def _query_list(row: dict[str, str], sightings: Sightings, place: dict[str, int]) -> QueryList:
-    answers = []
-    for path in row["top_paths"].split("|")[:_ANSWERS]:
-        i = place.get(path)
-        person = "" if i is None else str(sightings.persons[i])
-        camera = "" if i is None else str(sightings.cameras[i])
-        right = person == row["person"]
-        answers.append(Answer(_picture(sightings, path), f"{person or 'unknown'}, {camera}", right))
-    return QueryList(
-        _picture(sightings, row["query"]),
-        row["person"],
-        row["query_camera"],
-        int(row["first_rank"]),
-        tuple(answers),
-    )
+    labels = zip(sightings.persons.tolist(), sightings.cameras.tolist(), strict=True)
+    known = dict(zip(sightings.paths.tolist(), labels, strict=True))
+    lists = []
+    for row in worst + rest[: _QUERIES - len(worst)]:
+        answers = []
+        for path in row["top_paths"].split("|")[:_ANSWERS]:
+            person, camera = known.get(path, ("", ""))
+            label, right = f"{person or 'unknown'}, {camera}", person == row["person"]
+            shown = _picture(sightings, path)
+            answers.append({"picture": shown, "label": label, "right": right})
+        shown, rank = _picture(sightings, row["query"]), int(row["first_rank"])
+        query = {"picture": shown, "person": row["person"], "camera": row["query_camera"]}
+        lists.append({**query, "first_rank": rank, "answers": answers})
+    return lists
 
 
 def _picture(sightings: Sightings, path: str) -> str | None:
@@ -73,16 +49,7 @@ def _picture(sightings: Sightings, path: str) -> str | None:
         return None
 
 
-@dataclass(frozen=True)
-class DrawnMatch:
-    """A first match of a ranked list and its explanation as a part of a page."""
-
-    right: bool
-    words: str
-    part: str
-
-
-def read_matches(file: Path, sightings: Sightings) -> tuple[str, list[DrawnMatch]]:
+def read_matches(file: Path, sightings: Sightings) -> tuple[str, list[dict[str, Any]]]:
     """Draw what `explanations.json` tells; return the run's title and the matches.
 
     Matches whose images cannot be read are left out; a missing file tells of none.
@@ -97,22 +64,21 @@ def read_matches(file: Path, sightings: Sightings) -> tuple[str, list[DrawnMatch
         raise InputError(f"{file} is damaged ({error}); run the evaluation again") from error
 
 
-def _drawn(match: dict[str, Any], sightings: Sightings) -> DrawnMatch | None:
-    try:
-        pictures = [_crop(match[side], sightings) for side in ("query", "match")]
-    except (ResightError, OSError):
-        return None
-    person = match["query"]["person"]
-    words = f"{person}: the first match is correct"
+def _drawn(match: dict[str, Any], sightings: Sightings) -> dict[str, Any] | None:
+    """Say whether a first match is right, and draw its explanation as a part of a page."""
+    pictures = []
+    for side in (match["query"], match["match"]):
+        try:
+            image = read(sightings.root / side["path"])
+        except (ResightError, OSError):
+            return None
+        if side["box"] is not None:  # the sighting is a part of a larger picture
+            image = cut(image, side["box"])
+        pictures.append(picture(image, f"{side['person'] or 'unknown'}, {side['camera']}"))
+    words = "the first match is correct"
     if not match["right"]:
-        rank = match["first_rank"]
-        words = f"{person}: the first match is {match['match']['person'] or 'unknown'}, wrong; "
-        words += f"the correct person is at rank {rank}"
-    return DrawnMatch(match["right"], words, draw(match["explanation"], *pictures))
-
-
-def _crop(side: dict[str, Any], sightings: Sightings) -> Picture:
-    image = read(sightings.root / side["path"])
-    if side["box"] is not None:  # the sighting is a part of a larger picture
-        image = cut(image, side["box"])
-    return picture(image, f"{side['person'] or 'unknown'}, {side['camera']}")
+        words = f"the first match is {match['match']['person'] or 'unknown'}, wrong; "
+        words += f"the correct person is at rank {match['first_rank']}"
+    words = f"{match['query']['person']}: {words}"
+    part = draw(match["explanation"], *pictures)
+    return {"right": match["right"], "words": words, "part": part}

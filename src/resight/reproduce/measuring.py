@@ -39,10 +39,9 @@ def reproduce(
     """
     chosen, versions = list(tables), set(only)
     jobs = dict.fromkeys(job for table in chosen for row in table.rows for job in table.jobs(row))
-    for version in versions:
-        known = dict.fromkeys(job.plan.version for job in jobs)
-        if version not in known:
-            raise unknown_name("version", version, known)
+    known = {job.plan.version for job in jobs}
+    for version in versions - known:
+        raise unknown_name("version", version, known)
     found = {}
     for job in sorted(jobs, key=_order):
         now = (slow or not takes_hours(job)) and (not versions or job.plan.version in versions)
@@ -102,29 +101,27 @@ class Bench:
         file, sightings = self._file(job), self.sightings(job.dataset)
         start = time.perf_counter()
         title = f"{job.protocol}, {'+'.join(job.descriptors)}, {job.plan.learner}"
+        title += "" if job.plan.rerank is None else f", {job.plan.rerank}"
         title += "" if job.people is None else f", {job.people} people"
         protocol, space = for_dataset(sightings, job.protocol), self.space(job)
-        folder = self.out / "splits" / file.stem
-
-        def trial(split: Split) -> dict[str, Any]:
-            return measure_split(sightings, protocol, space, split, [job.plan])[0].figures()
-
         splits = protocol.splits
         if job.people is not None:
             splits = tuple(
                 replace(split, train=some_people(sightings, split.train, job.people, draw=number))
                 for number, split in enumerate(splits)
             )
+
+        def trial(split: Split) -> dict[str, Any]:
+            return measure_split(sightings, protocol, space, split, [job.plan])[0].figures()
+
+        folder = self.out / "splits" / file.stem
         trials = over_splits(trial, splits, folder, n_jobs=self.n_jobs, title=title)
         figures = run_figures(job, trials, time.perf_counter() - start)
         write_json(file, figures)
         rank1 = figures["summary"]["rank1"]
-        self.say(
-            f"{title} ({job.plan.version}): rank 1 {rank1['mean']:.2f} ± {rank1['sd']:.2f}, "
-            f"{figures['seconds']:.0f} s"
-        )
-        for text in figures["warnings"]:
-            self.say(f"  {text}")
+        reached = f"rank 1 {rank1['mean']:.2f} ± {rank1['sd']:.2f}, {figures['seconds']:.0f} s"
+        for text in (f"{title} ({job.plan.version}): {reached}", *figures["warnings"]):
+            self.say(text)
         return figures
 
     def _file(self, job: Job) -> Path:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -40,15 +40,6 @@ PROTOCOLS = (
 COSINE, HAND, ALL = "network, cosine", "hand-made, recipe", "network + hand-made, recipe"
 
 
-class Place(NamedTuple):
-    """A protocol, how many people it trains on at most, and which share of people it tests."""
-
-    dataset: str
-    protocol: str
-    people: int
-    test_fraction: float
-
-
 def measure_network(
     network: Network, bench: Bench, protocols: tuple[tuple[str, str], ...] = PROTOCOLS
 ) -> Iterator[dict[str, Any]]:
@@ -59,15 +50,15 @@ def measure_network(
     own, every = (str(network.file),), (str(network.file), *HAND_MADE)
     tables: list[dict[str, Any]] = []
     told = {"name": network.name, "digest": network.digest_, **network.preprocessing_}
-    for place in (_place(bench, *one) for one in protocols):
-        tables.append({"dataset": place.dataset, "protocol": place.protocol, "curve": []})
-        cosine = _cosine(network, bench, place)
+    for dataset, protocol in protocols:
+        tables.append({"dataset": dataset, "protocol": protocol, "curve": []})
+        most, tested = _people(bench, dataset, protocol)
+        cosine = _cosine(network, bench, dataset, protocol)
         rows = {COSINE: cosine}
         for title, plan in (("XQDA", Plan("xqda")), ("k-XQDA", Plan("kxqda"))):
-            job = Job(place.dataset, place.protocol, own, plan)
-            rows[f"network, {title}"] = bench.measure(job)
-        for people in (None, *(n for n in PEOPLE if n < place.people)):
-            job = Job(place.dataset, place.protocol, HAND_MADE, RECIPE, people)
+            rows[f"network, {title}"] = bench.measure(Job(dataset, protocol, own, plan))
+        for people in (None, *(n for n in PEOPLE if n < most)):
+            job = Job(dataset, protocol, HAND_MADE, RECIPE, people)
             hand, together = bench.measure(job), bench.measure(replace(job, descriptors=every))
             if people is None:
                 rows |= {HAND: hand, ALL: together}
@@ -75,25 +66,24 @@ def measure_network(
                     {"method": name, "star": name != HAND, "summary": figures["summary"]}
                     for name, figures in rows.items()
                 ]
-            point = _point(people or place.people, cosine, hand, together, place)
-            tables[-1]["curve"].append(point)
+            point = _compared(cosine, hand, together, tested / (tested + most))
+            tables[-1]["curve"].append({"people": people or most, **point})
             yield {"schema": SCHEMA, "network": told, "tables": tables}
 
 
-def _place(bench: Bench, dataset: str, protocol: str) -> Place:
+def _people(bench: Bench, dataset: str, protocol: str) -> tuple[int, int]:
+    """Return how many people a protocol trains on at most, and how many it tests."""
     sightings = bench.sightings(dataset)
-    splits = for_dataset(sightings, protocol).splits
-    people, cameras = sightings.persons, sightings.cameras
-    learned = min(len(seen_by_two(people[one.train], cameras[one.train])) for one in splits)
-    tested = len(np.unique(people[splits[0].query]))
-    return Place(dataset, protocol, learned, tested / (tested + learned))
+    splits, people = for_dataset(sightings, protocol).splits, sightings.persons
+    learned = (len(seen_by_two(people[s.train], sightings.cameras[s.train])) for s in splits)
+    return min(learned), len(np.unique(people[splits[0].query]))
 
 
-def _cosine(network: Network, bench: Bench, place: Place) -> dict[str, Any]:
+def _cosine(network: Network, bench: Bench, dataset: str, name: str) -> dict[str, Any]:
     """Rank by the angle between a network's vectors: nothing is learned, not even a mean."""
-    sightings = bench.sightings(place.dataset)
-    protocol = for_dataset(sightings, place.protocol)
-    features = bench.features(place.dataset, str(network.file), False).features
+    sightings = bench.sightings(dataset)
+    protocol = for_dataset(sightings, name)
+    features = bench.features(dataset, str(network.file), False).features
     vectors = features / np.linalg.norm(features.astype(np.float64), axis=1, keepdims=True)
     trials = []
     for split in protocol.splits:
@@ -105,16 +95,16 @@ def _cosine(network: Network, bench: Bench, place: Place) -> dict[str, Any]:
     return {"summary": summary_of(trials), "trials": ranks}
 
 
-def _point(
-    people: int, cosine: dict[str, Any], hand: dict[str, Any], every: dict[str, Any], place: Place
+def _compared(
+    cosine: dict[str, Any], hand: dict[str, Any], every: dict[str, Any], test_fraction: float
 ) -> dict[str, Any]:
     """Compare the recipe over everything with the better of what one would do without it."""
     rank1 = [one["summary"]["rank1"]["mean"] for one in (cosine, hand, every)]
     over, better = ("cosine", cosine) if rank1[0] >= rank1[1] else ("hand-made", hand)
     own, other = ([trial["rank1"] for trial in one["trials"]] for one in (every, better))
-    gain = compare_paired(own, other, place.test_fraction)
+    gain = compare_paired(own, other, test_fraction)
     point = dict(zip(("cosine", "hand_made", "together"), rank1, strict=True))
-    return {"people": people, **point, "gain": {"over": over, **vars(gain)}}
+    return {**point, "gain": {"over": over, **vars(gain)}}
 
 
 def page_of(document: dict[str, Any]) -> str:

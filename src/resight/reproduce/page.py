@@ -61,13 +61,9 @@ def table_document(table: PaperTable, found: Mapping[Job, dict[str, Any]]) -> di
     """Return a table with everything that was measured for its rows."""
     rows: list[dict[str, Any]] = []
     for row in table.rows:
-        figures = [found[job] for job in table.jobs(row) if job in found]
         base: dict[str, Any] = {"learner": row.learner, "title": row.title, "paper": row.printed}
         base |= {"descriptors": list(row.descriptors), "descriptors_inferred": row.inferred}
-        measured = [{**base, **_measured(one)} for one in figures]
-        for one, its_figures in zip(measured, figures, strict=True):
-            if its_figures["learner"] == AUTO:
-                one |= _compared(its_figures, figures, table.target)
+        measured = [{**base, **_measured(found[job])} for job in table.jobs(row) if job in found]
         rows += measured or [{**base, "version": "missing"}]
     facts = {name: getattr(table, name) for name in ("name", "title", "dataset", "protocol")}
     return {**facts, "rows": rows, "reported": table.reported}
@@ -88,27 +84,6 @@ def _measured(figures: dict[str, Any]) -> dict[str, Any]:
     elif "chosen" in figures:
         settings = ((f"{key}={value}" for key, value in one.items()) for one in figures["chosen"])
         found["chosen"] = _counts([", ".join(setting) for setting in settings])
-    return found
-
-
-def _compared(
-    figures: dict[str, Any], others: Sequence[dict[str, Any]], target: float | None
-) -> dict[str, Any]:
-    """Compare `auto` with `cv` split by split, and with the target."""
-    found: dict[str, Any] = {}
-    if target is not None:
-        reached = figures["summary"]["rank1"]["mean"] >= target
-        found["target"] = {"rank1": target, "reached": reached}
-    for other in others:
-        if other["version"] == "cv":
-            own, its = ([trial["rank1"] for trial in one["trials"]] for one in (figures, other))
-            gap = np.subtract(own, its)
-            found["minus_cv"] = {
-                "mean": float(gap.mean()),
-                "sd": float(gap.std(ddof=1)) if len(gap) > 1 else 0.0,
-                "above": int((gap > 0).sum()),
-                "splits": len(gap),
-            }
     return found
 
 

@@ -13,9 +13,6 @@ from resight.plans import Plan
 from resight.registry import AUTO, LEARNERS
 from resight.tuning.candidates import AUTO_POOL, CV, CV_FOLDS
 
-# Rank 1 above every printed row, those of others included: set before the first run of `auto`.
-_TARGETS = {"table3": 40.0, "table4": 70.0, "table5": 80.0, "table6": 75.0, "table7": 31.0}
-
 
 @dataclass(frozen=True)
 class PaperRow:
@@ -26,19 +23,16 @@ class PaperRow:
     descriptors: tuple[str, ...]
     printed: dict[str, float | None]  # None: not given
     inferred: bool  # the paper does not say which descriptor
-    pool: tuple[str, ...]  # descriptors that `auto` may choose from
     quoted: bool = False  # from the papers of others: one version, as like theirs as possible
     rerank: str | None = None
 
     def plans(self) -> list[Plan]:
-        """All versions in which this row is measured; none if the learner is missing.
+        """All versions in which this row is measured.
 
         Versions of k-XQDA are fixed: `paper` is the authors' kernel and regulariser,
         `paper-poly` the polynomial the paper names beside it, `cv` is chosen in each split among
         kernels and regularisers, `auto` among everything that docs/auto.md lists.
         """
-        if self.learner not in LEARNERS:
-            return []
         if self.quoted:
             return [Plan(self.learner, rerank=self.rerank)]
         if self.learner == "kxqda":
@@ -54,10 +48,6 @@ class PaperRow:
         if self.learner == "mlapg":
             return [Plan("mlapg", params={"precision": "float32"})]  # half the time, equal ranks
         return [Plan(self.learner)]
-
-    def descriptors_of(self, plan: Plan) -> tuple[str, ...]:
-        """Descriptors that a version of this row is measured on."""
-        return self.pool if plan.learner == AUTO else self.descriptors
 
 
 @dataclass(frozen=True)
@@ -79,7 +69,6 @@ class PaperTable:
     title: str
     dataset: str
     protocol: str
-    ranks: tuple[int, ...]
     rows: tuple[PaperRow, ...]
     reported: dict[str, list[float | None]]  # printed only: figures of others, not measured
 
@@ -90,15 +79,17 @@ class PaperTable:
 
     def jobs(self, row: PaperRow) -> list[Job]:
         """Everything that is measured for a row."""
+        # Tables 1 and 2 compare descriptors and learners: `auto` keeps the descriptor of the row.
+        pool = row.descriptors if self.name in ("table1", "table2") else AUTO_POOL
         return [
-            Job(self.dataset, self.protocol_name, row.descriptors_of(plan), plan)
+            Job(
+                self.dataset,
+                self.protocol_name,
+                pool if plan.learner == AUTO else row.descriptors,
+                plan,
+            )
             for plan in row.plans()
         ]
-
-    @property
-    def target(self) -> float | None:
-        """Rank 1 that `auto` aims at, in percent; None where there is no target."""
-        return _TARGETS.get(self.name)
 
 
 @cache
@@ -118,12 +109,6 @@ def reasons() -> dict[str, list[str]]:
     return found
 
 
-def _shipped(name: str) -> dict[str, Any]:
-    text = files("resight.reproduce").joinpath(name).read_text("utf-8")
-    found: dict[str, Any] = json.loads(text)
-    return found
-
-
 def select_tables(names: list[str]) -> list[PaperTable]:
     """Return the named tables; "all" or nothing means all."""
     known = paper_tables()
@@ -135,27 +120,27 @@ def select_tables(names: list[str]) -> list[PaperTable]:
     return [known[name] for name in dict.fromkeys(names)]
 
 
+def _shipped(name: str) -> dict[str, Any]:
+    text = files("resight.reproduce").joinpath(name).read_text("utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
 def _table(name: str, content: dict[str, Any], others: dict[str, dict[str, Any]]) -> PaperTable:
+    facts = {key: content[key] for key in ("title", "dataset", "protocol")}
     ranks, reported = tuple(content["ranks"]), content.get("reported", {})
     quoted = [
-        {"values": values, "printed_as": name, "quoted": True, **others[name]}
+        {"values": values, "descriptors_inferred": True, "quoted": True, **others[name]}
         for name, values in reported.items()
         if name in others
     ]
-    # Tables 1 and 2 compare descriptors and learners: `auto` keeps the descriptor of the row.
-    pooled = name not in ("table1", "table2")
-    rows = tuple(_row(row, ranks, pooled) for row in [*content["rows"], *quoted])
-    title, dataset, protocol = (content[key] for key in ("title", "dataset", "protocol"))
-    return PaperTable(name, title, dataset, protocol, ranks, rows, reported)
+    rows = tuple(_row(row, ranks) for row in [*content["rows"], *quoted])
+    return PaperTable(name, **facts, rows=rows, reported=reported)
 
 
-def _row(row: dict[str, Any], ranks: tuple[int, ...], pooled: bool) -> PaperRow:
-    learner = row["learner"]
-    title = LEARNERS[learner].title if learner in LEARNERS else learner
+def _row(row: dict[str, Any], ranks: tuple[int, ...]) -> PaperRow:
+    learner, rerank = row["learner"], row.get("rerank")
+    title = LEARNERS[learner].title + ("" if rerank is None else f" and {rerank}")
     printed = {f"rank{rank}": value for rank, value in zip(ranks, row["values"], strict=True)}
-    quoted, rerank = bool(row.get("quoted", False)), row.get("rerank")
-    title += "" if rerank is None else f" and {rerank}"
-    inferred = quoted or bool(row.get("descriptors_inferred", False))
-    descriptors = tuple(row["descriptors"])
-    pool = AUTO_POOL if pooled else descriptors
-    return PaperRow(learner, title, descriptors, printed, inferred, pool, quoted, rerank)
+    inferred, quoted = (row.get(key, False) for key in ("descriptors_inferred", "quoted"))
+    return PaperRow(learner, title, tuple(row["descriptors"]), printed, inferred, quoted, rerank)

@@ -32,7 +32,7 @@ class AutoKXQDA(MetricLearner):
 
     It uses `cameras`. A weighted sum of distances is chosen by cross-validation over the people it
     is given: Euclidean and cosine, which learn nothing, XQDA, KNFST and k-XQDA, on each descriptor
-    and on all together. With fewer than 16 people seen by two cameras nothing is learned: vectors
+    and on all together. With fewer than 16 people seen by two cameras nothing is chosen: vectors
     are compared as they are, and a warning says so. See docs/auto.md for what is tried.
 
     Parameters
@@ -111,7 +111,7 @@ class AutoKXQDA(MetricLearner):
         if self.setting is None:
             setting = self.choose(space, persons, cameras)
         else:
-            setting = _checked(self.setting, len(space.groups))
+            setting = _checked(self.setting, len(descriptors))
         self.setting_, self.why_ = setting.as_dict(), setting.sentence()
         self.X_fit_ = self.normalizer_.transform(X)
         whole = Fold(space.descriptors(), np.arange(len(X)), np.arange(0), persons, cameras)
@@ -141,15 +141,15 @@ class AutoKXQDA(MetricLearner):
         self.offsets_: list[Floats] = []
         for weight, part in setting.parts:
             if part.learner in PLAIN:
-                scale = np.sqrt(weight / whole.plain_unit(part))
-                self.kernels_.append({"weights": list(part.weights), "plain": part.learner})
+                scale = np.sqrt(weight / whole.plain_unit(part, not setting.learns))
+                own = {"weights": list(part.weights), "plain": part.learner}
+                self.kernels_.append({**own, "whole": not setting.learns})
                 self.coefs_.append(np.array(scale))
                 self.offsets_.append(np.zeros(0))
                 continue
             fitted: FittedPart = whole.fit(part)
             scale = np.sqrt(weight / fitted.unit)
-            own = fitted.kernel
-            self.kernels_.append({"weights": own.weights, "mean": own.mean, "of": own.kernels})
+            self.kernels_.append(dict(vars(fitted.kernel)))
             self.coefs_.append(scale * fitted.coef)
             self.offsets_.append(scale * fitted.offset)
         self.n_components_ = self._embed(self.normalizer_.mean_[None]).shape[1]
@@ -163,11 +163,15 @@ class AutoKXQDA(MetricLearner):
         D (n, n_features) are differences of normalised rows; `part` is its place in `kernels_`.
         """
         added = np.zeros_like(D)
-        for i, weight in enumerate(self.kernels_[part]["weights"]):
+        kernel = self.kernels_[part]
+        for i, weight in enumerate(kernel["weights"]):
             widths = descriptor_blocks(self.blocks, D.shape[1])[i]
             for block in block_slices(widths, sum(widths)) if weight else []:
                 columns = slice(self.ends_[i] + block.start, self.ends_[i] + block.stop)
-                added[:, columns] = weight * shares(D[:, columns], len(widths))
+                own = D[:, columns]
+                added[:, columns] = weight * (
+                    own**2 if kernel.get("whole") else shares(own, len(widths))
+                )
         return self.coefs_[part] ** 2 * added
 
 

@@ -7,7 +7,7 @@ figures before and after.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 
@@ -19,6 +19,7 @@ class Candidate:
     width: float
     reg_form: str
     reg: float
+    degree: int | None = None  # of a polynomial kernel, where it is not 2
 
     def params(self) -> dict[str, Any]:
         """Parameters for `resight.KXQDA`."""
@@ -26,18 +27,13 @@ class Candidate:
 
     def kernel_params(self) -> dict[str, Any]:
         """Parameters for `resight.kernels.Kernel`."""
-        return {"kernel": self.kernel, "width": self.width}
+        own = {"kernel": self.kernel, "width": self.width}
+        return own if self.degree is None else {**own, "degree": self.degree}
 
-
-@dataclass(frozen=True)
-class PolynomialCandidate(Candidate):
-    """A polynomial kernel of another degree than 2."""
-
-    degree: int = 3
-
-    def kernel_params(self) -> dict[str, Any]:
-        """Parameters for `resight.kernels.Kernel`."""
-        return {**super().kernel_params(), "degree": self.degree}
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Candidate:
+        """Undo `params`; other keys are not looked at."""
+        return cls(**{one.name: given[one.name] for one in fields(cls) if one.name in given})
 
 
 # Strong to weak: equal scores go to the stronger regulariser and the simpler kernel.
@@ -80,7 +76,8 @@ KNFST_KERNEL = Candidate("rbf", 1.0, "identity", 0.0)  # of its authors; nothing
 # Regularisers of k-XQDA on a sum of kernels, one for each descriptor.
 AUTO_SUM_REGULARISERS = (("kernel", 1e-3), ("kernel", 1e-4), ("relative", 1e-2))
 # Up to so many people: so many folds, drawn anew so many times.
-AUTO_FOLDS = ((25, 5, 3), (75, 5, 2), (250, 3, 2), (10**9, 3, 1))
+AUTO_MANY = 250
+AUTO_FOLDS = ((25, 5, 3), (75, 5, 2), (AUTO_MANY, 3, 2), (10**9, 3, 1))
 # Penalty of leaving the default mixture and the natural weights of descriptors, over people.
 AUTO_STRENGTH = 300.0
 AUTO_PLAIN_STRENGTH = 800.0
@@ -88,11 +85,3 @@ AUTO_PLAIN_STRENGTH = 800.0
 AUTO_HALF_LEARNED = 35
 AUTO_TOGETHER = 0.7  # of what is learned, on all descriptors together; the rest on one each
 AUTO_ROWS = 4000  # sightings that are chosen from and learned from, by whole people
-
-
-def candidate_from(given: Mapping[str, Any]) -> Candidate:
-    """Undo `Candidate.params`; other keys are not looked at."""
-    names = ("kernel", "width", "reg_form", "reg")
-    made = Candidate if "degree" not in given else PolynomialCandidate
-    own = (*names, "degree") if "degree" in given else names
-    return made(**{name: given[name] for name in own})

@@ -16,8 +16,8 @@ from resight.learners._kernel_pencil import KernelPencil
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._pencil import direction_weights
 from resight.learners.nfst import KernelNFST
-from resight.tuning.fused_kernel import FusedKernel, RowProducts
 from resight.tuning.gram import Floats, GramSpace, Products, Rows
+from resight.tuning.mixture import FusedKernel, RowProducts
 from resight.tuning.settings import PLAIN, Part, Setting
 
 
@@ -45,7 +45,7 @@ class _KernelOf:
 
     def __init__(self, part: Part, fold: Fold) -> None:
         self.key = _kernel_key(part)
-        self.kernel = FusedKernel(part.kernels, part.weights)
+        self.kernel = FusedKernel.unfitted(part.kernels, part.weights)
         self.K = self.kernel.fit(lambda i: fold.products(i).train)
         self.pencil = KernelPencil(self.K, fold.pairs)
 
@@ -87,7 +87,8 @@ class Fold:
 
     def embed(self, setting: Setting) -> Floats:
         """Fit a setting and embed the rows to rank: parts side by side, scaled by their weights."""
-        parts = [np.sqrt(weight) * self._embedded(part) for weight, part in setting.parts]
+        whole = not setting.learns
+        parts = [np.sqrt(weight) * self._embedded(part, whole) for weight, part in setting.parts]
         return np.concatenate(parts, axis=1)
 
     def distances(self, setting: Setting) -> Floats:
@@ -100,16 +101,17 @@ class Fold:
         embedding = self._embedded(part)
         return squared_euclidean(embedding, embedding)
 
-    def _embedded(self, part: Part) -> Floats:
+    def _embedded(self, part: Part, whole: bool = False) -> Floats:
         if part.learner in PLAIN:
-            plain: Floats = self._plain(part, self.test) / np.sqrt(self.plain_unit(part))
+            unit = self.plain_unit(part, whole)
+            plain: Floats = self._plain(part, self.test, whole) / np.sqrt(unit)
             return plain
         fitted = self.fit(part)
         return fitted.embed(fitted.kernel.rows(self._row_products))
 
-    def plain_unit(self, part: Part) -> float:
+    def plain_unit(self, part: Part, whole: bool = False) -> float:
         """Mean squared distance between training rows under a part that learns nothing."""
-        rows = self._plain(part, self.train)
+        rows = self._plain(part, self.train, whole)
         return _mean_square(rows - rows.mean(axis=0))
 
     def fit(self, part: Part) -> FittedPart:
@@ -121,10 +123,10 @@ class Fold:
         offset = embedded.mean(axis=0)
         return FittedPart(self._last.kernel, coef, offset, _mean_square(embedded - offset))
 
-    def _plain(self, part: Part, rows: Rows) -> Floats:
+    def _plain(self, part: Part, rows: Rows, whole: bool) -> Floats:
         centred = part.learner == "euclidean"
         parts = [
-            np.sqrt(weight) * space.plain(self.train, rows, centred=centred)
+            np.sqrt(weight) * space.plain(self.train, rows, centred=centred, whole=whole)
             for weight, space in zip(part.weights, self.spaces, strict=True)
             if weight
         ]

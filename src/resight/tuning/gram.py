@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,12 +47,37 @@ class Products:
         return K, kernel.of_products(self.test.copy(), self.test_squares, squares)
 
 
+class Block(NamedTuple):
+    """Inner products of one block of a descriptor, and where its vectors are."""
+
+    gram: Floats  # (n, n) or (n_trainable, n)
+    squares: Floats  # (n,): squared norms
+    short: NDArray[Any]  # (n, k): see `shortened`
+    features: NDArray[Any]  # the descriptor, read again where vectors keep their full length
+    rows: Rows | None  # those of `features` that count, None for all
+    columns: slice
+
+    def only(self, rows: Rows, places: Rows) -> Block:
+        """Copy what is between some rows; `places` are theirs in `gram`."""
+        kept = rows if self.rows is None else self.rows[rows]
+        gram, short = self.gram[np.ix_(places, rows)], self.short[rows]
+        return Block(gram, self.squares[rows], short, self.features, kept, self.columns)
+
+    def vectors(self, rows: Rows, whole: bool) -> Floats:
+        """Return the vectors of some rows, shortened or `whole`."""
+        if not whole:
+            return self.short[rows].astype(np.float64)
+        places = rows if self.rows is None else self.rows[rows]
+        return np.asarray(self.features[places, self.columns], np.float64)
+
+
 class GramSpace:
     """Inner products between all sightings, block by block.
 
     `features` are descriptors (n, d_i) put side by side, `blocks` the widths of each to normalise
     separately (by default one block each). `trainable` are the rows that some split learns from,
-    ascending (by default all): products between the others, distractors, are not formed.
+    ascending (by default all): products between the others, distractors, are not formed. `usable`
+    says which rows count at all, by default every one.
     """
 
     def __init__(
@@ -62,64 +86,70 @@ class GramSpace:
         blocks: Sequence[Sequence[int] | None] | None = None,
         precision: str = "float32",
         trainable: Rows | None = None,
+        usable: NDArray[np.bool_] | None = None,
     ) -> None:
-        widths = [None] * len(features) if blocks is None else blocks
         self.trainable = trainable
-        self.grams: list[Floats] = []  # one (n, n) or (n_trainable, n) for each block
-        self.squares: list[Floats] = []  # squared norms (n,) for each block
-        self.short: list[NDArray[Any]] = []  # (n, k) for each block: see `shortened`
-        self.groups: list[int] = []  # how many of them belong to each of `features`
+        self.parts: list[list[Block]] = []  # the blocks of each of `features`
         self.networks = [False] * len(features)  # which of `features` a trained network made
-        for rows, its_blocks in zip(features, widths, strict=True):
-            self.groups.append(len(block_slices(its_blocks, rows.shape[1])))
-            for block in block_slices(its_blocks, rows.shape[1]):
-                self._add(rows[:, block], precision)
-                self.short.append(shortened(rows[:, block], self.groups[-1]))
-                if not np.isfinite(self.squares[-1]).all():
+        kept = None if usable is None or usable.all() else np.flatnonzero(usable)
+        widths = [None] * len(features) if blocks is None else blocks
+        for whole, its_blocks in zip(features, widths, strict=True):
+            rows, part = whole if kept is None else whole[kept], []
+            slices = block_slices(its_blocks, rows.shape[1])
+            for columns in slices:
+                gram, squares = self._products(rows[:, columns], precision)
+                if not np.isfinite(squares).all():
                     raise InputError("features hold NaN or infinite values; extract them again")
+                short = shortened(rows[:, columns], len(slices))
+                part.append(Block(gram, squares, short, whole, kept, columns))
+            self.parts.append(part)
 
-    def _add(self, part: NDArray[Any], precision: str) -> None:
+    def _products(self, part: NDArray[Any], precision: str) -> tuple[Floats, Floats]:
+        """Return inner products of the trainable rows with all, and all squared norms."""
         if self.trainable is None or len(self.trainable) == len(part):
             gram = inner_products(part, part, precision)
-            squares = gram.diagonal().copy()
-        else:
-            learned, n = part[self.trainable], len(part)
-            others = np.setdiff1d(np.arange(n), self.trainable)
-            gram, squares = np.empty((len(learned), n)), np.empty(n)
-            among = inner_products(learned, learned, precision)  # half the work of two matrices
-            gram[:, self.trainable], squares[self.trainable] = among, among.diagonal()
-            gram[:, others] = inner_products(learned, part[others], precision)
-            squares[others] = row_squares(part[others])
-        self.squares.append(squares)
-        self.grams.append(gram)
+            return gram, gram.diagonal().copy()
+        learned, n = part[self.trainable], len(part)
+        others = np.setdiff1d(np.arange(n), self.trainable)
+        gram, squares = np.empty((len(learned), n)), np.empty(n)
+        among = inner_products(learned, learned, precision)  # half the work of two matrices
+        gram[:, self.trainable], squares[self.trainable] = among, among.diagonal()
+        gram[:, others] = inner_products(learned, part[others], precision)
+        squares[others] = row_squares(part[others])
+        return gram, squares
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The blocks of all descriptors, one after the other."""
+        return [block for part in self.parts for block in part]
 
     def __len__(self) -> int:
-        return len(self.squares[0])
+        return len(self.parts[0][0].squares)
+
+    def _made_of(self, parts: list[list[Block]], networks: list[bool]) -> GramSpace:
+        made = GramSpace([], trainable=self.trainable)
+        made.parts, made.networks = parts, networks
+        return made
 
     @classmethod
     def joined(cls, spaces: Iterable[GramSpace]) -> GramSpace:
         """Put descriptors side by side: their blocks are listed one after the other."""
-        parts = list(spaces)
-        whole = cls([], trainable=parts[0].trainable)
-        for space in parts:
-            whole.grams += space.grams
-            whole.squares += space.squares
-            whole.short += space.short
-            whole.groups += space.groups
-            whole.networks += space.networks
-        return whole
+        every = list(spaces)
+        parts = [part for space in every for part in space.parts]
+        return every[0]._made_of(parts, [one for space in every for one in space.networks])
 
     def descriptors(self) -> list[GramSpace]:
         """Return each descriptor as a space of its own, sharing its matrices."""
-        ends = np.cumsum([0, *self.groups]).tolist()
-        spaces = []
-        for (start, end), network in zip(pairwise(ends), self.networks, strict=True):
-            one = GramSpace([], trainable=self.trainable)
-            one.networks = [network]
-            one.grams, one.squares = self.grams[start:end], self.squares[start:end]
-            one.short, one.groups = self.short[start:end], [end - start]
-            spaces.append(one)
-        return spaces
+        each = zip(self.parts, self.networks, strict=True)
+        return [self._made_of([part], [network]) for part, network in each]
+
+    def only(self, rows: Rows) -> GramSpace:
+        """Copy the products between some rows: nothing else can be looked at by accident."""
+        places = self._places(rows)
+        made = GramSpace([])
+        made.parts = [[block.only(rows, places) for block in part] for part in self.parts]
+        made.networks = list(self.networks)
+        return made
 
     def products(
         self, train: Rows, test: Rows, *, normalize: bool = True, between_test: bool = False
@@ -131,29 +161,28 @@ class GramSpace:
         wanted = np.concatenate([train, test]) if between_test else train
         total = np.zeros((len(wanted), len(self)))
         squares = np.zeros(len(self))
-        for gram, own in zip(self.grams, self.squares, strict=True):
-            part = gram.take(self._places(wanted), axis=0)
+        for block in self.blocks:
+            part, own = block.gram.take(self._places(wanted), axis=0), block.squares
             squares += _normalise(part, own, wanted, train) if normalize else own
             total += part
         n = len(train)
         test_self = total[n:, test] if between_test else None
         return Products(total[:n, train], total[:n, test].T, squares[test], test_self)
 
-    def plain(self, train: Rows, test: Rows, *, centred: bool) -> Floats:
-        """Shortened vectors of test rows, each block divided by its norm.
+    def plain(self, train: Rows, test: Rows, *, centred: bool, whole: bool = False) -> Floats:
+        """Vectors of test rows, shortened or `whole`, each block divided by its norm.
 
         They are centred by the training rows first, as `BlockNormalizer` does, or not (cosine).
         """
         parts = []
-        for gram, own, short in zip(self.grams, self.squares, self.short, strict=True):
-            rows, norms = short[test].astype(np.float64), own[test]
+        for block in self.blocks:
+            rows, norms = block.vectors(test, whole), block.squares[test]
             if centred:
-                among = gram[self._places(train)]
-                of_mean = among[:, train].mean()
-                norms = norms - 2.0 * among[:, test].mean(axis=0) + of_mean
-                rows -= short[train].mean(axis=0)
+                among = block.gram[self._places(train)]
+                norms = norms - 2.0 * among[:, test].mean(axis=0) + among[:, train].mean()
+                rows -= block.vectors(train, whole).mean(axis=0)
             norms = np.sqrt(np.maximum(norms, 0.0))[:, None]
-            known = norms > _ZERO * np.sqrt(own[train].max())
+            known = norms > _ZERO * np.sqrt(block.squares[train].max())
             parts.append(np.divide(rows, norms, out=np.zeros_like(rows), where=known))
         return np.concatenate(parts, axis=1)
 
@@ -214,9 +243,8 @@ def gram_space(
     features: Features, usable: np.ndarray[Any, Any] | None = None, trainable: Rows | None = None
 ) -> GramSpace:
     """Gram matrices of stored features, block by block, optionally of some rows only."""
-    every = usable is None or usable.all()
-    parts = [part if every else part[usable] for part in features.parts]
-    space = GramSpace(parts, features.blocks_of_parts, trainable=trainable)
+    blocks = features.blocks_of_parts
+    space = GramSpace(features.parts, blocks, trainable=trainable, usable=usable)
     space.networks = features.networks
     return space
 

@@ -22,8 +22,9 @@ from resight.tuning.gram import Floats, GramSpace, Rows
 from resight.tuning.mixing import Held, Likelihood
 from resight.tuning.settings import PLAIN, Part, Setting
 
-MIN_PEOPLE = 16  # from fewer nothing is learned: folds of them say too little
+MIN_PEOPLE = 16  # from fewer nothing is chosen: they say too little
 _CLEARLY = 2.0  # difference of log-likelihoods by which what is less usual must be better
+_ERRORS = 2.0  # standard errors by which other weights must be better than a network's cosine
 _NEGLIGIBLE = 0.03  # share below which a part is left out of the mixture
 
 
@@ -94,7 +95,7 @@ class Search:
                 f"none of the {self.persons.max() + 1} people is seen by two cameras, so nothing "
                 "can be learned about them; give a person the same name in every camera"
             )
-        self.variants = variants_of(_only(space, rows), mirrored)
+        self.variants = variants_of(space.only(rows), mirrored)
         self.n_folds, repeats = folds_for(self.people, n_folds, n_repeats)
         self._folds: dict[str, list[Fold]] = {}
         self.divisions: list[tuple[Rows, Rows]] = []
@@ -112,11 +113,7 @@ class Search:
         """Choose; `tried` holds everything with its scores."""
         n = len(self.variants["plain"])
         if not self.divisions:
-            self.stopped = (
-                f"{self.people} people seen by two cameras are too few to choose from (at least "
-                f"{max(MIN_PEOPLE, 2 * self.n_folds)}); descriptors are compared without learning"
-            )
-            return self._unlearned(n)
+            return self._too_few()
         pool: list[Tried] = []
         try:
             with progress("choosing, fits", None) as self._advance:
@@ -135,7 +132,7 @@ class Search:
         """Add to the pool what may enter the mixture."""
         self._choose_variant(n)
         alone = _alone(n)
-        pool.append(self._best("plain", [self._plain(alone)[1]]))
+        pool.append(self._best("plain", [self._plain(alone)]))
         if n == 1:
             self._learned("learned", alone[0], pool)
             return
@@ -144,54 +141,52 @@ class Search:
             self._learned("one descriptor", weights, pool)
         self._learned_together(alone, pool)
 
-    def _unlearned(self, n: int) -> Setting:
-        """Compare descriptors without learning; mirror images must be clearly better."""
-        found = {}
-        for variant in self.variants:
-            self._variant = variant
-            value, part = self._plain(_alone(n))
-            found[variant] = value + _CLEARLY * (variant != "plain"), part
-        best = min(found, key=lambda name: found[name][0])
-        self.tried.append(self._among_everybody(best, found[best][1]))
-        return Setting(((1.0, found[best][1]),), best)
+    def _too_few(self) -> Setting:
+        """Choose nothing: the cosine of networks, or else the Euclidean distance of everything."""
+        networks = [float(space.networks[0]) for space in self.variants["plain"]]
+        part = Part("euclidean", (1.0,) * len(networks))
+        told = "descriptors are compared by their Euclidean distance"
+        if any(networks):
+            part = Part("cosine", tuple(networks))
+            told = "images are compared by the cosine of the network's vectors alone"
+        needed = max(MIN_PEOPLE, 2 * self.n_folds)
+        self.stopped = (
+            f"{self.people} people seen by two cameras are too few to choose from (at least "
+            f"{needed}), so {told}; label {needed - self.people} more"
+        )
+        return Setting(((1.0, part),))
 
-    def _among_everybody(self, variant: str, part: Part) -> Tried:
-        """Score what learns nothing on all people whom two cameras have seen."""
-        everything = np.arange(len(self.persons))
-        views = everything if self.cameras is None else self.cameras
-        rows = np.flatnonzero(np.isin(self.persons, seen_by_two(self.persons, views)))
-        fold = Fold(self.variants[variant], everything, rows, self.persons, self.cameras)
-        scores = person_precisions(fold.part_distances(part), self.persons[rows], self._views(rows))
-        return Tried(part, "plain", scores=[scores], share=1.0)
-
-    def _plain(self, alone: Sequence[tuple[float, ...]]) -> tuple[float, Part]:
+    def _plain(self, alone: Sequence[tuple[float, ...]]) -> Part:
         """Weigh descriptors without learning: nothing is fitted, so nobody must be held out.
 
         Everybody is looked for among everybody. Cosine is taken where it is clearly likelier. A
-        network's own cosine has learned to tell people apart: others must help by a standard error.
-        Returns the negative log-likelihood as well.
+        network's own cosine has learned to tell people apart: others must help by two standard
+        errors.
         """
         everything = np.arange(len(self.persons))
         spaces, views = self.variants[self._variant], self._views(everything)
         whole = Fold(spaces, everything, everything, self.persons, views)
         held = Held.of(self.persons, views)
-        if not len(held.asked):
-            return 0.0, Part("euclidean", (1.0,) * len(alone))
-        euclidean, cosine = (self._weighed(whole, held, name, alone) for name in PLAIN)
-        best = cosine if cosine[0] < euclidean[0] - _CLEARLY else euclidean
+        (usual, euclidean), (value, cosine) = (
+            self._weighed(whole, held, name, alone) for name in PLAIN
+        )
+        best = cosine if value < usual - _CLEARLY else euclidean
         networks = [one for one, space in zip(alone, spaces, strict=True) if space.networks[0]]
         if networks:
-            trusted = self._weighed(whole, held, "cosine", networks)
-            gain, own = (held.gaps(whole.part_distances(part)) for _, part in (best, trusted))
+            trusted = self._weighed(whole, held, "cosine", networks)[1]
+            gain, own = (held.gaps(whole.part_distances(part)) for part in (best, trusted))
             gain -= own
-            if gain.mean() <= gain.std() / np.sqrt(len(gain)):
+            if gain.mean() <= _ERRORS * gain.std() / np.sqrt(len(gain)):
                 return trusted
         return best
 
     def _weighed(
         self, whole: Fold, held: Held, name: str, alone: Sequence[tuple[float, ...]]
     ) -> tuple[float, Part]:
-        """Weigh some descriptors, near equally, so that matches are likeliest."""
+        """Weigh some descriptors, near equally, so that matches are likeliest.
+
+        Returns the negative log-likelihood and what was found.
+        """
         parts = [Part(name, weights) for weights in alone]
         distances = np.stack([whole.part_distances(part) for part in parts])
         natural = np.array([whole.plain_unit(part) for part in parts])
@@ -212,7 +207,7 @@ class Search:
         means = {}
         for variant in self.variants:
             self._variant = variant
-            found = [self._try(variant, part).mean for part in parts]
+            found = [self._try(variant, part, self.n_folds).mean for part in parts]
             means[variant] = float(default_shares(parts, self.people) @ found)
         self._variant = max(means, key=lambda name: means[name])
         self._folds = {name: self._folds[name] for name in (self._variant,)}
@@ -243,17 +238,22 @@ class Search:
         pool.append(self._best("sum of kernels", parts))
 
     def _best(self, stage: str, parts: Iterable[Part]) -> Tried:
-        """Try parts on the folds of one repeat and the best of them on all others."""
-        best = max((self._try(stage, part) for part in parts), key=lambda one: one.mean)
+        """Try parts on the folds of one repeat and the best of them on all others.
+
+        Where people are many, one fold holds enough of them out to tell settings apart.
+        """
+        folds = self.n_folds if self.people <= allowed.AUTO_MANY else 1
+        tried = [self._try(stage, part, folds) for part in parts]
+        best = max(tried, key=lambda one: float(np.mean(np.concatenate(one.scores[:folds]))))
         self._run(best, len(self.divisions))
         return best
 
-    def _try(self, stage: str, part: Part) -> Tried:
+    def _try(self, stage: str, part: Part, folds: int) -> Tried:
         for one in self.tried:
             if one.part == part and one.stage in (stage, self._variant):
                 return one
         made = Tried(part, stage)
-        self._run(made, self.n_folds)
+        self._run(made, folds)
         self.tried.append(made)
         return made
 
@@ -284,20 +284,33 @@ class Search:
     def _mixture(self, pool: list[Tried]) -> Setting:
         """Weigh the pool, leave out what hardly counts, and weigh again.
 
-        Where people held out are found as well without learning, nothing is learned.
+        Where people held out are found as well without learning, nothing is learned. Otherwise what
+        is learned from everybody is worth more than what folds learned from some, by as much as
+        the default mixture says.
         """
         plain = pool[0]
         for _ in range(2):
             shares = self._shares(pool)
             pool = [one for one, share in zip(pool, shares, strict=True) if share > _NEGLIGIBLE]
-        shares = self._shares(pool)
-        weights = shares / self._spreads(pool)
-        if plain.part.learner in PLAIN and self._score(pool, weights) <= plain.mean:
-            pool, shares, weights = [plain], np.ones(1), np.ones(1)
+        shares, spreads = self._shares(pool), self._spreads(pool)
+        if plain.part.learner in PLAIN and self._score(pool, shares / spreads) <= plain.mean:
+            pool, shares, spreads = [plain], np.ones(1), np.ones(1)
+        some, all_of_them = (
+            default_shares([one.part for one in pool], people)
+            for people in (self._in_folds, self.people)
+        )
+        shares = shares * all_of_them / some
+        shares /= shares.sum()
+        weights = shares / spreads
         for one, share in zip(pool, shares, strict=True):
             one.share = float(share)
         parts = ((float(w / weights.sum()), one.part) for w, one in zip(weights, pool, strict=True))
         return Setting(tuple(part for part in parts if part[0]), self._variant)
+
+    @property
+    def _in_folds(self) -> float:
+        """People whom a fold learns from."""
+        return self.people * (1.0 - 1.0 / self.n_folds)
 
     def _score(self, pool: list[Tried], weights: Floats) -> float:
         """Mean average precision of a weighted sum over all folds."""
@@ -316,16 +329,16 @@ class Search:
         return np.maximum(spreads, 1e-9)
 
     def _shares(self, pool: list[Tried]) -> Floats:
-        """Shares of the likeliest mixture, near the default."""
+        """Shares of the likeliest mixture of what folds learn, near the default for so many."""
         n, strength = len(pool[0].distances), allowed.AUTO_STRENGTH / self.people
-        default = default_shares([one.part for one in pool], self.people)
+        default = default_shares([one.part for one in pool], self._in_folds)
         spreads = self._spreads(pool)[:, None, None].astype(np.float32)
         stacks = [np.stack([one.distances[i] for one in pool]) / spreads for i in range(n)]
         weights = Likelihood(self.held[:n], stacks).fit(default, strength)
         return weights / weights.sum()
 
 
-def default_shares(parts: Sequence[Part], people: int) -> Floats:
+def default_shares(parts: Sequence[Part], people: float) -> Floats:
     """Return the mixture to start from: the more people, the more weight of what is learned."""
     learned = people**2 / (people**2 + allowed.AUTO_HALF_LEARNED**2)
     plain = np.array([part.learner in PLAIN for part in parts])
@@ -365,14 +378,3 @@ def variants_of(space: GramSpace, mirrored: bool) -> dict[str, list[GramSpace]]:
 def _alone(n: int) -> list[tuple[float, ...]]:
     """Return weights that take one descriptor each."""
     return [tuple(float(i == j) for j in range(n)) for i in range(n)]
-
-
-def _only(space: GramSpace, rows: Rows) -> GramSpace:
-    """Copy the products between some rows: nothing else can be looked at by accident."""
-    places = rows if space.trainable is None else np.searchsorted(space.trainable, rows)
-    part = GramSpace([])
-    part.grams = [gram[np.ix_(places, rows)] for gram in space.grams]
-    part.squares = [squares[rows] for squares in space.squares]
-    part.short, part.groups = [short[rows] for short in space.short], list(space.groups)
-    part.networks = list(space.networks)
-    return part

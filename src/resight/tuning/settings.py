@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from resight.tuning.candidates import KNFST_KERNEL, XQDA, Candidate, candidate_from
+from resight.tuning.candidates import KNFST_KERNEL, XQDA, Candidate
 
 PLAIN = ("euclidean", "cosine")
 
@@ -31,7 +31,7 @@ class Part:
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> Part:
         """Undo `as_dict`."""
-        kernels = tuple(candidate_from(one) for one in given["kernels"])
+        kernels = tuple(Candidate.of(one) for one in given["kernels"])
         return cls(given["learner"], tuple(given["weights"]), kernels)
 
 
@@ -46,6 +46,11 @@ class Setting:
     def n_descriptors(self) -> int:
         """How many descriptors it is for."""
         return len(self.parts[0][1].weights)
+
+    @property
+    def learns(self) -> bool:
+        """Whether anything is learned; otherwise vectors are compared at full length."""
+        return any(part.learner not in PLAIN for _, part in self.parts)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the setting in plain types."""
@@ -85,7 +90,7 @@ def _first_format(given: dict[str, Any]) -> Setting:
     """Read what version 0.1 chose: one kernel for all, and weights of members beside k-XQDA."""
     if given.get("per_pair"):
         raise KeyError("per_pair is no longer supported")
-    own, weights = candidate_from(given), tuple(map(float, given["weights"]))
+    own, weights = Candidate.of(given), tuple(map(float, given["weights"]))
     n, fusion = len(weights), given.get("fusion", "concatenate")
     parts: list[tuple[float, Part]] = []
     if fusion == "distance-sum":

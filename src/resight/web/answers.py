@@ -241,6 +241,29 @@ class JobsAnswer(Answer):
     open: Count
 
 
+class RefitState(Answer):
+    """Where it is; `before` and `after` are percentages of rank 1 on people held out.
+
+    "ready": a better model waits to be adopted; "worse": one that finds no more. `gain` is the 95%
+    interval of the difference, by resampling the people; `certain` whether chance would rarely
+    make such a gain.
+    """
+
+    status: Literal["idle", "running", "ready", "worse", "done", "failed", "undone"] = "idle"
+    words: str = ""
+    share: float = 0.0
+    before: Annotated[float | None, Field(examples=[71.0])] = None
+    after: float | None = None
+    gain: tuple[float, float] | None = None
+    certain: bool = False
+    queries: int = 0
+    people: int = 0
+    missing: str | None = None
+    learned: dict[str, int]
+    can_undo: bool = False
+    models: list[dict[str, Any]]
+
+
 class Kept(Answer):
     """Sightings made of uploaded images."""
 

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,30 +16,21 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from fastapi.routing import APIRoute
 from fastapi.staticfiles import StaticFiles
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from resight._version import __version__
 from resight.errors import ConflictError, InputError, ResightError
 from resight.gallery import Gallery
 from resight.web.limits import LIMITS
 from resight.web.rendering import STATIC, render
-from resight.web.routes import (
-    adding,
-    browsing,
-    doors,
-    explaining,
-    people,
-    refit,
-    searching,
-    teaching,
-    unknowns,
-)
+from resight.web.routes import browsing, doors, jobs, people, searching, teaching
 from resight.web.security import HEADERS, Guard, RefusedError
 from resight.web.site import Site
 from resight.web.visiting import PUBLIC, FieldError, Visit, set_cookie
 
-Next = Callable[[Request], Awaitable[Response]]
-_PARTS = (doors, browsing, searching, explaining, people, unknowns, adding, teaching, refit)
+_PARTS = (doors, browsing, searching, people, jobs, teaching)
 
 
 def make_app(gallery: Gallery, guard: Guard | None = None, spool: Path | None = None) -> FastAPI:
@@ -62,7 +52,7 @@ def make_app(gallery: Gallery, guard: Guard | None = None, spool: Path | None = 
     for part in _PARTS:
         app.include_router(part.router)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
-    app.middleware("http")(_guarded)
+    app.add_middleware(_Guarded)
     for kind in (ResightError, RefusedError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _explain)
     return app
@@ -81,33 +71,57 @@ def routes_and_roles() -> list[tuple[str, str, str]]:
     return found
 
 
-async def _guarded(request: Request, go_on: Next) -> Response:
-    """Check host and size, limit the time, give forms their cookie, add the headers."""
-    guard: Guard = request.app.state.site.guard
-    request.state.form = request.cookies.get(guard.form) or secrets.token_urlsafe(32)
-    try:
-        guard.check_host(request)
-        guard.check_size(request)
-        # Not `wait_for`: what a thread has begun cannot be cancelled, and would be waited for.
-        work = asyncio.ensure_future(go_on(request))
-        done, _ = await asyncio.wait({work}, timeout=LIMITS.answer)
-        if not done:
-            work.add_done_callback(lambda late: late.cancelled() or late.exception())
-            raise RefusedError(503, f"no answer within {LIMITS.answer:g} s; try again later")
-        response = work.result()
-    except RefusedError as refused:
-        response = await _explain(request, refused)
-        response.headers["Connection"] = "close"  # whatever else was sent is not read
-    except Exception as error:  # a bug: the page says so, with the headers of every page
-        logging.getLogger(__name__).exception("%s %s failed", request.method, request.url.path)
-        response = await _explain(request, error)
-    for name, value in HEADERS.items():
-        response.headers[name] = value
+class _Guarded:
+    """Checks host and size, limits the time, gives forms their cookie, adds the headers."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request, begun, late = Request(scope, receive), False, False
+        guard: Guard = scope["app"].state.site.guard
+        request.state.form = request.cookies.get(guard.form) or secrets.token_urlsafe(32)
+
+        async def send_on(message: Message) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                begun = True
+                _add_headers(request, guard, MutableHeaders(scope=message))
+            await send(message)
+
+        async def send_in_time(message: Message) -> None:
+            if not late:  # otherwise the client was told something else meanwhile
+                await send_on(message)
+
+        try:
+            guard.check_host(request)
+            guard.check_size(request)
+            # Not `wait_for`: what a thread has begun cannot be cancelled, and would be waited for.
+            work = asyncio.ensure_future(self._app(scope, receive, send_in_time))
+            await asyncio.wait({work}, timeout=LIMITS.answer)
+            late = not work.done() and not begun
+            if late:
+                work.add_done_callback(lambda work: work.cancelled() or work.exception())
+                raise RefusedError(503, f"no answer within {LIMITS.answer:g} s; try again later")
+            return await work
+        except RefusedError as refused:
+            response = await _explain(request, refused)
+            response.headers["Connection"] = "close"  # whatever else was sent is not read
+        except Exception as error:  # a bug: the page says so, with the headers of every page
+            logging.getLogger(__name__).exception("%s %s failed", request.method, request.url.path)
+            response = await _explain(request, error)
+        if not begun:
+            await response(scope, receive, send_on)
+
+
+def _add_headers(request: Request, guard: Guard, headers: MutableHeaders) -> None:
+    headers.update(HEADERS)
     if not request.url.path.startswith("/static/"):
-        response.headers["Cache-Control"] = "no-store"  # nothing is left in a browser's cache
+        headers["Cache-Control"] = "no-store"  # nothing is left in a browser's cache
     if guard.form not in request.cookies:
-        set_cookie(request, response, guard.form, request.state.form)
-    return response
+        given = Response()
+        set_cookie(request, given, guard.form, request.state.form)
+        headers.append("set-cookie", given.headers["set-cookie"])
 
 
 async def _explain(request: Request, error: Exception) -> Response:
@@ -138,16 +152,13 @@ async def _explain(request: Request, error: Exception) -> Response:
 def _in_words(error: Any) -> tuple[int, str]:
     if isinstance(error, RefusedError):
         return error.status, error.words
-    if isinstance(error, ConflictError):
-        return 409, str(error)
-    if isinstance(error, InputError):
-        return 422, str(error)
     if isinstance(error, RequestValidationError):
         first = error.errors()[0]
         return 422, f"{first['loc'][-1]}: {first['msg']}. Correct the URL or the form"
     if isinstance(error, HTTPException):
         words = "page not found" if error.status_code == 404 else str(error.detail)
         return error.status_code, words
-    if isinstance(error, ResightError):
-        return 500, str(error)
+    for kind, status in ((ConflictError, 409), (InputError, 422), (ResightError, 500)):
+        if isinstance(error, kind):
+            return status, str(error)
     return 500, "something went wrong here; the server's log says what"

@@ -13,29 +13,14 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 @dataclass
 class Limits:
-    """Counts, and seconds.
+    """Counts, and seconds."""
 
-    Attributes
-    ----------
-    header, body : float
-        For these to arrive; an idle connection is one that waits for a header. The body of what is
-        added has this time for each MB.
-    answer : float
-        To compute an answer, and once more for the client to take it.
-    connections : int
-        Above which the connection is closed that has been waiting longest for its request.
-    workers : int
-        Requests that are computed at once, which bounds the memory; others wait for their turn.
-    ending : float
-        Within which a server that was told to end has ended, whatever clients do.
-    """
-
-    header: float = 10.0
-    body: float = 60.0
-    answer: float = 60.0
-    connections: int = 500
-    workers: int = 8
-    ending: float = 8.0
+    header: float = 10.0  # to arrive; an idle connection is one that waits for a header
+    body: float = 60.0  # likewise; each MB of what is added has this time
+    answer: float = 60.0  # to compute an answer, and once more for the client to take it
+    connections: int = 500  # above which the one is closed that waits longest for its request
+    workers: int = 8  # requests computed at once, which bounds the memory; others wait
+    ending: float = 8.0  # for a server that was told to end, whatever clients do
 
 
 LIMITS = Limits()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Sequence
+from datetime import timezone
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from resight.gallery import Hits
 from resight.gallery.crops import image_type, keep
 from resight.images import read
-from resight.times import show, zone_of
+from resight.times import show
 
 _HERE = Path(__file__).parent
 STATIC = _HERE / "static"
@@ -42,8 +43,7 @@ def environment() -> Environment:
 @pass_context
 def _time(context: Any, seconds: float | None) -> str:
     """Write a time in the time zone of the visitor."""
-    visit = context.get("visit")
-    return show(seconds, zone_of(visit.zone if visit else "UTC"))
+    return show(seconds, context.get("zone", timezone.utc))
 
 
 def render(template: str, **values: Any) -> str:

@@ -10,7 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from starlette.requests import HTTPConnection
 
@@ -21,6 +21,11 @@ from resight.web.limits import LARGE
 
 MAX_BODY = 21 * 2**20  # an image of 20 MB and what a form puts around it
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_TOO_LARGE = {
+    MAX_BODY: f"uploads are limited to {MAX_BODY // 2**20 - 1} MB. Crop the person first",
+    MAX_UPLOAD: f"what is added at once is limited to {MAX_UPLOAD >> 30} GB. Add it in parts, or "
+    "on the server: resight gallery add",
+}
 _FREE_GUESSES, _LONGEST_WAIT, _REMEMBERED = 4, 300.0, 10_000
 
 HEADERS = {
@@ -44,14 +49,15 @@ class RefusedError(Exception):
 
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach an address."""
-    return host == "localhost" or (_is_address(host) and ip_address(host).is_loopback)
+    found = _address_of(host)
+    return host == "localhost" or (found is not None and found.is_loopback)
 
 
-def _is_address(host: str) -> bool:
+def _address_of(host: str) -> IPv4Address | IPv6Address | None:
     try:
-        return bool(ip_address(host))
+        return ip_address(host)
     except ValueError:
-        return False
+        return None
 
 
 class SlowDown:
@@ -84,26 +90,16 @@ class SlowDown:
 
 @dataclass
 class Guard:
-    """The rules of one server.
-
-    Attributes
-    ----------
-    login : bool
-        Whether one has to log in; without, everybody who can connect is an administrator.
-    hosts : tuple of str
-        Names by which the server may be addressed, so that a page on the web cannot reach in
-        through a name of its own (DNS rebinding).
-    any_address : bool
-        Whether it may also be addressed by numbers, as where it listens on all interfaces.
-    on_link : callable
-        Told each new one-time key, with which whoever sees the terminal gets in.
-    """
+    """The rules of one server."""
 
     gallery: Gallery
-    login: bool = True
+    login: bool = True  # without, everybody who can connect is an administrator
+    # By which the server may be addressed, so that a page on the web cannot reach in through a
+    # name of its own (DNS rebinding).
     hosts: tuple[str, ...] = LOOPBACK
-    any_address: bool = False
+    any_address: bool = False  # also by numbers, as where it listens on all interfaces
     session_seconds: float = 3600.0
+    # Told each new one-time key, with which whoever sees the terminal gets in.
     on_link: Callable[[str], None] | None = None
     _key: str = ""
     _slow: SlowDown = field(default_factory=SlowDown)
@@ -126,7 +122,7 @@ class Guard:
     def check_host(self, request: HTTPConnection) -> None:
         """Refuse requests that address this server by a foreign name."""
         name = (request.url.hostname or "").strip("[]")
-        if name not in self.hosts and not (self.any_address and _is_address(name)):
+        if name not in self.hosts and not (self.any_address and _address_of(name)):
             raise RefusedError(
                 421, f"unknown host {name!r}; use the address that was printed, or --allow-host"
             )
@@ -139,18 +135,9 @@ class Guard:
         declared = request.headers.get("content-length", "0")
         if "transfer-encoding" in request.headers or not declared.isdigit():
             raise RefusedError(411, "the request has no Content-Length header")
-        if request.url.path == LARGE:
-            if int(declared) > MAX_UPLOAD:
-                raise RefusedError(
-                    413,
-                    f"too large: what is added at once is limited to {MAX_UPLOAD >> 30} GB. Add it "
-                    "in parts, or on the server: resight gallery add",
-                )
-        elif int(declared) > MAX_BODY:
-            limit = MAX_BODY // 2**20 - 1
-            raise RefusedError(
-                413, f"too large: uploads are limited to {limit} MB. Crop the person first"
-            )
+        most = MAX_UPLOAD if request.url.path == LARGE else MAX_BODY
+        if int(declared) > most:
+            raise RefusedError(413, f"too large: {_TOO_LARGE[most]}")
 
     # ---- who it is
 

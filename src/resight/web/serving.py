@@ -10,7 +10,6 @@ import socket
 import ssl
 import tempfile
 import threading
-import time
 import webbrowser
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -62,7 +61,9 @@ def run(gallery: Gallery, settings: Settings, tell: Callable[[str], None]) -> No
     if not settings.login and gallery.view.manifest.asks_purpose:
         raise InputError("this gallery asks for a purpose, which is stated on logging in")
     listener = _listen(settings.host, settings.port)
-    address = _address(settings, listener)
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    scheme = "http" if settings.certfile is None else "https"
+    address = f"{scheme}://{host}:{listener.getsockname()[1]}/"
     keys: list[str] = []
 
     def on_link(key: str) -> None:
@@ -71,16 +72,11 @@ def run(gallery: Gallery, settings: Settings, tell: Callable[[str], None]) -> No
             tell(f"that link was used; the next one: {address}login#key={key}")
 
     linked = settings.login and not gallery.engine.users()
-    guard = Guard(
-        gallery,
-        login=settings.login,
-        hosts=(*LOOPBACK, settings.host, *settings.allow_host),
-        any_address=settings.host in ("0.0.0.0", "::"),
-        session_seconds=60.0 * settings.session_minutes,
-        on_link=on_link if linked else None,
-    )
+    hosts = (*LOOPBACK, settings.host, *settings.allow_host)
+    everywhere = settings.host in ("0.0.0.0", "::")
+    seconds, told = 60.0 * settings.session_minutes, on_link if linked else None
+    guard = Guard(gallery, settings.login, hosts, everywhere, seconds, told)
     app = make_app(gallery, guard, settings.spool)
-    server = _Server(server_config(app, settings))
     worker = Worker(app.state.site.jobs)
     words = [f"serving the gallery at {address} (press Ctrl+C to stop)"]
     door = f"{address}login#key={keys[0]}" if linked else address
@@ -91,10 +87,13 @@ def run(gallery: Gallery, settings: Settings, tell: Callable[[str], None]) -> No
     hidden = is_loopback(settings.host) or settings.behind_proxy or settings.certfile
     words += [] if hidden else [_PLAIN]
     with tempfile.TemporaryDirectory(prefix="resight-") as folder:
-        opened = _door(Path(folder), door) if settings.open_browser else None
-        threading.Thread(
-            target=_announce, args=(server, "\n".join(words), opened, tell), daemon=True
-        ).start()
+
+        def announce() -> None:
+            tell("\n".join(words))
+            if settings.open_browser:
+                webbrowser.open(_door(Path(folder), door))
+
+        server = _Server(server_config(app, settings), announce)
         worker.start()
         with suppress(KeyboardInterrupt):  # uvicorn ends in order, and then raises it once more
             server.run(sockets=[listener])
@@ -103,6 +102,10 @@ def run(gallery: Gallery, settings: Settings, tell: Callable[[str], None]) -> No
 
 class _Server(uvicorn.Server):
     """Ends in time, whatever threads and clients still do: all that is stored is stored."""
+
+    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._announce = announce
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Bound how many requests are computed at once, and the time to shake hands."""
@@ -114,6 +117,8 @@ class _Server(uvicorn.Server):
             timed = partial(loop.create_server, ssl_handshake_timeout=LIMITS.header)
             loop.create_server = timed
         await super().startup(sockets)
+        if self.started:
+            threading.Thread(target=self._announce, daemon=True).start()  # a browser may block
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         """End, gracefully or at last without asking."""
@@ -149,12 +154,11 @@ def _check(settings: Settings) -> None:
     for name in settings.allow_host:
         if not re.fullmatch(r"[\w.:-]{1,253}", name):
             raise InputError(f"--allow-host {name!r}: give the name in the address, without port")
+    proxy = settings.behind_proxy
     try:
-        ip_network(settings.behind_proxy if settings.behind_proxy is not None else "127.0.0.1")
+        ip_network("127.0.0.1" if proxy is None else proxy)
     except ValueError as error:
-        raise InputError(
-            f"--behind-proxy {settings.behind_proxy!r}: give its address, such as 10.0.0.2"
-        ) from error
+        raise InputError(f"--behind-proxy {proxy!r}: give its address, as 10.0.0.2") from error
     if settings.keyfile is not None and settings.certfile is None:
         raise InputError("--keyfile needs --certfile, the certificate that belongs to the key")
     if settings.certfile is not None:
@@ -168,12 +172,6 @@ def _check(settings: Settings) -> None:
                 f"{settings.certfile} and {settings.keyfile or 'the key in it'} are no certificate "
                 f"with its key, in PEM format and without a passphrase ({error})"
             ) from error
-
-
-def _address(settings: Settings, listener: socket.socket) -> str:
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    scheme = "http" if settings.certfile is None else "https"
-    return f"{scheme}://{host}:{listener.getsockname()[1]}/"
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -199,12 +197,3 @@ def _door(folder: Path, address: str) -> str:
     door.touch(mode=0o600)
     door.write_text(f'<meta http-equiv="refresh" content="0; url={html.escape(address)}">')
     return door.as_uri()
-
-
-def _announce(server: Any, words: str, opened: str | None, tell: Callable[[str], None]) -> None:
-    while not server.started and not server.should_exit:
-        time.sleep(0.02)
-    if server.started:
-        tell(words)
-        if opened is not None:
-            webbrowser.open(opened)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Annotated, Any, TypeVar, cast
 from urllib.parse import urlencode
 
@@ -82,14 +83,10 @@ class Visit:
 
     def page(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
         """Render a page, or a part of one, with what all pages show."""
-        view = self.site.gallery.view
-        facts = {
-            "sightings": len(view.table),
-            "cameras": len(view.cameras),
-            "persons": len(view.named),
-            "taught": len(view.labels.active),
-        }
-        shown = {"visit": self, "csrf": self.csrf, "facts": facts}
+        view, zone = self.site.gallery.view, zone_of(self.zone)
+        facts = {"sightings": len(view.table), "cameras": len(view.cameras)}
+        facts |= {"persons": len(view.named), "taught": len(view.labels.active)}
+        shown = {"visit": self, "csrf": self.csrf, "facts": facts, "zone": zone}
         response = HTMLResponse(render(template, **shown, **values), status)
         if self.request.query_params.get("zone") == self.zone:
             set_cookie(self.request, response, _ZONE, self.zone, max_age=_YEAR)
@@ -233,18 +230,12 @@ class Conditions:
 
     def values(self, **query: Any) -> dict[str, Any]:
         """Return what stands in the address, without what is empty."""
-        pairs = {
-            **query,
-            "camera": list(self.camera),
-            "person": list(self.person),
-            "after": self.after,
-            "before": self.before,
-            "zone": self.zone if self.after or self.before else "",
-            "others": "1" if self.others else "",
-            "single": "1" if self.single else "",
-            "k": "" if self.k == 24 else str(self.k),
-        }
-        return {name: value for name, value in pairs.items() if value}
+        given = {**query, "camera": list(self.camera), "person": list(self.person)}
+        given |= {"after": self.after, "before": self.before}
+        given |= {"zone": self.zone if self.after or self.before else ""}
+        given |= {"others": "1" if self.others else "", "single": "1" if self.single else ""}
+        given |= {"k": "" if self.k == 24 else str(self.k)}
+        return {name: value for name, value in given.items() if value}
 
     def address(self, path: str, **query: Any) -> str:
         """Write the address of a page under these conditions."""
@@ -269,4 +260,12 @@ Administrator = Annotated[Visit, Depends(needs("administrator"))]
 Viewing = Annotated[Visit, Depends(changes("viewer"))]
 Teaching = Annotated[Visit, Depends(changes("teacher"))]
 Administering = Annotated[Visit, Depends(changes("administrator"))]
-Where = Annotated[Conditions, Depends(Conditions)]
+
+
+async def _conditions(**given: Any) -> Conditions:
+    """Make the conditions where the request is read: a class would be called in a thread."""
+    return Conditions(**given)
+
+
+_conditions.__signature__ = signature(Conditions)  # type: ignore[attr-defined]
+Where = Annotated[Conditions, Depends(_conditions)]

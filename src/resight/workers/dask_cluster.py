@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import platform
+import re
 import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Future
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakSet
@@ -53,8 +53,7 @@ class ClusterExecutor(Executor):
         self.send_files = send_files
         self.timeout = timeout
         self.patience = patience
-        self._slots = (0.0, 1)  # when it was asked, how many
-        self._workers: tuple[float, list[str]] = (0.0, [])  # likewise, which
+        self._threads: tuple[float, dict[str, int]] = (0.0, {})  # of each worker; when asked
         self._lonely_since: float | None = None
         self._sent: WeakSet[Future[Any]] = WeakSet()
         self._brought: list[Callable[[], Any]] = []
@@ -69,25 +68,24 @@ class ClusterExecutor(Executor):
 
     @property
     def slots(self) -> int:
-        """Threads of all workers now, asked at most once a second."""
-        asked, count = self._slots
-        if time.monotonic() - asked > 1.0:
-            count = max(1, sum(_or_nothing(self._client.nthreads).values()))
-            self._slots = (time.monotonic(), count)
-        return count
+        """Threads of all workers now."""
+        return max(1, sum(self._asked().values()))
 
     def workers(self, *, fresh: bool = False) -> list[str]:
-        """Return the addresses of all workers, sorted; asked at most once a second."""
-        asked, found = self._workers
-        if fresh or not found or time.monotonic() - asked > 1.0:
-            found = sorted(_or_nothing(self._client.nthreads))
-            self._workers = (time.monotonic(), found)
+        """Return the addresses of all workers, sorted."""
+        found = sorted(self._asked(fresh or not self._threads[1]))
         if not found:
             raise ClusterError(
                 f"the scheduler at {self.address} does not answer or has no worker; start some "
                 f"with `dask worker {self.address}`"
             )
         return found
+
+    def _asked(self, fresh: bool = False) -> dict[str, int]:
+        """Return the threads of each worker, asked at most once a second unless `fresh`."""
+        if fresh or time.monotonic() - self._threads[0] > 1.0:
+            self._threads = time.monotonic(), _or_nothing(self._client.nthreads)
+        return self._threads[1]
 
     def submit(
         self, function: Callable[..., Value], *arguments: Any, on: str | None = None
@@ -101,7 +99,9 @@ class ClusterExecutor(Executor):
                 raise
             raise BrokenExecutor(f"lost the scheduler at {self.address}") from error
         future: Future[Value] = Future()
-        future.add_done_callback(partial(_cancel_with, sent))
+        future.add_done_callback(
+            lambda end: end.cancelled() and not sent.cancelled() and sent.cancel()
+        )
         self._client.loop.add_callback(_pass_on, sent, future)
         self._sent.add(future)
         return future
@@ -196,13 +196,9 @@ class ClusterExecutor(Executor):
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # we report it ourselves
         deadline = time.monotonic() + seconds
         while True:
+            left = max(0.5, min(self.timeout, deadline - time.monotonic()))
             try:
-                return Client(
-                    self.address,
-                    timeout=max(0.5, min(self.timeout, deadline - time.monotonic())),
-                    set_as_default=False,
-                    name="resight",
-                )
+                return Client(self.address, timeout=left, set_as_default=False, name="resight")
             except (OSError, TimeoutError, CancelledError, ValueError) as error:
                 if time.monotonic() >= deadline:
                     raise ClusterError(
@@ -232,8 +228,7 @@ class ClusterExecutor(Executor):
 
     def _ask_workers(self, question: Callable[[], Value]) -> dict[str, Value]:
         """Answers of all workers; one that dies just now has none."""
-        answers: dict[str, Value] = self._client.run(question, on_error="ignore")
-        return answers
+        return dict(self._client.run(question, on_error="ignore"))
 
 
 def _or_nothing(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -241,11 +236,6 @@ def _or_nothing(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         return dict(ask())
     except Exception:  # a connection that breaks right now is noticed by the tasks' futures
         return {}
-
-
-def _cancel_with(sent: Any, future: Future[Any]) -> None:
-    if future.cancelled() and not sent.cancelled():
-        sent.cancel()
 
 
 async def _pass_on(sent: Any, future: Future[Any]) -> None:
@@ -261,12 +251,11 @@ async def _pass_on(sent: Any, future: Future[Any]) -> None:
         error = failure
     if sent.cancelled():
         future.cancel()
-    if not future.set_running_or_notify_cancel():
-        return
-    if error is None:
-        future.set_result(value)
-    else:
-        future.set_exception(error)
+    if future.set_running_or_notify_cancel():
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)
 
 
 def refuse_other_version(theirs: str | None, worker: str, ours: str = __version__) -> None:
@@ -291,9 +280,7 @@ def refuse_other_code(version: str, computed: str, wanted: str) -> None:
 
 
 def _check_address(address: str) -> None:
-    scheme, separator, rest = address.partition("://")
-    host, colon, port = rest.rpartition(":")
-    if not (scheme and separator and host and colon and port.isdigit()):
+    if not re.fullmatch(r"\w+://.+:\d+", address):
         raise InputError(
             f"{address!r} is not the address of a Dask scheduler; expected tcp://HOST:PORT "
             "(tls:// and ws:// work too), as `dask scheduler` prints it"

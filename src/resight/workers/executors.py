@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -97,7 +97,7 @@ class InProcess(Executor):
 class LocalProcesses(Executor):
     """So many worker processes on this machine (loky), each with single-threaded BLAS."""
 
-    slots = 1
+    slots = 1  # replaces the abstract property
 
     def __init__(self, jobs: int) -> None:
         self.slots = jobs
@@ -108,9 +108,8 @@ class LocalProcesses(Executor):
         if self._pool is None:
             from joblib.externals.loky import ProcessPoolExecutor
 
-            self._pool = ProcessPoolExecutor(
-                self.slots, initializer=_prepare_worker, env=_SINGLE_THREAD
-            )
+            prepared = {"initializer": _prepare_worker, "env": _SINGLE_THREAD}
+            self._pool = ProcessPoolExecutor(self.slots, **prepared)
         future: Future[Value] = self._pool.submit(function, *arguments)
         return future
 
@@ -129,12 +128,11 @@ def local(jobs: int | None = None) -> Executor:
     >>> local(1).slots
     1
     """
-    if jobs is not None:
-        check_count(jobs, "jobs", 1, MAX_JOBS)
-    else:
+    if jobs is None:
         from joblib import cpu_count  # knows affinity masks and limits of containers
 
-        jobs = cpu_count()
+        jobs = min(int(cpu_count()), MAX_JOBS)
+    check_count(jobs, "jobs", 1, MAX_JOBS)
     return InProcess() if jobs == 1 else LocalProcesses(jobs)
 
 
@@ -217,7 +215,7 @@ def run(
     """
     state = _Run(executor, function, prepare, retries, deque((item, 1) for item in items))
     try:
-        while state.busy:
+        while state.waiting or state.suspects or state.running:
             yield from state.step()
     finally:
         for future in state.running:
@@ -226,23 +224,19 @@ def run(
 
 @dataclass
 class _Run(Generic[Item, Value]):
+    """Tasks of a run, each with the number of its attempt."""
+
     executor: Executor
     function: Callable[..., Value]
     prepare: Callable[[Item], tuple[Any, ...] | None]
     retries: int
     waiting: deque[tuple[Item, int]]
-
-    def __post_init__(self) -> None:
-        self.running: dict[Future[Value], tuple[Item, int]] = {}
-        # Tasks in flight when a worker died. One of them may be the killer, so each is tried
-        # alone: whoever dies alone is guilty.
-        self.suspects: deque[tuple[Item, int]] = deque()
-        self.alone = False
-        self.broken = False
-
-    @property
-    def busy(self) -> bool:
-        return bool(self.waiting or self.suspects or self.running)
+    running: dict[Future[Value], tuple[Item, int]] = field(default_factory=dict)
+    # Tasks in flight when a worker died. One of them may be the killer, so each is tried alone:
+    # whoever dies alone is guilty.
+    suspects: deque[tuple[Item, int]] = field(default_factory=deque)
+    alone: bool = False
+    broken: bool = False
 
     def step(self) -> Iterator[Outcome[Item, Value]]:
         if not self.running:
@@ -250,7 +244,16 @@ class _Run(Generic[Item, Value]):
             if self.broken:
                 self.executor.recover()
                 self.broken = False
-        yield from self._fill()
+        while (task := self._next()) is not None:
+            arguments = self.prepare(task[0])
+            if arguments is None:
+                yield Outcome(task[0])
+                continue
+            try:
+                self.running[self.executor.submit(self.function, *arguments)] = task
+            except BrokenExecutor:  # it broke after the last result and before this task
+                self.broken = True
+                self.waiting.appendleft(task)
         wait(self.running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
         # `wait` passes over futures that `watch` cancelled unless somebody else notices them too.
         done = [future for future in self.running if future.done()]
@@ -259,34 +262,15 @@ class _Run(Generic[Item, Value]):
         if not done and self.running:
             self.executor.watch()
 
-    def _fill(self) -> Iterator[Outcome[Item, Value]]:
-        if self.broken or self.alone:
-            return
+    def _next(self) -> tuple[Item, int] | None:
+        """Return the task to start now, if there is one."""
+        if self.broken or self.alone or (self.suspects and self.running):
+            return None
         if self.suspects:
-            if not self.running:
-                self.alone = True
-                yield from self._start(*self.suspects.popleft())
-            return
-        # A start that finds the executor broken puts its task back: then it is time to recover.
-        while (
-            self.waiting
-            and not self.broken
-            and len(self.running) < _IN_FLIGHT * self.executor.slots
-        ):
-            yield from self._start(*self.waiting.popleft())
-
-    def _start(self, item: Item, attempt: int) -> Iterator[Outcome[Item, Value]]:
-        arguments = self.prepare(item)
-        if arguments is None:
-            yield Outcome(item)
-            return
-        try:
-            future = self.executor.submit(self.function, *arguments)
-        except BrokenExecutor:  # it broke after the last result and before this task
-            self.broken = True
-            self.waiting.appendleft((item, attempt))
-            return
-        self.running[future] = (item, attempt)
+            self.alone = True
+            return self.suspects.popleft()
+        room = len(self.running) < _IN_FLIGHT * self.executor.slots
+        return self.waiting.popleft() if self.waiting and room else None
 
     def _settle(
         self, future: Future[Value], item: Item, attempt: int
@@ -298,15 +282,15 @@ class _Run(Generic[Item, Value]):
         error = future.exception()
         if error is None:
             yield Outcome(item, future.result(), attempts=attempt)
-        elif isinstance(error, ResightError):
+            return
+        if isinstance(error, ResightError):
             raise error
-        elif self.executor.worker_died(error) and not self.alone:
-            self.broken = True
-            self.suspects.append((item, attempt))
+        died = self.executor.worker_died(error)
+        self.broken = self.broken or died
+        again = self.suspects if died else self.waiting
+        if died and not self.alone:
+            again.append((item, attempt))
+        elif attempt <= self.retries:
+            again.append((item, attempt + 1))
         else:
-            died = self.executor.worker_died(error)
-            self.broken = self.broken or died
-            if attempt > self.retries:
-                yield Outcome(item, error=error, attempts=attempt, worker_died=died)
-            else:
-                (self.suspects if died else self.waiting).append((item, attempt + 1))
+            yield Outcome(item, error=error, attempts=attempt, worker_died=died)

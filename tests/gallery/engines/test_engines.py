@@ -44,6 +44,14 @@ def engine(uri: str) -> Iterator[Engine]:
     made.close()
 
 
+def test_embeddings_that_are_not_finite_are_refused(engine: Engine) -> None:
+    given = rows()
+    given.embeddings[3, 1] = np.inf
+    with pytest.raises(InputError, match="NaN or infinite"):
+        engine.add(given, 1)
+    assert not len(engine.table())
+
+
 def test_documents(engine: Engine) -> None:
     assert engine.exists()
     assert engine.get("a'b") is None

@@ -25,6 +25,7 @@ from resight.errors import InputError
 from resight.gallery.engines.database import Database
 from resight.gallery.engines.rows import Floats32, Rows, Table
 from resight.gallery.filters import Filter
+from resight.validation import check_array
 
 Column = Literal["image", "feature"]
 
@@ -64,7 +65,7 @@ TABLES = SIGHTINGS + BLOBS + LEDGER
 LAYOUT = 5
 META = "id, person, camera, time, sequence, source, added"
 
-_PAGE = 20_000  # embeddings read at once
+_PAGE, _PAGE_NUMBERS = 20_000, 40_000_000  # embeddings read at once, and numbers in them
 _SAMPLE = 256  # rows that sizes are averaged over
 
 
@@ -79,8 +80,12 @@ class Engine(Database):
     _length = "length"  # of a value in bytes
     _embed = "INSERT INTO {} (id, vector) SELECT id, ? FROM sightings WHERE id = ?"
     _vector = (
-        "id text PRIMARY KEY REFERENCES sightings (id) ON DELETE CASCADE, vector BLOB NOT NULL"
+        "id text PRIMARY KEY REFERENCES sightings (id) ON DELETE CASCADE, vector {type} NOT NULL"
     )
+
+    def _vector_type(self, width: int) -> str:
+        """Say in which column embeddings of so many numbers are kept."""
+        return "BLOB"
 
     @abstractmethod
     def _to_vectors(self, embeddings: Floats32) -> Iterable[Any]:
@@ -163,7 +168,7 @@ class Engine(Database):
         """Make an empty table of embeddings with `width` columns, replacing a leftover."""
         with self.transaction():
             self._ask(f"DROP TABLE IF EXISTS {_embeddings(generation)}")
-            columns = self._vector.format(width=int(width))
+            columns = self._vector.format(type=self._vector_type(int(width)))
             self._ask(f"CREATE TABLE {_embeddings(generation)} ({columns})")
 
     def drop_generation(self, generation: int) -> None:
@@ -178,6 +183,7 @@ class Engine(Database):
 
     def embed(self, generation: int, table: Table, embeddings: Floats32) -> None:
         """Store embeddings of sightings that exist: derived, so nobody need read again."""
+        check_array(embeddings, "embeddings", (len(table), None))
         statement = self._embed.format(_embeddings(generation)) + " ON CONFLICT (id) DO NOTHING"
         with self.transaction():
             self._many(
@@ -194,18 +200,19 @@ class Engine(Database):
         allowed, given = self._condition(where or Filter())
         row, joined = f"e.{self._row}", "JOIN sightings s ON s.id = e.id " if allowed else ""
         parts, values = allowed, given
+        page = max(1, min(_PAGE, _PAGE_NUMBERS // width))
         while True:
             rows = self._ask(
                 f"SELECT {row}, e.id, e.vector FROM {_embeddings(generation)} e {joined}"
                 + (f"WHERE {' AND '.join(parts)} " if parts else "")
-                + f"ORDER BY {row} LIMIT {_PAGE}",
+                + f"ORDER BY {row} LIMIT {page}",
                 *values,
             )
             if rows:
                 _, ids, vectors = zip(*rows, strict=True)
                 yield np.array(ids, str), self._from_vectors(vectors, width)
                 parts, values = [*allowed, f"{row} > ?"], [*given, rows[-1][0]]
-            if len(rows) < _PAGE:
+            if len(rows) < page:
                 return
 
     def numbers(self, generation: int, first: int, stop: int) -> NDArray[np.int64]:
@@ -251,11 +258,18 @@ class Engine(Database):
             "(resight gallery backup, then restore it into postgresql://...)"
         )
 
-    @abstractmethod
     def nearest(
         self, generation: int, query: Floats32, k: int, where: Filter, *, exact: bool
     ) -> tuple[list[str], Floats32]:
-        """Return ids and embeddings of the k nearest, by the engine's own scan or its index."""
+        """Read all embeddings batch by batch and keep the k nearest: exact, in little memory."""
+        from resight.gallery.index import ExactIndex
+
+        ids, vectors = np.empty(0, str), np.empty((0, len(query)), np.float32)
+        for more, its in self.embeddings(generation, len(query), where):
+            ids, vectors = np.concatenate([ids, more]), np.concatenate([vectors, its])
+            [(rows, _)] = ExactIndex(vectors).search(query[None], k)
+            ids, vectors = ids[rows], vectors[rows]
+        return ids.tolist(), vectors
 
     # Care.
     @abstractmethod

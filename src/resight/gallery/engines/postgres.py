@@ -49,6 +49,7 @@ INSERT INTO images SELECT id, image FROM sightings;
 INSERT INTO features SELECT id, feature FROM sightings;
 ALTER TABLE sightings DROP COLUMN image, DROP COLUMN feature;
 {_PLAIN}"""
+_WIDEST = 16_000  # numbers of an embedding that pgvector can hold; wider ones are plain bytes
 _LIMITS = (
     "Not reached by this: write-ahead log segments, archives and replicas of the PostgreSQL "
     "server. Its administrator removes the log by: ALTER SYSTEM SET wal_recycle = off; SELECT "
@@ -67,9 +68,7 @@ class PostgresEngine(Engine):
     _row = "id"
     _length = "pg_column_size"
     _embed = "INSERT INTO {} SELECT id, camera, time, ? FROM sightings WHERE id = ?"
-    _vector = (
-        "id text PRIMARY KEY, camera text NOT NULL, time float8, vector vector({width}) NOT NULL"
-    )
+    _vector = "id text PRIMARY KEY, camera text NOT NULL, time float8, vector {type} NOT NULL"
     _begin = ("BEGIN", "SELECT number FROM changes FOR UPDATE")
     _begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     _errors = (psycopg.Error,)
@@ -175,10 +174,16 @@ class PostgresEngine(Engine):
         query = "SELECT tablename FROM pg_tables WHERE schemaname = ?"
         return [name for (name,) in self._ask(query, self._schema)]
 
+    def _vector_type(self, width: int) -> str:
+        return f"vector({width})" if width <= _WIDEST else "bytea"
+
     def _to_vectors(self, embeddings: Floats32) -> Iterable[Any]:
-        return iter(np.asarray(embeddings, np.float32))
+        rows = np.ascontiguousarray(embeddings, "<f4")
+        return iter(rows) if rows.shape[1] <= _WIDEST else (row.tobytes() for row in rows)
 
     def _from_vectors(self, stored: Sequence[Any], width: int) -> Floats32:
+        if width > _WIDEST:
+            return np.frombuffer(b"".join(stored), "<f4").reshape(-1, width)
         vectors = [vector.to_numpy() for vector in stored]
         return np.array(vectors, np.float32).reshape(-1, width)
 
@@ -193,6 +198,8 @@ class PostgresEngine(Engine):
         self, generation: int, query: Floats32, k: int, where: Filter, *, exact: bool
     ) -> tuple[list[str], Floats32]:
         """Search by scan or by index; the index goes on until the filter has let k through."""
+        if len(query) > _WIDEST:
+            return super().nearest(generation, query, k, where, exact=True)
         allowed, values = self._condition(where)
         conditions = f"WHERE {' AND '.join(allowed)}" if allowed else ""
         search = f"SELECT id, vector FROM embeddings_{generation} s {conditions}"

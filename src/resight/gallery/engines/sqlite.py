@@ -24,7 +24,6 @@ from resight.errors import InputError, StoreError
 from resight.gallery.engines.base import LAYOUT, LEDGER, TABLES, Engine
 from resight.gallery.engines.rows import Floats32
 from resight.gallery.engines.scanning import file_blocks, scanned
-from resight.gallery.filters import Filter
 
 NAME = "gallery.sqlite"
 _APPLICATION = 0x52534754  # "RSGT": the file is a gallery, not any SQLite database
@@ -210,19 +209,6 @@ class SqliteEngine(Engine):
 
     def _from_vectors(self, stored: Sequence[bytes], width: int) -> Floats32:
         return np.frombuffer(b"".join(stored), "<f4").reshape(-1, width)
-
-    def nearest(
-        self, generation: int, query: Floats32, k: int, where: Filter, *, exact: bool
-    ) -> tuple[list[str], Floats32]:
-        """Read all embeddings batch by batch and keep the k nearest: exact, in little memory."""
-        from resight.gallery.index import ExactIndex
-
-        ids, vectors = np.empty(0, str), np.empty((0, len(query)), np.float32)
-        for more, its in self.embeddings(generation, len(query), where):
-            ids, vectors = np.concatenate([ids, more]), np.concatenate([vectors, its])
-            [(rows, _)] = ExactIndex(vectors).search(query[None], k)
-            ids, vectors = ids[rows], vectors[rows]
-        return ids.tolist(), vectors
 
     # ---- care
 

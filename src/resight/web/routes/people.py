@@ -1,7 +1,8 @@
-"""People: the grid, a person's page, and what corrects a person."""
+"""People: the grid, a person's page, what corrects a person, and unknowns proposed as people."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
@@ -12,21 +13,32 @@ from fastapi.responses import HTMLResponse
 from resight.errors import InputError
 from resight.gallery import people as correcting
 from resight.gallery.forgetting import forget
+from resight.gallery.groups import Groups, accept, not_sure, open_groups
 from resight.gallery.labels import Entry
 from resight.gallery.manifest import trained_on
-from resight.web.answers import PeopleAnswer, PersonAnswer, PersonCard, TeachAnswer, place, sighting
+from resight.web.answers import (
+    PeopleAnswer,
+    PersonAnswer,
+    PersonCard,
+    Proposed,
+    TeachAnswer,
+    UnknownsAnswer,
+    place,
+    sighting,
+)
 from resight.web.routes.teaching import taught_answer
 from resight.web.security import RefusedError
 from resight.web.visiting import Administering, Administrator, Teaching, Viewer, Visit, twins
 
 router = APIRouter()
-_PER_PAGE = 60
+_PER_PAGE, _FARTHEST = 60, 12
 
 _Name = Annotated[str, Query(description="the person's name")]
 _Person = Annotated[str, Form(description="the person's name")]
-_Sightings = Annotated[list[str] | None, Form(description="ids of some of the person's sightings")]
+_Ids = Annotated[list[str] | None, Form(description="ids of sightings")]
 _Order = Annotated[str, Query(description="name, sightings or seen")]
 _Page = Annotated[int, Query(ge=1)]
+_After = Annotated[str, Query(description="key of the group to go on after")]
 _Wanted = Annotated[str, Query(description="part of a name")]
 
 
@@ -40,14 +52,6 @@ def people(visit: Viewer, query: _Wanted = "", order: _Order = "seen", page: _Pa
     page, pages = place(page, total, _PER_PAGE)
     answer = PeopleAnswer(people=_cards(cards), total=total, page=page, pages=pages)
     return visit.answer("people.html", answer, q=query, order=order)
-
-
-@router.get("/people/similar.json", response_model=PeopleAnswer, tags=["people"])
-def similar_json(visit: Viewer, name: _Name) -> PeopleAnswer:
-    """List the people most like one, nearest first: candidates for a merge."""
-    cards = correcting.similar_people(visit.site.gallery.view, name)
-    visit.record("people", persons=[name], shown=[card.cover for card in cards])
-    return PeopleAnswer(people=_cards(cards), total=len(cards), page=1, pages=1)
 
 
 def _cards(cards: list[correcting.Card]) -> list[PersonCard]:
@@ -90,7 +94,7 @@ def correct(
     visit: Teaching,
     verb: Literal["rename", "merge", "split", "detach", "cover"],
     name: _Person,
-    sighting: _Sightings = None,
+    sighting: _Ids = None,
     new: Annotated[str, Form(description="the new name (rename, split)")] = "",
     other: Annotated[str, Form(description="who becomes one with this person (merge)")] = "",
     seen: Annotated[str, Form(description="`version` of the person as it was seen")] = "",
@@ -138,3 +142,64 @@ def erase(
     if visit.wants_json:
         return {"sightings": done.sightings, "answers": done.labels}
     return visit.page("erased.html", done=done)
+
+
+# ---- unknowns, proposed as people one group at a time
+
+
+@twins(router, "/unknowns", UnknownsAnswer, "people")
+def unknowns(visit: Viewer, after: _After = "") -> Any:
+    """Return the next group of unknown sightings, as computed in the background."""
+    gallery = visit.site.gallery
+    view, kept = gallery.view, Groups.read(gallery.engine)
+    groups = list(open_groups(gallery))
+    keys = [one.key for one in groups]
+    start = keys.index(after) + 1 if after in keys else 0
+    group = next(iter(groups[start:]), None)
+    far = [key for key in (kept.farthest if kept else []) if key in view.rows]
+    far = [key for key in far if not view.labels.person(key)][:_FARTHEST]
+    visit.record("unknowns", shown=[*(group.sightings if group else []), *far])
+    proposed = None
+    if group is not None:
+        pictures = [sighting(view, view.rows[key]) for key in group.sightings]
+        proposed = Proposed(shown=pictures, **asdict(group))
+    answer = UnknownsAnswer(
+        group=proposed,
+        open=len(groups),
+        unknown=int(np.count_nonzero(view.persons == "")),
+        rule=kept.rule if kept else "",
+        stale=kept is None or kept.stale(view),
+        farthest=[sighting(view, view.rows[key]) for key in far],
+    )
+    last = visit.just_said
+    values: dict[str, Any] = {
+        "last": last,
+        "saved": view.labels.person(last.a) if last else "",
+        "calibrated": getattr(view.model, "calibration", None) is not None,
+    }
+    return visit.answer("unknowns.html", answer, **values)
+
+
+@router.post("/unknowns/accept", response_model=TeachAnswer, tags=["people"])
+def accept_group(
+    visit: Teaching,
+    sighting: _Ids = None,
+    dropped: _Ids = None,
+    shown: _Ids = None,
+    name: Annotated[str, Form()] = "",
+) -> Any:
+    """Make sightings one person; those `dropped`, or only `shown`, are somebody else."""
+    kept = sighting or []
+    others = [*(dropped or []), *(key for key in shown or () if key not in kept)]
+    entries = accept(visit.site.gallery, kept, dropped=others, name=name, by=visit.by)
+    return _next(visit, entries[0])
+
+
+@router.post("/unknowns/unsure", response_model=TeachAnswer, tags=["people"])
+def unsure_group(visit: Teaching, sighting: _Ids = None, shown: _Ids = None) -> Any:
+    """Say that one cannot tell whether sightings show one person; they come back at the end."""
+    return _next(visit, not_sure(visit.site.gallery, shown or sighting or [], by=visit.by))
+
+
+def _next(visit: Visit, entry: Entry) -> Any:
+    return taught_answer(visit, entry, f"/unknowns?{urlencode({'did': entry.key})}")

@@ -1,7 +1,8 @@
-"""Searching: by a stored sighting or an uploaded image; filters are part of the URL."""
+"""Searching by stored sightings or uploaded images, and why a result looks like the query."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -9,21 +10,25 @@ from urllib.parse import urlencode
 import numpy as np
 from fastapi import APIRouter, Query, Request
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import Response
+from fastapi.responses import HTMLResponse, Response
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from resight.errors import InputError
+from resight.explanation.drawing import Picture, draw
 from resight.gallery import Described, Hits
 from resight.gallery.crops import image_type
+from resight.images import read
 from resight.times import EPOCH
 from resight.web.answers import (
     Asked,
+    Explained,
     Found,
     PresenceAnswer,
     SearchAnswer,
     Sighting,
     Widening,
     answers_about,
+    said_of,
 )
 from resight.web.security import MAX_BODY
 from resight.web.visiting import Conditions, FieldError, Names, Viewer, Visit, Where, twins
@@ -38,6 +43,12 @@ MAX_IMAGES = 16  # that make one query
 @twins(router, "/search", SearchAnswer, "search")
 def search(visit: Viewer, where: Where, like: _Like = (), upload: _Upload = ()) -> Any:
     """Find the tracks most similar to stored sightings or uploaded images, taken together."""
+    index = visit.site.gallery.view.index
+    with nullcontext() if index is None else index.at_work():
+        return _searched(visit, where, like, upload)
+
+
+def _searched(visit: Visit, where: Conditions, like: Names, upload: Names) -> Any:
     question, hits = _question(visit, like, upload), Hits()
     wrong: dict[str, str] = {}
     try:
@@ -104,8 +115,9 @@ def _answer(visit: Visit, question: _Question, hits: Hits, wider: list[Widening]
     view, first = visit.site.gallery.view, question.first
     found = [Found.model_validate(hit) for hit in hits]
     said = answers_about(view.labels, first.id) if first else {}
-    for one in found:
-        one.sightings = int(np.count_nonzero(view.tracks == view.tracks[view.rows[one.id]]))
+    tracks = view.tracks[[view.rows[one.id] for one in found]]
+    for one, count in zip(found, view.track_sizes[tracks].tolist(), strict=True):
+        one.sightings = count
         one.verdict, one.answer = said.get(one.id, (one.verdict, ""))
     return SearchAnswer(
         like=first.id if first else "",
@@ -186,3 +198,63 @@ def _widen(where: Conditions, asked: dict[str, Names]) -> list[Widening]:
         for words, wider in ways
         if wider != where
     ]
+
+
+# ---- why two sightings look alike
+
+
+@twins(router, "/why", Explained, "search")
+def why(
+    visit: Viewer,
+    hit: Annotated[str, Query(description="id of the stored sighting to compare with")],
+    like: Annotated[str, Query(description="id of a stored sighting")] = "",
+    upload: Annotated[str, Query(description="key returned by POST /upload, instead")] = "",
+) -> Any:
+    """Break down the distance of two sightings by strip, colour and texture."""
+    gallery, second = visit.site.gallery, visit.stored(hit)
+    query: Sighting | None = None
+    if like:
+        query, asked, first = visit.stored(like), like, gallery.features([like])
+    elif upload:
+        kept = visit.site.upload(visit.by.who, upload)
+        asked, first = kept.digest, kept.described
+    else:
+        raise InputError("nothing to compare with; give `like` or `upload`")
+    found = visit.site.explainer().explain_features(
+        np.concatenate([first.features, gallery.features([hit]).features]),
+        lambda: [
+            read(kept.image if query is None else gallery.image(query.id)),
+            read(gallery.image(hit)),
+        ],
+    )
+    visit.record("why", query=[asked], shown=[hit])
+    answer = Explained(
+        like=like,
+        upload=upload,
+        query=query,
+        hit=second,
+        model=gallery.view.manifest.current.fingerprint,
+        explanation=found.to_dict(),
+    )
+    return answer if visit.by_twin else _drawn(visit, answer)
+
+
+def _drawn(visit: Visit, answer: Explained) -> HTMLResponse:
+    """Show an explanation, drawn over the two crops."""
+    first = _crop(visit, answer.query, answer.upload)
+    part = draw(answer.explanation, first, _crop(visit, answer.hit, ""))
+    verdict, key = None, ""
+    if answer.like:
+        verdict, key = said_of(visit.site.gallery.view.labels, answer.like, answer.hit.id)
+    values: dict[str, Any] = {"part": part, "first": first, "verdict": verdict, "key": key}
+    return visit.page("why.html", answer=answer, **values)
+
+
+def _crop(visit: Visit, one: Sighting | None, upload: str) -> Picture:
+    if one is None:
+        kept = visit.site.upload(visit.by.who, upload)
+        content, source, caption = kept.image, f"/upload/{upload}", kept.name
+    else:
+        content, source, caption = visit.site.gallery.image(one.id), one.image, one.camera
+    height, width = read(content, caption).shape[:2]
+    return Picture(source, width, height, caption)

@@ -1,10 +1,11 @@
-"""Adding images, folders, zips, tables and videos; the jobs of the gallery; keeping an upload."""
+"""Jobs: adding images, folders, zips, tables and videos; a better model, and the way back."""
 
 from __future__ import annotations
 
 import csv
 import io
 import os
+from collections import Counter
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Form, Request
@@ -14,11 +15,13 @@ from python_multipart import create_form_parser
 from python_multipart.exceptions import FormParserError
 
 from resight.errors import InputError
-from resight.gallery.jobs import Job
+from resight.gallery.jobs import Job, Jobs
+from resight.gallery.manifest import CANDIDATE, models
 from resight.gallery.spool import MAX_UPLOAD, Draft
+from resight.gallery.teaching import SURE, why_not
 from resight.times import parse, zone_of
-from resight.web.answers import JobAnswer, JobsAnswer, Kept
-from resight.web.visiting import Administering, FieldError, Teacher, Teaching, Viewer, Visit
+from resight.web.answers import JobAnswer, JobsAnswer, Kept, RefitState
+from resight.web.visiting import Administering, FieldError, Teacher, Teaching, Viewer, Visit, twins
 
 router = APIRouter()
 _IN_MEMORY = 2**20  # bytes of a file above which it goes to the disk while it comes
@@ -156,3 +159,61 @@ def _moment(visit: Visit, text: str, field: str) -> float:
 def _told(visit: Visit, job: Job) -> Any:
     place = "/refit" if job.kind in ("improve", "rebuild") else "/add"
     return visit.done(JobAnswer.model_validate(job), place)
+
+
+# ---- improving the model
+
+
+@twins(router, "/refit", RefitState, "improving")
+def watch(visit: Viewer) -> Any:
+    """Return what was learned since, and the state and gain of the latest new model."""
+    current = visit.site.gallery.view.manifest.current
+    return visit.answer("refit.html", state(visit.site.jobs), current=current)
+
+
+@router.post("/refit/undo", response_model=RefitState, tags=["improving"])
+def undo(visit: Administering) -> Any:
+    """Go back to the model before the last one."""
+    jobs = visit.site.jobs
+    visit.record("undo model")
+    jobs.gallery.undo_rebuild()
+    job = jobs.latest("improve", "rebuild")
+    if job is not None:
+        jobs.note(job.key, undone=True)
+    return visit.done(state(jobs), "/refit")
+
+
+def state(jobs: Jobs) -> RefitState:
+    """Return where it is, what is missing to start, and whether there is a way back."""
+    gallery, job = jobs.gallery, jobs.latest("improve", "rebuild")
+    view = gallery.view
+    current = view.manifest.current
+    since = Counter(str(entry.kind) for entry in view.labels.active if entry.when > current.when)
+    told = {} if job is None else _outcome(job, gallery.engine.get(CANDIDATE) is not None)
+    if told.get("status") == "done" and current.origin != "refit":
+        told = {}  # the model was erased since, or replaced
+    return RefitState(
+        **told,
+        missing=why_not(view),
+        learned=dict(since),
+        can_undo=current.origin == "refit",
+        models=models(gallery.engine, view.manifest),
+    )
+
+
+def _outcome(job: Job, waits: bool) -> dict[str, Any]:
+    """Say of a job what the page shows; `waits`: a model that was trained can be adopted."""
+    if job.result.get("undone"):
+        return {"status": "undone", "words": "went back to the earlier model"}
+    names = ("before", "after", "gain", "queries", "people")
+    told = {name: job.result[name] for name in names if name in job.result}
+    told |= {"words": job.words, "share": job.share, "status": "running"}
+    told["certain"] = job.result.get("p_value", 1.0) < SURE
+    if job.open:
+        return told
+    if job.state != "done":
+        return {**told, "status": "failed"}
+    if job.result.get("adopted"):
+        return {**told, "status": "done"}
+    better = told.get("after", 0) > told.get("before", 0)
+    return {**told, "status": "ready" if better else "worse"} if waits else {}
