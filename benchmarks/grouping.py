@@ -9,10 +9,8 @@ is opened, each right one of the 24 results in other cameras is confirmed, the f
 where it is wrong, and the person is named, each with a click, until nobody is unknown. Both end
 with a precision of 1.
 
-What counts as a group was decided on points and on drawings 100 and 101. ``python -m
-benchmarks.grouping DATA`` groups the test people of PRID450S instead, by XQDA of GOG and
-LOMO-dagger, and prints the same columns. They have two sightings each: three clicks for a person
-whom a search finds first, two with a group, so that groups that are all right save little.
+The thresholds were chosen on drawings 100 and 101. ``python -m benchmarks.grouping DATA`` groups
+the test people of PRID450S instead, by XQDA of GOG and LOMO-dagger, and prints the same columns.
 """
 
 from __future__ import annotations

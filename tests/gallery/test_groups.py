@@ -14,8 +14,7 @@ import pytest
 
 from resight.datasets.sightings import Sightings
 from resight.errors import ConflictError, InputError
-from resight.evaluation.calibration import Calibration, HeldOut
-from resight.evaluation.calibration_fitting import fit_calibration
+from resight.evaluation.calibration import Calibration
 from resight.gallery import Gallery
 from resight.gallery.adding import Described
 from resight.gallery.forgetting import forget
@@ -82,51 +81,6 @@ def test_what_was_said_to_be_different_is_never_joined(calibration: Calibration 
         for a, b in apart:
             assert not {a, b} <= {*rows.tolist()}
     assert sum(len(rows) for rows, _ in found) >= 40
-
-
-def test_whoever_is_as_near_to_somebody_else_is_less_sure() -> None:
-    rng = np.random.default_rng(5)
-    people = np.repeat(3.0 * rng.normal(size=(40, 16)), 2, axis=0) + 0.3 * rng.normal(size=(80, 16))
-    aside = 5.4 * np.eye(16)[0]
-    between = 3.0 * rng.normal(size=16)
-    drawn = np.vstack([people, between, between + aside, between - aside]).astype(np.float32)
-    cameras = np.append(np.tile([0, 1], 40), [0, 1, 1])
-    sure = []
-    for n in (82, 83):  # the last one is as near to the first as the second is
-        units = Units.of(drawn[:n], np.arange(n), cameras[:n])
-        found = {
-            tuple(r.tolist()): s for r, s in clusters(Evidence(units, CALIBRATION), [], silent)
-        }
-        sure.append(found.pop((80, 81)))
-        assert len(found) == 40
-        assert all(len(rows) == 2 for rows in found)
-    assert sure[0] > 0.95
-    assert sure[1] < 0.75
-
-
-@pytest.mark.parametrize(("noise", "fewest"), [(0.45, 60), (0.6, 8)])
-def test_weak_evidence_proposes_few_groups_and_mostly_right_ones(noise: float, fewest: int) -> None:
-    rng = np.random.default_rng(0)
-
-    def seen(n: int) -> Any:
-        """Embed n people before two cameras, once each."""
-        who = rng.normal(size=(n, 12)) * np.linspace(1.5, 0.5, 12)
-        return [who + noise * rng.normal(size=who.shape) for _ in range(2)]
-
-    folds = [seen(30) for _ in range(12)]
-    rankings = [
-        HeldOut(((a[:, None] - b[None]) ** 2).sum(axis=2), np.eye(30, dtype=bool))
-        for pair in folds
-        for a, b in (pair, pair[::-1])
-    ]
-    calibration = fit_calibration(rankings, 360)
-    drawn = np.concatenate(seen(225)).astype(np.float32)
-    units = Units.of(drawn, np.arange(450), np.repeat([0, 1], 225))
-    found = clusters(Evidence(units, calibration), [], silent)
-    right = [len({*(rows % 225).tolist()}) == 1 for rows, _ in found]
-    assert fewest <= len(found) < 225
-    assert np.mean(right) >= 0.75
-    assert all(sure >= 0.5 for _, sure in found)
 
 
 def test_blocks_do_not_change_the_groups(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,17 +1,14 @@
 """Clustering sightings into people by pair evidence.
 
-The evidence of two units (tracks, or sightings without one) is the log-odds that they show one
-person: log r of the model's calibration, distances to what is near to everybody lengthened as in a
-search, mean of both directions, plus the prior log-odds of a pair, before one camera and before
-two, which are estimated from the sightings themselves. Clusters are joined as long as the mean
-evidence between them is positive (average linkage), and never where somebody said "different". Then
-each cluster competes, by Bayes' rule, with whoever else is near: units that are not likelier than
-not to belong to it are taken out. Only nearest neighbours are looked at to find parts of the
-gallery that can be clustered by themselves, so that nothing grows with the square of its size but
-blocked matrix products.
+The evidence of two sightings is the log-odds that they show one person: log r(z) of the model's
+calibration (distances relative to what is usual between the sighting and the other's camera, mean
+of both directions) plus the prior log-odds of a pair, which is estimated from the sightings
+themselves. Clusters are joined as long as the mean evidence between them is positive (average
+linkage), and never where somebody said "different". Only nearest neighbours are looked at to find
+parts of the gallery that can be clustered by themselves, so that nothing grows with the square of
+its size but blocked matrix products.
 
-Without calibration a rule stands in for log r: relative distances below `CLOSE` count as evidence,
-and nobody competes.
+Without calibration a rule stands in for log r: relative distances below `CLOSE` count as evidence.
 """
 
 from __future__ import annotations
@@ -25,20 +22,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.evaluation.presence import evened, logistic, nearness
 from resight.gallery.engines.base import Floats32
 
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
 
 CLOSE = 0.25  # share of the median distance below which an uncalibrated pair is joined
-LEAST_SURE = 0.5  # of a unit, that it belongs to the group in which it is proposed
 _STEEP = 8.0  # how quickly evidence of that rule falls with log z
 _SAMPLE = 200  # units of a camera that its median distance is taken over
-_OTHERS, _FEW = (
-    1000,
-    16,
-)  # units of other cameras that tell who is near to everybody; too few do not
 _CELLS = 2**21  # distances in memory at once: they stay in the cache
 _OFTEN = 0.05  # no larger share of the pairs shows one person
 _NEIGHBOURS = 64  # of a unit that are looked at, at most
@@ -90,70 +81,34 @@ class Evidence:
     """Log-odds that pairs of units show one person."""
 
     def __init__(self, units: Units, calibration: Any | None) -> None:
-        self.units, self.calibration = units, calibration
-        self.priors = np.zeros(2)  # of a pair before two cameras, and before one, as log-odds
-        cameras = range(int(units.cameras.max()) + 1)
-        self._longer = np.ones(len(units.means), np.float32)
-        for camera in cameras if calibration is not None else ():
-            self._lengthen(units.cameras == camera)
-        self.scales = np.stack([self._medians(camera) for camera in cameras], axis=1)
-        self.rivals = np.zeros(self.scales.shape)  # sums of r over a camera's neighbours of a unit
-
-    def _lengthen(self, own: NDArray[np.bool_]) -> None:
-        """Find by how much distances to a camera's units are multiplied; see `evened`."""
-        asked = _some(np.flatnonzero(~own), _OTHERS)
-        if len(asked) < _FEW:
-            return
-        rows = np.flatnonzero(own)
-        step = max(1, _CELLS // len(asked))
-        parts = np.split(rows, range(step, len(rows), step))
-        near = [nearness(np.log(self.units.distances(asked, part))) for part in parts]
-        self._longer[rows] = evened(np.ones(len(rows)), np.concatenate(near))
+        self.units, self._calibration = units, calibration
+        self.prior = 0.0  # of a pair, as log-odds
+        self.scales = np.stack(  # (m, n_cameras)
+            [self._medians(camera) for camera in range(int(units.cameras.max()) + 1)], axis=1
+        )
 
     def _medians(self, camera: int) -> Floats32:
         """Return the median distance of each unit to the units of a camera, or of all."""
         own = np.flatnonzero(self.units.cameras == camera)
-        sample = _some(own if len(own) >= 10 else np.arange(len(self.units.cameras)), _SAMPLE)
+        own = own if len(own) >= 10 else np.arange(len(self.units.cameras))
+        sample = own[:: max(1, len(own) // _SAMPLE)][:_SAMPLE]
         step = max(1, _CELLS // len(sample))
         everything = range(0, len(self.units.means), step)
         parts = [self.units.distances(slice(i, i + step), sample) for i in everything]
-        return np.concatenate([np.median(part * self._longer[sample], axis=1) for part in parts])
+        return np.concatenate([np.median(part, axis=1) for part in parts])
 
     def log_ratios(self, z: Floats) -> Floats:
         """Return log r(z), or what stands in for it."""
-        if self.calibration is not None:
-            return np.asarray(self.calibration.log_ratios(z), float)
+        if self._calibration is not None:
+            return np.asarray(self._calibration.log_ratios(z), float)
         return np.asarray(_STEEP * (np.log(CLOSE) - np.log(z)))
 
-    def ratios(self, distances: Any, rows: Rows, columns: Rows) -> Floats:
-        """Return log r of columns for rows by their distances; arrays of one shape."""
-        z = distances * self._longer[columns] / self.scales[rows, self.units.cameras[columns]]
-        return np.minimum(self.log_ratios(z), _MOST)
-
     def pairs(self, distances: Any, rows: Rows, columns: Rows) -> Floats:
-        """Return the log-odds of pairs by their distances, were there nobody else."""
-        both = self.ratios(distances, rows, columns) + self.ratios(distances, columns, rows)
-        return np.minimum(0.5 * both + self._prior(rows, columns), _MOST)
-
-    def _prior(self, rows: Rows, columns: Rows) -> Floats:
-        cameras = self.units.cameras
-        return self.priors[(cameras[rows] == cameras[columns]).astype(int)]
-
-    def against_rivals(self, part: Rows, ratios: Floats, labels: Rows) -> Floats:
-        """Return the log-odds of pairs of a part (n, n), each against whoever else is near.
-
-        `ratios` are log r. Units of one cluster, by its label, do not compete with each other. The
-        weaker direction counts.
-        """
-        np.fill_diagonal(ratios, -np.inf)
-        weights, odds = np.exp(ratios), np.empty_like(ratios)
-        for camera in np.unique(self.units.cameras[part]):
-            own = np.flatnonzero(self.units.cameras[part] == camera)
-            together = labels[own][:, None] == labels[own]
-            rivals = self.rivals[part, camera][:, None] - weights[:, own] @ together.astype(float)
-            prior = self._prior(part[:, None], part[own])
-            odds[:, own] = ratios[:, own] - np.log(np.exp(-prior) + np.maximum(rivals, 0.0))
-        return np.minimum(odds, odds.T)
+        """Return the log-odds of pairs by their distances; arrays of one shape."""
+        cameras, scales = self.units.cameras, self.scales
+        there = self.log_ratios(distances / scales[rows, cameras[columns]])
+        back = self.log_ratios(distances / scales[columns, cameras[rows]])
+        return np.minimum(0.5 * (there + back) + self.prior, _MOST)
 
     def neighbours(self, on_step: Callable[[float], None]) -> tuple[Rows, Rows, Floats]:
         """Return rows, columns and log-odds of all pairs that may show one person.
@@ -173,11 +128,10 @@ class Evidence:
         for start in range(0, m, step):
             block = np.arange(start, min(start + step, m))
             d = columns.distances(places[block], slice(None))  # (block, m), cameras side by side
-            longer = d * self._longer[order]
             near = np.empty(d.shape, bool)
             for camera, (first, last) in enumerate(pairwise(ends.tolist())):
                 scale = limit * self.scales[block, camera]
-                np.less(longer[:, first:last], scale[:, None], out=near[:, first:last])
+                np.less(d[:, first:last], scale[:, None], out=near[:, first:last])
             row, column = np.nonzero(near)
             row, column, values = _nearest(row, column, d[row, column])
             found.append((block[row], order[column], values))
@@ -185,40 +139,32 @@ class Evidence:
         rows, others, distances = (np.concatenate(parts) for parts in zip(*found, strict=True))
         two = rows != others
         rows, others, distances = rows[two], others[two], distances[two]
-        if self.calibration is not None:  # the rule of other models has its own threshold
-            cells = np.ravel_multi_index((rows, self.units.cameras[others]), self.rivals.shape)
-            weights = np.exp(self.ratios(distances, rows, others))
-            sums = np.bincount(cells, weights, minlength=self.rivals.size)
-            self.rivals = np.asarray(sums, float).reshape(self.rivals.shape)
-            self._estimate_priors(rows, others, distances)
+        self._estimate_prior(rows, others, distances)
         return rows, others, self.pairs(distances, rows, others)
 
     def _limit(self) -> float:
         """Return the relative distance beyond which no prior makes a pair one person."""
-        least = 0.0 if self.calibration is None else float(np.log(1.0 / _OFTEN - 1.0))
+        least = 0.0 if self._calibration is None else float(np.log(1.0 / _OFTEN - 1.0))
         grid = np.geomspace(1e-4, 2.0, 2000)
         enough = grid[self.log_ratios(grid) >= least]
         return float(enough.max(initial=0.0))
 
-    def _estimate_priors(self, rows: Rows, columns: Rows, distances: Floats32) -> None:
-        """Find the shares of pairs that show one person, by expectation maximisation.
+    def _estimate_prior(self, rows: Rows, columns: Rows, distances: Floats32) -> None:
+        """Find the share of pairs that show one person, by expectation maximisation.
 
-        Pairs that are no neighbours are taken as two people.
+        Pairs that are no neighbours are taken as two people. The rule of uncalibrated models has
+        its own threshold and no prior.
         """
-        m, counts = len(self.units.means), np.bincount(self.units.cameras)
+        if self._calibration is None:
+            return
+        m = len(self.units.means)
         ratios = self.pairs(distances, rows, columns)
-        one_camera = self.units.cameras[rows] == self.units.cameras[columns]
-        of_one = float((counts * (counts - 1)).sum())
-        for place, n_pairs in enumerate((m * (m - 1) - of_one, of_one)):
-            some, share = ratios[one_camera == place], 1.0 / m
-            for _ in range(_ROUNDS):
-                found = logistic(some + np.log(share) - np.log1p(-share)).sum() / max(n_pairs, 1.0)
-                share = min(max(float(found), 1.0 / m**2), _OFTEN)
-            self.priors[place] = np.log(share) - np.log1p(-share)
-
-
-def _some(rows: Rows, most: int) -> Rows:
-    return rows[:: max(1, len(rows) // most)][:most]
+        share = 1.0 / m
+        for _ in range(_ROUNDS):
+            odds = np.log(share) - np.log1p(-share)
+            found = float((1.0 / (1.0 + np.exp(-(ratios + odds)))).sum()) / (m * (m - 1))
+            share = min(max(found, 1.0 / m**2), _OFTEN)
+        self.prior = float(np.log(share) - np.log1p(-share))
 
 
 def _nearest(row: Rows, column: Rows, values: Floats32) -> tuple[Rows, Rows, Floats32]:
@@ -237,7 +183,7 @@ def clusters(
     """Cluster units; return those of at least two with how sure each is, surest first.
 
     `apart` are pairs said to be different people. How sure a cluster is is the mean probability of
-    the pairs of the unit that fits least; units that fit less than `LEAST_SURE` are left out.
+    the pairs of the unit that fits least.
     """
     if len(evidence.units.means) < 2:
         return []
@@ -274,23 +220,17 @@ def _clusters_of(
 ) -> list[tuple[Rows, float]]:
     n = len(part)
     grid = np.repeat(part, n).reshape(n, n)
-    distances = evidence.units.distances(part, part)
-    odds = evidence.pairs(distances, grid, grid.T)
+    odds = evidence.pairs(evidence.units.distances(part, part), grid, grid.T)
     place = {int(unit): i for i, unit in enumerate(part)}
     labels = cluster(odds, [(place[a], place[b]) for a, b in apart if a in place and b in place])
-    if evidence.calibration is not None:
-        odds = evidence.against_rivals(part, evidence.ratios(distances, grid, grid.T), labels)
-    chances = logistic(odds)
+    chances = 1.0 / (1.0 + np.exp(-odds))
     np.fill_diagonal(chances, 0.0)
     found = []
     for label in range(int(labels.max()) + 1):
         own = np.flatnonzero(labels == label)
-        while len(own) > 1:
+        if len(own) > 1:
             fits = chances[np.ix_(own, own)].sum(axis=1) / (len(own) - 1)
-            if evidence.calibration is None or fits.min() >= LEAST_SURE:
-                found.append((part[own], float(fits.min())))
-                break
-            own = np.delete(own, fits.argmin())
+            found.append((part[own], float(fits.min())))
     return found
 
 

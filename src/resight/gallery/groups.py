@@ -28,10 +28,7 @@ from resight.validation import parse_json
 _PROPOSED = 50  # sightings that nothing looks like
 _POOL = 400  # unknown sightings among which these are sought
 _PAUSE = 10.0  # groups are computed again after at least so many times what it takes
-BY_EVIDENCE = (
-    "calibrated evidence of pairs; each sighting is likelier than not to belong to its group, "
-    "whoever else it looks like"
-)
+BY_EVIDENCE = "calibrated evidence of pairs, joined while its mean favours one person"
 BY_DISTANCE = (
     f"distances below {CLOSE:g} of the median, because the model is not calibrated: few groups, "
     "but safe ones"
