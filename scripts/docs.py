@@ -117,8 +117,8 @@ TASKS: dict[str, tuple[str, str]] = {
     "Evaluation": (
         "Distances become figures and pictures.",
         "resight: CMCDisplay\n"
-        "resight.evaluation: cmc mean_average_precision mean_inverse_negative_penalty first_ranks "
-        "average_precisions inverse_negative_penalties RankingResult\n"
+        "resight.evaluation: cmc mean_average_precision mean_inverse_negative_penalty "
+        "average_precisions RankingResult\n"
         "resight.report: write",
     ),
     "Gallery": (

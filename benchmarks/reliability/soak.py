@@ -174,7 +174,7 @@ def _compare(gallery: Gallery, ids: list[str]) -> None:
     found = features_of(gallery.engine, view.manifest, view.model, known)
     rows = [view.rows[key] for key in found]
     expected = view.model.embed(np.array([*found.values()])) if found else np.empty((0, 5))
-    if not np.allclose(view.index.embeddings[rows], expected, atol=1e-4):
+    if view.index is None or not np.allclose(view.index.embeddings[rows], expected, atol=1e-4):
         raise RuntimeError("a search looked at something else than the embeddings")
 
 

@@ -9,13 +9,16 @@ from hypothesis import strategies as st
 
 from resight.errors import InputError
 from resight.evaluation import (
+    RankingResult,
     average_precisions,
     cmc,
-    first_ranks,
-    inverse_negative_penalties,
     mean_average_precision,
     mean_inverse_negative_penalty,
 )
+
+
+def first_ranks(*ranked, **options):
+    return RankingResult.from_distances(*ranked, **options).first_ranks
 
 
 def hit_ranks_by_definition(i, D, query_persons, gallery_persons, query_cameras, cameras, junk):
@@ -62,7 +65,8 @@ def test_all_measures_equal_their_definition(problem):
     inp = [len(r) / r[-1] for r in ranks]
     assert first_ranks(D, qp, gp, **options).tolist() == first
     assert average_precisions(D, qp, gp, **options) == pytest.approx(ap)
-    assert inverse_negative_penalties(D, qp, gp, **options) == pytest.approx(inp)
+    ranked = RankingResult.from_distances(D, qp, gp, **options)
+    assert ranked.inverse_negative_penalties == pytest.approx(inp)
     assert mean_average_precision(D, qp, gp, **options) == pytest.approx(np.mean(ap))
     assert mean_inverse_negative_penalty(D, qp, gp, **options) == pytest.approx(np.mean(inp))
     curve = cmc(D, qp, gp, **options)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resight.evaluation._reciprocal import _smallest, encode, nearest
+from resight.evaluation._reciprocal import _smallest, encode, nearest, re_ranked
 from resight.evaluation.pairwise import EmbeddedPoints
 from resight.evaluation.reranking import k_reciprocal
 
@@ -30,7 +30,7 @@ def test_every_point_is_its_own_first_neighbour_even_among_copies():
 
 def test_weights_are_distributions():
     rng = np.random.default_rng(0)
-    weights = encode(EmbeddedPoints(rng.random((20, 3)), rng.random((30, 3))), 5, 3).weights
+    weights, _ = encode(EmbeddedPoints(rng.random((20, 3)), rng.random((30, 3))), 5, 3)
     assert weights.sum(axis=1) == pytest.approx(np.ones(50))
     assert weights.data.min() > 0
 
@@ -48,8 +48,8 @@ def test_memory_is_far_below_one_matrix_of_all_pairs(monkeypatch):
     monkeypatch.setattr("resight.evaluation.pairwise._PAIRS_AT_ONCE", 5_000)
     E = np.random.default_rng(0).normal(size=(4000, 8))
     tracemalloc.start()
-    encoding = encode(EmbeddedPoints(E[:2000], E[2000:]), 20, 6)
-    done = sum(len(block) for _, block in encoding.blocks(0.3))
+    blocks = re_ranked(EmbeddedPoints(E[:2000], E[2000:]), 20, 6, 0.3)
+    done = sum(len(block) for _, block in blocks)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert done == 2000

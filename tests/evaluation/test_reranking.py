@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resight.errors import InputError
-from resight.evaluation import first_ranks, reranking
+from resight.evaluation import RankingResult, reranking
 from resight.evaluation.pairwise import EmbeddedPoints, MeasuredPoints
 from resight.evaluation.reranking import cross_view_reciprocal
 
@@ -19,6 +19,10 @@ def k_reciprocal(Q, G, **ways):
 
 def k_reciprocal_from_distances(D, n_queries, **ways):
     return reranking.k_reciprocal(MeasuredPoints(D, n_queries), **ways)
+
+
+def first_ranks(*ranked, **options):
+    return RankingResult.from_distances(*ranked, **options).first_ranks
 
 
 def squared(A, B):

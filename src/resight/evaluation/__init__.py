@@ -6,8 +6,6 @@ Fractions everywhere; ties never flatter. Nothing here knows a learner or a data
 from resight.evaluation.metrics import (
     average_precisions,
     cmc,
-    first_ranks,
-    inverse_negative_penalties,
     mean_average_precision,
     mean_inverse_negative_penalty,
 )
@@ -17,8 +15,6 @@ __all__ = [
     "RankingResult",
     "average_precisions",
     "cmc",
-    "first_ranks",
-    "inverse_negative_penalties",
     "mean_average_precision",
     "mean_inverse_negative_penalty",
 ]

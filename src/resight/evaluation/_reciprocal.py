@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,33 +14,31 @@ from resight.evaluation.pairwise import Floats, Pairwise
 _ELEMENTS_AT_ONCE = 4_000_000
 
 
-@dataclass(frozen=True, eq=False)
-class Encoding:
-    """Every point as a sparse distribution over its k-reciprocal neighbourhood."""
+def re_ranked(
+    points: Pairwise, k1: int, k2: int, original_weight: float
+) -> Iterator[tuple[slice, Floats]]:
+    """Yield (queries, distances to the gallery) until all queries are done.
 
-    points: Pairwise
-    scale: Floats  # (n_points,): largest squared distance, which others are divided by
-    weights: Any  # sparse (n_points, n_points): rows sum to one and have about k1 k2 entries
-
-    def blocks(self, original_weight: float) -> Iterator[tuple[slice, Floats]]:
-        """Yield (queries, distances to the gallery) until all queries are done.
-
-        The distance is (1 - original_weight) Jaccard + original_weight normalised distance.
-        """
-        n = self.points.n_queries
-        n_gallery = self.points.n_points - n
-        asked, held = self.weights[:n], csc_array(self.weights[n:])
-        for start, stop in _portions(asked, held, n_gallery):
-            shared = _shared_weight(asked[start:stop], held)  # (n_block, n_gallery)
-            jaccard = 1.0 - shared / (2.0 - shared)
-            original = self.points.rows(start, stop)[:, n:] / self.scale[start:stop, None]
-            jaccard *= 1.0 - original_weight
-            original *= original_weight
-            yield slice(start, stop), np.add(jaccard, original, out=jaccard)
+    The distance is (1 - original_weight) Jaccard + original_weight normalised distance.
+    """
+    n = points.n_queries
+    weights, scale = encode(points, k1, k2)
+    asked, held = weights[:n], csc_array(weights[n:])
+    for start, stop in _portions(asked, held, points.n_points - n):
+        shared = _shared_weight(asked[start:stop], held)  # (n_block, n_gallery)
+        jaccard = 1.0 - shared / (2.0 - shared)
+        original = points.rows(start, stop)[:, n:] / scale[start:stop, None]
+        jaccard *= 1.0 - original_weight
+        original *= original_weight
+        yield slice(start, stop), np.add(jaccard, original, out=jaccard)
 
 
-def encode(points: Pairwise, k1: int, k2: int) -> Encoding:
-    """Encode points by k1 neighbours (itself not counted), averaged over k2 (itself counted)."""
+def encode(points: Pairwise, k1: int, k2: int) -> tuple[Any, Floats]:
+    """Encode points by k1 neighbours (itself not counted), averaged over k2 (itself counted).
+
+    Returns sparse weights (n_points, n_points), whose rows sum to one and have about k1 k2 entries,
+    and the largest squared distance of each point, which others are divided by.
+    """
     neighbours, scale = nearest(points, max(k1 + 1, k2))
     mutual = _mutual(neighbours[:, : k1 + 1])  # R(i, k1)
     # Python and NumPy both round halves to even here, as the published code does.
@@ -55,7 +52,7 @@ def encode(points: Pairwise, k1: int, k2: int) -> Encoding:
     if k2 > 1:
         near = neighbours[:, :k2]
         weights = _rows_scaled(_pattern(near) @ weights, np.full(len(near), 1.0 / near.shape[1]))
-    return Encoding(points, scale, weights)
+    return weights, scale
 
 
 def nearest(points: Pairwise, k: int) -> tuple[NDArray[np.int32], Floats]:

@@ -1,4 +1,4 @@
-"""CMC, mAP and mINP, each for all queries and in its per-query form."""
+"""CMC, mAP and mINP of distances; `RankingResult` has them for each query too."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def cmc(
 
     See Also
     --------
-    first_ranks : the per-query form.
+    RankingResult : the ranks of each query, and everything else that a ranking tells.
 
     References
     ----------
@@ -102,16 +102,6 @@ def mean_inverse_negative_penalty(
     return ranked.mean_inverse_negative_penalty
 
 
-def first_ranks(
-    distances: ArrayLike,
-    query_persons: ArrayLike,
-    gallery_persons: ArrayLike,
-    **options: Unpack[Options],
-) -> NDArray[np.intp]:
-    """Rank (from 1) of the first right answer of each query; parameters as in `cmc`."""
-    return _ranked(distances, query_persons, gallery_persons, **options).first_ranks
-
-
 def average_precisions(
     distances: ArrayLike,
     query_persons: ArrayLike,
@@ -120,16 +110,6 @@ def average_precisions(
 ) -> NDArray[np.float64]:
     """Average precision of each query; parameters as in `cmc`."""
     return _ranked(distances, query_persons, gallery_persons, **options).average_precisions
-
-
-def inverse_negative_penalties(
-    distances: ArrayLike,
-    query_persons: ArrayLike,
-    gallery_persons: ArrayLike,
-    **options: Unpack[Options],
-) -> NDArray[np.float64]:
-    """Inverse negative penalty of each query; parameters as in `cmc`."""
-    return _ranked(distances, query_persons, gallery_persons, **options).inverse_negative_penalties
 
 
 def _ranked(*distances_and_persons: ArrayLike, **options: Unpack[Options]) -> RankingResult:

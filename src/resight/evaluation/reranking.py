@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from resight.errors import InputError
-from resight.evaluation._reciprocal import encode
+from resight.evaluation._reciprocal import re_ranked
 from resight.evaluation.pairwise import Floats, Pairwise, require_finite
 
 
@@ -59,7 +59,7 @@ def k_reciprocal(
     if not 0.0 <= original_weight <= 1.0:
         raise InputError(f"original_weight is {original_weight}; it must be between 0 and 1")
     result = np.empty((points.n_queries, points.n_points - points.n_queries))
-    for rows, block in encode(points, k1, k2).blocks(original_weight):
+    for rows, block in re_ranked(points, k1, k2, original_weight):
         result[rows] = block
     return result
 

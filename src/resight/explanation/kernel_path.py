@@ -25,36 +25,24 @@ class View:
     weight: float = 1.0
 
 
-@dataclass(frozen=True)
 class _Path:
     """Pairs (a, b) in one view as midpoint m and difference D = a - b: all products needed."""
 
-    view: View
-    middle_rows: Floats  # m . z, (n, N)
-    difference_rows: Floats  # D . z, (n, N)
-    middle_squares: Floats  # (n,)
-    crossed: Floats  # m . D, (n,)
-    difference_squares: Floats  # (n,)
-    row_squares: Floats  # z . z, (N,)
-
-    @classmethod
-    def of(cls, view: View, Z: NDArray[Any], middle: Floats, difference: Floats) -> _Path:
-        """Compute the products of some pairs with the training rows."""
+    def __init__(self, view: View, Z: NDArray[Any], middle: Floats, difference: Floats) -> None:
+        self.kernel = view.kernel
         scale = np.broadcast_to(np.asarray(view.scale, np.float64), Z.shape[1:])
         scaled_middle, scaled_difference = middle * scale, difference * scale
-        return cls(
-            view,
-            inner_products(scaled_middle, Z),
-            inner_products(scaled_difference, Z),
-            np.einsum("ij,ij->i", scaled_middle, middle),
-            np.einsum("ij,ij->i", scaled_middle, difference),
-            np.einsum("ij,ij->i", scaled_difference, difference),
-            np.array([np.dot(np.square(row, dtype=np.float64), scale) for row in Z]),
-        )
+        self.middle_rows = inner_products(scaled_middle, Z)  # m . z, (n, N)
+        self.difference_rows = inner_products(scaled_difference, Z)  # D . z, (n, N)
+        self.middle_squares = np.einsum("ij,ij->i", scaled_middle, middle)  # (n,)
+        self.crossed = np.einsum("ij,ij->i", scaled_middle, difference)  # m . D, (n,)
+        self.difference_squares = np.einsum("ij,ij->i", scaled_difference, difference)  # (n,)
+        # z . z, (N,)
+        self.row_squares = np.array([np.square(row, dtype=np.float64) @ scale for row in Z])
 
     def at(self, t: float) -> tuple[Floats, Any, Any]:
         """Kernel values (n, N) at x = m + t D / 2, and their derivatives by x.z and by x.x."""
-        kernel = self.view.kernel
+        kernel = self.kernel
         products = self.middle_rows + (t / 2.0) * self.difference_rows
         if kernel.kernel == "linear":
             return products, 1.0, 0.0
@@ -92,7 +80,7 @@ def integrated_gradients(
     products with the training rows and one back.
     """
     middle, difference = (A + B) / 2.0, A - B
-    paths = [_Path.of(view, Z, middle, difference) for view in views]
+    paths = [_Path(view, Z, middle, difference) for view in views]
     # Of each view the gradient is rows @ Z + of_middle m + of_difference D.
     rows = np.zeros((len(views), len(A), len(Z)))
     of_middle, of_difference = np.zeros((2, len(views), len(A), 1))

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, permutations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,26 +58,16 @@ SIGHTINGS_LIMIT = 3000
 fit takes some seconds there. Of more, whole people are taken until there are so many."""
 
 
-class Division(NamedTuple):
-    """How people are held out: in how many folds, how often anew, and whether for a trend too."""
+def division(people: int, once: bool = False) -> tuple[int, bool]:
+    """Decide how often people seen by two cameras are held out in folds, and whether for a trend.
 
-    n_folds: int
-    repeats: int
-    trend: bool
-
-    @classmethod
-    def of(cls, people: int, *, once: bool = False) -> Division:
-        """Decide for a number of people seen by two cameras; `once` is the least that will do."""
-        if people < MIN_PEOPLE:
-            raise InputError(too_few(people))
-        if once:
-            return cls(_FOLDS, 1, False)
-        return cls(_FOLDS, min(4, max(1, round(_RANKED / people))), people >= _TREND_PEOPLE)
-
-    @property
-    def fits(self) -> int:
-        """Metrics that are fitted in all."""
-        return self.n_folds * self.repeats * (2 if self.trend else 1)
+    `once` is the least that will do.
+    """
+    if people < MIN_PEOPLE:
+        raise InputError(too_few(people))
+    if once:
+        return 1, False
+    return min(4, max(1, round(_RANKED / people))), people >= _TREND_PEOPLE
 
 
 def calibrate(
@@ -89,12 +79,12 @@ def calibrate(
     20 people seen by two cameras are refused, and so are cameras that share too few.
     """
     people = len(seen_by_two(persons, cameras))
-    n_folds, repeats, trend = Division.of(people, once=once)
+    repeats, trend = division(people, once)
     labels = persons, cameras
 
     def rankings(left_out: int) -> list[HeldOut]:
         found = (
-            held_out_rankings(fold_distances, *labels, n_folds, repeat, left_out)
+            held_out_rankings(fold_distances, *labels, _FOLDS, repeat, left_out)
             for repeat in range(repeats)
         )
         return list(chain.from_iterable(found))
@@ -110,7 +100,7 @@ def calibrate(
         return calibration
     # Parameters linear in 1 / people: from (k - 2) / k and (k - 1) / k of the people to all.
     fewer = fit_choice([with_person(one) for one in rankings(1)])
-    return continued(calibration, fewer, (n_folds - 2) / n_folds)
+    return continued(calibration, fewer, (_FOLDS - 2) / _FOLDS)
 
 
 def add_calibration(
@@ -195,9 +185,9 @@ def calibrate_model(model: Model, features: Array, persons: Array, cameras: Arra
     themselves. A setting that was chosen is kept.
     """
     once = iterates(model.learner)
-    fits = Division.of(len(seen_by_two(persons, cameras)), once=once).fits
+    repeats, trend = division(len(seen_by_two(persons, cameras)), once)
     distances = distances_of(model, features, persons, cameras)
-    with progress("calibration", fits) as advance:
+    with progress("calibration", _FOLDS * repeats * (1 + trend)) as advance:
 
         def counted(learn: Rows, held: Rows) -> Floats:
             found = distances(learn, held)
