@@ -74,6 +74,7 @@ def test_the_flow_in_the_readme_runs(tmp_path: Path, monkeypatch, capsys) -> Non
     from resight.datasets.synthetic import draw_cameras
 
     drawn = draw_cameras(tmp_path / "my" / "cameras", 6, size=(64, 32))
+    draw_cameras(tmp_path / "new", 6, size=(64, 32), seed=5)
     (tmp_path / "someone.jpg").write_bytes(drawn.files()[0].read_bytes())
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")

@@ -107,4 +107,6 @@ def test_the_values_within_a_slack_of_the_kth_smallest_are_all_found() -> None:
         near[rng.random(n) < 0.3 * (turn % 4)] = np.inf
         kth = np.sort(near)[k - 1] if k < n else np.float32(np.inf)
         expected = np.flatnonzero((near <= kth + np.float32(slack)) & np.isfinite(near))
-        np.testing.assert_array_equal(_within(near, k, slack), expected)
+        found, bound = _within(near, k, slack)
+        np.testing.assert_array_equal(found, expected)
+        assert bound == kth + np.float32(slack)

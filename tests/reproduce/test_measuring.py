@@ -21,8 +21,11 @@ class DrawnTable(PaperTable):
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("drawn")
-    draw_cameras(folder, n_people=14, size=(64, 32), seed=1)
+    return table_of(36, tmp_path_factory.mktemp("drawn"))
+
+
+def table_of(n_people, folder):
+    draw_cameras(folder, n_people=n_people, size=(64, 32), seed=1)
     descriptors = ("whos-star",)
     row = PaperRow("kxqda", "k-XQDA", descriptors, {"rank1": 50.0}, False)
     return DrawnTable("table1", "drawn", str(folder), "single-shot", (row,), {})
@@ -43,10 +46,19 @@ def test_every_version_is_measured(measured):
     for counts in auto["chosen_by"].values():
         assert sum(counts.values()) <= 10
     assert sum(auto["chosen_by"]["variant"].values()) == 10
-    stages = [stage["stage"] for stage in auto["stages"]]
-    assert stages == ["plain"]  # so few people that nothing is learned
+    assert {stage["stage"] for stage in auto["stages"]} > {"plain"}
     assert sum(stage["share"] for stage in auto["stages"]) == pytest.approx(100.0)
-    assert len(said) == 5  # of each version, and that nothing was learned
+    assert [text for text in said if " (auto): rank 1 " in text] == said[3:4]
+
+
+def test_where_people_are_too_few_to_choose_from_that_is_said(tmp_path):
+    table, said = table_of(14, tmp_path / "drawn"), []
+    document = reproduce([table], Bench(tmp_path, tmp_path, say=said.append), only=["auto"])
+    (row,) = document["tables"][0]["rows"]
+    assert row["version"] == "auto"
+    assert "chosen_by" not in row
+    assert "7 people seen by two cameras are too few to choose from" in said[-1]
+    assert "chosen in the splits" not in page_of(document)
 
 
 def test_the_page_tells_the_choice(measured):

@@ -170,5 +170,5 @@ def _within(near: Floats32, k: int, slack: float) -> tuple[Rows, float]:
         least = near[: n * _GROUPED].reshape(_GROUPED, n).min(axis=0)
         rows = np.flatnonzero(near <= np.partition(least, k - 1)[k - 1] + np.float32(slack))
     some = near[rows]
-    bound = float(np.partition(some, k - 1)[k - 1]) + slack if k < len(near) else np.inf
+    bound = float(np.partition(some, k - 1)[k - 1] + np.float32(slack)) if k < len(near) else np.inf
     return rows[(some <= bound) & np.isfinite(some)], bound
