@@ -97,7 +97,7 @@ class _Notice(event.Listener):
         self.told = True
         sys.stderr.write(
             "resight: compiling descriptors for this processor; this happens once and "
-            "takes up to a minute (`resight doctor --warm-up` does it in advance)\n"
+            "takes a minute or two (`resight doctor --warm-up` does it in advance)\n"
         )
         sys.stderr.flush()
 

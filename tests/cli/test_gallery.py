@@ -179,7 +179,7 @@ def test_backup_restore_and_an_unfinished_erasing(
     run("gallery", "create", place, "--model", made / "model", "--no-descriptors")
     run("gallery", "add", place, made / "cameras")
     code, out, _ = run("gallery", "backup", place, file)
-    assert (code, "Backups are not reached by `forget`" in out) == (0, True)
+    assert (code, "`forget` and `retain` do not reach backups" in out) == (0, True)
     assert run("gallery", "restore", file, tmp_path / "h")[0] == 0
     code, out, _ = run("gallery", "info", tmp_path / "h")
     assert "descriptor 0, embedding" in out
@@ -200,7 +200,7 @@ def test_backup_restore_and_an_unfinished_erasing(
     assert run("gallery", "forget", place, "0001", "--resume")[0] == 2
     code, out, _ = run("gallery", "forget", place, "--resume")
     assert (code, "erased '0001'" in out, "nothing is left" in out) == (0, True, True)
-    assert "no interrupted erasing found" in run("gallery", "forget", place, "--resume")[1]
+    assert "no interrupted erasure found" in run("gallery", "forget", place, "--resume")[1]
     assert run("gallery", "check", place)[0] == 0
 
 

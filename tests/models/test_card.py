@@ -28,7 +28,7 @@ def test_fit_writes_it_and_report_shows_it(town, capsys):
     assert "| data | town: 60 sightings of 30 people |" in shown
     assert "2 (sightings: camera-1 30, camera-2 30)" in shown
     assert "| descriptors | whos-star: 2,960 numbers |" in shown
-    assert "none: the setting was given" in shown
+    assert "none, settings were given" in shown
     assert "## Limits" in shown
     assert not any(person in shown for person in np.unique(town.persons))
 

@@ -39,7 +39,7 @@ def test_the_page_and_its_twin_tell_how_sure_they_are(calibrated, serve):
         answer = client.get("/search.json", params={"like": key}).json()
         assert all(hit["trained"] and hit["probability"] is None for hit in answer["hits"])
         shown = client.get("/search", params={"like": key}).text
-        assert "trained on" in shown
+        assert "in training data" in shown
         assert "learned distance" not in shown  # that of people who trained the model says nothing
         assert answer["presence"]["compared"] == 51
         assert answer["presence"]["answer"] == "unsure"

@@ -40,8 +40,8 @@ _DATA = "Dataset name, folder of images, or CSV table of sightings"
 _ROOT = "Folder of a dataset given by name, or base of the relative paths in a CSV table"
 _PLACE = "Folder, or postgresql://user@host/db#name"
 _CLUSTER = (
-    "Run on a Dask cluster: address of its scheduler, tls://HOST:PORT or tcp://; whoever reaches "
-    "that can run any code on its machines and on this one"
+    "Run on a Dask cluster: address of its scheduler, tls://HOST:PORT or tcp://HOST:PORT. Anyone "
+    "who can reach it can run code on its machines and on this one"
 )
 
 Data = Annotated[str, typer.Argument(help=_DATA)]
@@ -49,11 +49,11 @@ DataOrNone = Annotated[str | None, typer.Argument(help=_DATA, show_default="none
 GalleryPlace = Annotated[str, typer.Argument(metavar="GALLERY", help=_PLACE)]
 Root = Annotated[Path | None, option(..., "DIR", _ROOT, "folder of the CSV table")]
 Descriptor = Annotated[str, option(..., "NAME[+NAME...]", "Descriptors, concatenated with '+'")]
-_LEARNER = "kxqda is the paper's fixed setting, kxqda:cv and auto choose theirs"
+_LEARNER = "kxqda uses the paper's fixed settings; kxqda:cv and auto choose theirs"
 _RECIPE = f"{LEARNER}; above {LARGE:,} labelled sightings {LARGE_LEARNER}"
 Learner = Annotated[str | None, option(..., "NAME", f"Learner: {_LEARNER}", _RECIPE)]
 Learners = Annotated[str | None, option(..., "NAME[,NAME...]", f"Learners: {_LEARNER}", _RECIPE)]
-_PARAM = "Learner parameter, as kxqda.reg=1e-3 (repeatable)"
+_PARAM = "Learner parameter, such as kxqda.reg=1e-3 (repeatable)"
 Params = Annotated[list[str] | None, option(..., "[LEARNER.]NAME=VALUE", _PARAM, "its defaults")]
 _OWN = "Your own vectors (.npy, .csv, .mat)"
 OwnVectors = Annotated[Path | None, option(..., "FILE", _OWN, "compute descriptors")]
@@ -62,7 +62,8 @@ Mirror = Annotated[bool, flag("--mirror", _MIRROR, default=...)]
 Store = Annotated[Path, option(..., "DIR", "Feature store")]
 Jobs = Annotated[int | None, option(..., "N", "Number of local processes", "one per core", min=1)]
 Cluster = Annotated[str | None, option(..., "ADDRESS", _CLUSTER, "this machine")]
-Purpose = Annotated[str, option(..., "TEXT", "What this is for; kept in the gallery's log", "none")]
+_PURPOSE = "Purpose of the search, kept in the gallery's log"
+Purpose = Annotated[str, option(..., "TEXT", _PURPOSE, "none")]
 Json = Annotated[bool, flag("--json", "Print one JSON document on standard output", default=...)]
 
 
@@ -81,6 +82,9 @@ def command(app: typer.Typer) -> Any:
     """Build the commands of a verb, with the options that all of them have."""
     built: Any = typer.main.get_command(app)
     for one in getattr(built, "commands", {"": built}).values():
+        for param in one.params:
+            if param.param_type_name == "argument":
+                param.metavar = param.metavar or param.name.upper()
         one.params += _params(_config) if one.name in CONFIGURABLE else []
         one.params += _params(_verbosity)
     return built
@@ -207,7 +211,7 @@ def _level(level: int) -> dict[str, Any]:
 
 
 _FILE = "TOML file with these settings; options on the command line win"
-_VERBOSE = "Show what is loaded and how long it takes, and the traceback of a bug"
+_VERBOSE = "Show what is loaded, timings, and tracebacks"
 _QUIET = "Show errors only, no progress or messages"
 _EAGER: dict[str, Any] = {"callback": _read_config, "is_eager": True, "expose_value": False}
 

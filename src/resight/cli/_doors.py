@@ -19,15 +19,15 @@ _NOBODY = "no users yet: `resight serve` prints a link for one log-in. Add some 
 def users(
     place: GalleryPlace,
     add: str | None = option(None, "NAME", "Add a user, or change role and password", "none"),
-    role: str = option("viewer", "ROLE", "Its role: viewer, teacher, administrator"),
+    role: str = option("viewer", "ROLE", "Role of the user: viewer, teacher, administrator"),
     password_file: Path | None = option(
         None, "FILE", "Password of --add", f"the variable {_PASSWORD}, or a prompt"
     ),
-    remove: str | None = option(None, "NAME", "Remove a user, ending every session", "none"),
-    token: str | None = option(None, "NAME", "Print a new token for a user's programs", "none"),
+    remove: str | None = option(None, "NAME", "Remove a user and end their sessions", "none"),
+    token: str | None = option(None, "NAME", "Print a new API token for a user", "none"),
     json: Json = False,
 ) -> None:
-    """List, add and remove those who may log in to a gallery's web page."""
+    """List, add and remove the users of a gallery's web page."""
     from resight.gallery import users as known
 
     gallery = open_gallery(place)
@@ -64,18 +64,19 @@ def log(
     place: GalleryPlace,
     last: int = option(20, "N", "Show the last entries", min=1, max=1_000_000),
     verify: str | None = option(
-        None, "HEAD", "Check every entry, and that the chain leads through an earlier head", "no"
+        None, "HEAD", "Verify every entry, and the chain against a head saved earlier", "no"
     ),
     export: Path | None = option(None, "FILE", "Write all entries as JSON lines", "no"),
     retain: float | None = option(
-        None, "DAYS", "Empty entries that are older, now and later", "unchanged"
+        None, "DAYS", "Delete the contents of older entries, now and from now on", "unchanged"
     ),
     json: Json = False,
 ) -> None:
-    """Show, verify and export who searched for whom; the head proves all entries before it.
+    """Show, verify and export the log: who searched for whom.
 
-    Keep heads where whoever runs the gallery cannot change them. --verify "" checks without one,
-    which does not find entries that are missing at the end, nor a chain that was written anew.
+    Save the printed head where the gallery's operator cannot change it: verifying against it
+    tells whether the entries up to it were changed. Without a head (--verify ""), entries missing
+    at the end and a rewritten chain go unnoticed.
     """
     from resight._files import atomic_write
     from resight.gallery.log import expire_log, latest, operator
@@ -132,19 +133,19 @@ def require(
         None, help="Searches must state a purpose", show_default="unchanged"
     ),
     second_person: bool | None = typer.Option(
-        None, help="A match counts once two people have said so", show_default="unchanged"
+        None, help="A match counts only after two users confirmed it", show_default="unchanged"
     ),
     prior: float | None = option(
-        None, "RATE", "How often a camera has seen who is searched", "unchanged"
+        None, "RATE", "Prior probability that a camera has seen the person", "unchanged"
     ),
     false_accepts: float | None = option(
-        None, "RATE", "People not there who may be called found", "unchanged"
+        None, "RATE", "Largest share of absent people reported as found", "unchanged"
     ),
     false_rejects: float | None = option(
-        None, "RATE", "People there who may be called absent", "unchanged"
+        None, "RATE", "Largest share of present people reported as not found", "unchanged"
     ),
 ) -> None:
-    """Set what a gallery asks of those who search and label, and what its answers promise."""
+    """Set the rules of a gallery: purpose, second confirmation, prior and error rates."""
     gallery = open_gallery(place)
     rules = {"asks_purpose": purpose, "second_person": second_person, "prior": prior}
     rules |= {"false_accepts": false_accepts, "false_rejects": false_rejects}

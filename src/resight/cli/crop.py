@@ -36,10 +36,10 @@ def crop(
         "people", "FILE", "ONNX network (YOLOX, YOLOv8, ...), people or motion", True, *_DETECTOR
     ),
     class_: str = option(
-        "person", "NAME", "With a network: what to find, a name or a number", True, "--class"
+        "person", "NAME", "With a network: class to find, by name or number", True, "--class"
     ),
     confidence: float = option(
-        0.5, "SCORE", "With a network: score that begins a track", min=0, max=1
+        0.5, "SCORE", "With a network: score needed to start a track", min=0, max=1
     ),
     per_track: int = option(5, "N", "Keep the N best crops of each track", min=1),
     all_: bool = flag("--all", "Keep all crops"),
@@ -50,7 +50,7 @@ def crop(
     min_height: int = option(64, "PIXELS", "Minimum height of a person", min=32),
     json: Json = False,
 ) -> None:
-    """Crop people; the folder can be given to `resight gallery add`."""
+    """Crop people; pass the output folder to `resight gallery add`."""
     from resight._progress import progress
     from resight.datasets.video import cut
     from resight.times import parse

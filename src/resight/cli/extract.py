@@ -26,7 +26,7 @@ def extract(
     jobs: common.Jobs = None,
     cluster: common.Cluster = None,
     send_files: bool = flag(
-        "--send-files", "With --cluster: send files to workers without your folders"
+        "--send-files", "With --cluster: send files to workers that cannot read your folders"
     ),
     json: common.Json = False,
     out: Path | None = typer.Option(None, hidden=True),  # what 0.1 called --store

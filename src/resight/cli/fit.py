@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from resight.plans import Plan
 
 _SET_BY_MODEL = ("descriptor", "learner", "param", "landmarks", "features", "mirror", "result")
-_RESULT = "Fit the best row of an evaluation's --out; --learner and --descriptor name another"
+_RESULT = (
+    "Train what was best in an evaluation (its --out folder); --learner and --descriptor pick "
+    "another row"
+)
 _SET_BY_RESULT = ("param", "landmarks", "mirror")
 
 app = verb("Train a model on labelled sightings and save it.")
@@ -42,7 +45,7 @@ def fit(
     ),
     features: common.OwnVectors = None,
     embed_network: bool = flag(
-        "--embed-network", "Put networks into the model, rather than their names and digests"
+        "--embed-network", "Store the network files in the model, not just names and digests"
     ),
     mirror: common.Mirror = MIRROR,
     store: common.Store = Path("features"),
@@ -52,7 +55,7 @@ def fit(
 ) -> None:
     """Train on every labelled sighting (except distractors and junk) and save the model.
 
-    The learner camel needs no labels: it takes sightings of unknown people as well.
+    The learner camel needs no labels and also uses sightings of unknown people.
     With at least 20 people seen by two cameras the model is also calibrated: searches then show
     probabilities and say who is probably not in the gallery.
     """
@@ -143,6 +146,6 @@ def _measured(
     fit = fit_of(result, learner, descriptor)
     file = features or (Path(fit["features"]) if fit["features"] else None)
     if file is not None and file.is_file() and digest_of_file(file) != fit["digest"]:
-        say(f"{file} has changed since it was evaluated; the model is fitted on what it holds now")
+        say(f"{file} has changed since it was evaluated; training on its current contents")
     plan = plan_of(fit["learner"], fit["params"])
     return plan, fit["descriptor"] or DESCRIPTOR, fit["mirror"], file

@@ -1,4 +1,4 @@
-"""``resight gallery``: create, fill, check and clean a gallery of sightings."""
+"""``resight gallery``: create and manage a gallery of sightings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from resight.gallery.forgetting import Forgotten
 
 Value = TypeVar("Value")
-app = verb("Create, fill, check and clean a gallery of sightings.")
+app = verb("Create and manage a gallery of sightings.")
 app.command()(doors.users)
 app.command()(doors.log)
 app.command()(doors.require)
@@ -28,8 +28,8 @@ _Model = Annotated[Path, option(..., "DIR", "Model folder, as written by `resigh
 _FOLDER = {"exists": True, "file_okay": False}
 _FORGET = "resight.gallery-forget/1"
 _OF_BACKUPS = (
-    "Backups are not reached by `forget` and `retain`: delete those that contain people erased "
-    "since, and erase them again after restoring one"
+    "`forget` and `retain` do not reach backups: delete backups that contain erased people, and "
+    "erase those people again after a restore"
 )
 
 
@@ -39,7 +39,7 @@ def create(
     model: _Model,
     retention: float | None = option(None, "DAYS", "Remove sightings older than this", "keep all"),
     descriptors: bool = typer.Option(
-        True, help="Store descriptors; without them, a new model describes all images again"
+        True, help="Store descriptors; without them a new model recomputes them from the images"
     ),
     json: Json = False,
 ) -> None:
@@ -156,7 +156,7 @@ def _told(model: dict[str, Any]) -> str:
     told = f"{model['model'][:12]} ({model['origin']}, {model['state']}"
     if "after" in model:
         told += f", rank 1 {model['after']:.1f}% instead of {model['before']:.1f}%"
-        told += f" by {model['people']} people held out"
+        told += f" by {model['people']} held-out people"
     return f"{told})"
 
 
@@ -273,19 +273,19 @@ def _with_progress(words: str, work: Callable[[Callable[[float], None]], Value])
 def forget(
     place: common.GalleryPlace,
     person: str = typer.Argument("", help="Label of the person", show_default="none"),
-    resume: bool = flag("--resume", "Finish an interrupted erasing"),
+    resume: bool = flag("--resume", "Finish an interrupted erasure"),
     json: Json = False,
 ) -> None:
     """Erase a person: sightings, crops, embeddings and labels; then verify."""
     from resight.gallery import forgetting
 
     if bool(person) == resume:
-        raise typer.BadParameter("give a person, or --resume to finish an interrupted erasing")
+        raise typer.BadParameter("give a person, or --resume to finish an interrupted erasure")
     gallery = open_gallery(place)
     done = forgetting.resume(gallery) if resume else [forgetting.forget(gallery, person)]
     documents = [{"schema": _FORGET, **asdict(one)} for one in done]
     document = {"schema": _FORGET, "finished": documents} if resume else documents[0]
-    answer(json, document, "\n".join(map(_forgotten, done)) or "no interrupted erasing found")
+    answer(json, document, "\n".join(map(_forgotten, done)) or "no interrupted erasure found")
 
 
 def _forgotten(done: Forgotten) -> str:

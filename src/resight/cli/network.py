@@ -1,4 +1,4 @@
-"""``resight network``: look at a network of your own before it is used as a descriptor."""
+"""``resight network``: inspect a network of your own before it is used as a descriptor."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 SCHEMA = "resight.network/1"
 _ROUNDS = 5
 
-app = verb("Look at a network of your own: an ONNX file that turns a crop into a vector.")
+app = verb("Inspect a network of your own: an ONNX file that turns a crop into a vector.")
 
 
 @app.callback()
 def network() -> None:
-    """Look at a network of your own: an ONNX file that turns a crop into a vector."""
+    """Inspect a network of your own: an ONNX file that turns a crop into a vector."""
 
 
 @app.command()

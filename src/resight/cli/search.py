@@ -42,11 +42,9 @@ def search(
     before: str | None = option(None, "TIME", "Only earlier", "any time"),
     person: list[str] | None = option(None, "NAME", "Only this person (repeatable)", "all"),
     rerank: str | None = option(None, "METHOD", _RERANK, "none"),
-    together: bool = flag("--together", "The images show one person: search once, with their mean"),
+    together: bool = flag("--together", "The images show one person: search once for all of them"),
     by_track: bool = flag("--by-track", "One result per track, by its mean distance"),
-    same_pictures: bool = flag(
-        "--same-pictures", "Also rank stored pictures that are the query itself"
-    ),
+    same_pictures: bool = flag("--same-pictures", "Also rank stored copies of the query image"),
     cluster: common.Cluster = None,
     json: common.Json = False,
     html: Path | None = option(None, "FILE", "Write an HTML page", "print a table"),

@@ -20,18 +20,20 @@ def serve(
     host: str = option("127.0.0.1", "HOST", "Address to listen on"),
     port: int = option(0, "PORT", "Port; 0 = any free port", min=0, max=65535),
     login: bool = typer.Option(
-        True, help="Whoever comes has to log in; without, everybody may do everything"
+        True, help="Require log-in; without it everybody who reaches the page may do everything"
     ),
-    session: float = option(60, "MINUTES", "Log users out after so long without a request", min=1),
+    session: float = option(
+        60, "MINUTES", "Log users out after this long without a request", min=1
+    ),
     certfile: Path | None = option(None, "FILE", "Certificate (PEM), for https", "none", **_File),
     keyfile: Path | None = option(
         None, "FILE", "Its private key (PEM)", "in the certificate", **_File
     ),
     allow_host: list[str] | None = option(
-        None, "NAME", "Name by which it is addressed (repeatable)", "the address it listens on"
+        None, "NAME", "Host name clients may use (repeatable)", "the address it listens on"
     ),
     behind_proxy: str | None = option(
-        None, "ADDRESS", "Proxy whose X-Forwarded-For and -Proto are believed", "none"
+        None, "ADDRESS", "Proxy whose X-Forwarded-For and X-Forwarded-Proto are trusted", "none"
     ),
     spool: Path | None = option(
         None, "DIR", "Where uploads wait until they are added", "in the gallery", file_okay=False

@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 _FOLDS = 5
 _ROWS = 2000  # sightings up to which the learner is fitted five times more for a figure
-CALIBRATED = "probabilities, learned from the same people held out in folds"
+CALIBRATED = "probabilities, fitted on the same people, held out in folds"
 
 LIMITS = """## Limits
 
-- It knows the cameras it was learned from. Another camera, season or dress changes distances:
-  measure again with `resight evaluate` on people of that place.
-- The figure above is of training people, held out in folds, among the few of a fold; a search among
-  many finds fewer. `resight evaluate` measures that.
-- It ranks clothes and shapes, not faces: people who dress alike are alike to it, and a change of
-  clothes hides somebody.
-- A match is a hint for a person who looks at both images, never evidence by itself."""
+- It fits the cameras it was trained on. Other cameras, seasons or clothing change the distances:
+  measure again with `resight evaluate` on people from that place.
+- The figure above comes from cross-validation on the training people, with the small gallery of one
+  fold; in a larger gallery fewer are found. `resight evaluate` measures that.
+- It ranks clothes and shapes, not faces: people dressed alike look alike to it, and somebody who
+  changes clothes may not be found.
+- A match is a lead for a person to check by looking at both images, never evidence by itself."""
 
 
 def model_card(fitted: Fitted, training: Training) -> str:
@@ -45,15 +45,15 @@ def model_card(fitted: Fitted, training: Training) -> str:
         "descriptors": _descriptors(model),
         **{f"network {one.name}": _network(one.preprocessing_) for one in model.networks},
         "learner": " ".join(repr(model.learner).split()) if fitted.decision is None else name,
-        "choice": fitted.decision.sentence if fitted.decision else "none: the setting was given",
+        "choice": fitted.decision.sentence if fitted.decision else "none, settings were given",
         "on held-out people": _held_out(fitted, training),
         "calibration": f"none: {fitted.uncalibrated}" if fitted.uncalibrated else CALIBRATED,
         "unreadable images": f"{len(fitted.failures):,}",
         "fingerprint": model.fingerprint,
-        "made with": f"resight {__version__}",
+        "resight version": __version__,
     }
     rows = "\n".join(f"| {name} | {text.replace('|', '/')} |" for name, text in facts.items())
-    return f"# Model card\n\n| | |\n|---|---|\n{rows}\n\n{LIMITS}\n"
+    return f"# Model card\n\n| field | value |\n|---|---|\n{rows}\n\n{LIMITS}\n"
 
 
 def held_out_rank1(model: Model, features: Array, persons: Array, cameras: Array) -> float:

@@ -165,7 +165,7 @@ def roles(sightings: Sightings) -> Protocol:
     absent = [role for role in ("train", "query", "gallery") if not len(rows[role])]
     if absent:
         raise InputError(
-            f"{sightings.name} has no sighting with the role {' or '.join(absent)}; "
+            f"no sighting of this dataset has the role {' or '.join(absent)}; "
             "the protocol 'roles' needs train, query and gallery in the column role"
         )
     gallery = np.union1d(rows["gallery"], rows["distractor"])

@@ -45,7 +45,7 @@ class ClusterExecutor(Executor):
         _check_address(address)
         if not address.startswith(("tls://", "wss://", "tcp://127.", "tcp://localhost:")):
             log.warning(
-                "%s is open: whoever reaches it can run any code on the cluster and on this "
+                "%s is open: anyone who can reach it can run code on the cluster and on this "
                 "machine. Use it in a closed network, or tls:// with certificates",
                 address,
             )
