@@ -190,13 +190,11 @@ def test_rates_outside_zero_and_one_are_refused(rate):
         Rates(false_accepts=rate).check()
 
 
-def test_calibrations_that_decided_otherwise_keep_probabilities_and_what_was_seen(calibration):
-    names = [one.name for one in fields(calibration)]
-    old = {name: getattr(replace(calibration, limit=3.0), name) for name in names}
+def test_calibrations_that_decided_otherwise_keep_probabilities(calibration):
+    old = {one.name: getattr(calibration, one.name) for one in fields(calibration)}
     for version in (2, 3):
         read = Calibration.from_state(Calibration.migrate(old, version))
         assert not read.decides
-        assert read.limit == 3.0
         np.testing.assert_array_equal(read.log_ratios([0.1, 1.0]), calibration.log_ratios([0.1, 1]))
 
 
@@ -211,8 +209,10 @@ def test_sightings_far_from_all_that_was_learned_are_outside():
     rng = np.random.default_rng(0)
     known = Calibration((0.0, 1.0), (2.0, 1.0, 0.0), 20)
     assert not known.outside(rng.normal(size=(3, 4))).any()  # nothing is known of the range
-    known.centre, known.width, known.limit = np.zeros(4), np.ones(4), 2.0
-    np.testing.assert_array_equal(known.outside(np.array([[0, 1, 1, 0], [9, 0, 0, 0.0]])), [0, 1])
+    known.centre, known.basis = np.zeros(4, np.float32), np.eye(4, dtype=np.float32)[:2]
+    known.limits = np.array([50.0, 0.5])
+    usual, far, another_way = [2, 1, 1, 0], [9, 0, 0, 0], [1, 0, 1, 1]
+    np.testing.assert_array_equal(known.outside(np.array([usual, far, another_way])), [0, 1, 1])
 
 
 def test_what_was_learned_from_is_known_again_after_rounding():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import resight
 from resight import KXQDA, MLAPG, XQDA, AutoKXQDA
 from resight.errors import InputError
+from resight.evaluation.calibration import Calibration
 from resight.evaluation.reliability import Reliability
 from resight.experiments.confidence import state
 from resight.learners.euclidean import Euclidean
@@ -19,6 +21,7 @@ from resight.models.calibrating import (
     calibrate_on_new,
     held_out_rankings,
     iterates,
+    seen_range,
 )
 from resight.models.held_out_distances import _model_distances, distances_of, unfitted
 from resight.models.model import Model
@@ -236,3 +239,20 @@ def test_cameras_that_share_nobody_enough_are_refused():
     cameras = np.arange(48)  # every sighting by a camera of its own
     with pytest.raises(InputError, match="no two cameras share"):
         calibrate(lambda learn, held: np.ones((len(held), len(held))), persons, cameras)
+
+
+def test_pictures_of_another_kind_are_outside_of_what_was_seen():
+    rng = np.random.default_rng(0)
+    people, others = rng.normal(size=(2, 6, 300))
+
+    def pictures(n, kind):
+        return 5.0 + rng.normal(size=(n, 6)) @ kind + rng.normal(size=(n, 300))
+
+    known = replace(
+        Calibration((0.0, 1.0), (2.0, 1.0, 0.0), 20), **seen_range(pictures(200, people))
+    )
+    assert known.basis.shape == (20, 300)
+    np.testing.assert_allclose(known.basis @ known.basis.T, np.eye(20), atol=1e-4)
+    assert known.outside(pictures(200, people)).mean() < 0.05
+    assert known.outside(pictures(200, others)).mean() > 0.95
+    assert known.outside(5.0 + 9.0 * (pictures(200, people) - 5.0)).all()  # the same way, but far

@@ -90,9 +90,9 @@ class Calibration(SavableMixin):
     cameras, rows, heights : arrays (n_queries,)
         Their cameras, which of the sightings learned from they are, and the heights of their crops
         in pixels; empty: unknown.
-    centre, width, limit : arrays (n_features,), float
-        Mean and spread of the training sightings' descriptors, and how far sightings that were
-        not learned from may be from the mean; empty: unknown.
+    centre, basis, limits : arrays (n_features,), (k, n_features), (2,)
+        Mean and main directions of the training sightings' descriptors, and how strange (see
+        `strangeness`) sightings that were not learned from may be; empty: unknown.
     trained : float32 array (n_sightings, r)
         Embeddings of the sightings that the model learned from, of a few dimensions.
     """
@@ -110,15 +110,15 @@ class Calibration(SavableMixin):
     cameras: NDArray[Any] = field(default_factory=lambda: np.empty(0, str))
     rows: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.intp))
     heights: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.intp))
-    centre: Floats = field(default_factory=lambda: np.empty(0))
-    width: Floats = field(default_factory=lambda: np.empty(0))
-    limit: float = np.finfo(np.float64).max
+    centre: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
+    basis: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 0), np.float32))
+    limits: Floats = field(default_factory=lambda: np.empty(0))
     trained: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 0), np.float32))
 
     @classmethod
     def migrate(cls, state: dict[str, Any], version: int) -> dict[str, Any]:
         """Before 4 other evidence decided about presence: probabilities stay, answers do not."""
-        kept = "pair", "choice", "n_people", "centre", "width", "limit", "trained"
+        kept = "pair", "choice", "n_people", "trained"
         return {name: state[name] for name in kept if name in state}
 
     def probability(self, distances: ArrayLike) -> Floats:
@@ -215,7 +215,8 @@ class Calibration(SavableMixin):
         """Tell which sightings look like nothing that was learned from, by descriptors (n, d)."""
         if not len(self.centre):
             return np.zeros(len(features), bool)
-        return strangeness(np.asarray(features, np.float64), self.centre, self.width) > self.limit
+        strange = strangeness(features, self.centre, self.basis) > self.limits
+        return np.asarray(strange.any(axis=1))
 
     def knows(self, embeddings: NDArray[np.float32]) -> Bools:
         """Tell which embeddings (n, r) are those of sightings that the model learned from."""
@@ -268,9 +269,18 @@ def present(log_odds: ArrayLike, prior: float) -> Floats:
     return logistic(np.asarray(log_odds) + np.log(prior / (1.0 - prior)))
 
 
-def strangeness(features: Floats, centre: Floats, width: Floats) -> Floats:
-    """Return the mean absolute deviation of descriptors, in units of the usual one, (n,)."""
-    return np.asarray((np.abs(features - centre) / width).mean(axis=1))
+def strangeness(
+    features: NDArray[Any], centre: NDArray[np.float32], basis: NDArray[np.float32]
+) -> Floats:
+    """Tell how descriptors (n, d) differ from those of training sightings, (n, 2).
+
+    Their squared distance from the centre, and which part of it the main directions (k, d) of the
+    training sightings leave over: a picture of something else goes another way.
+    """
+    Z = np.asarray(features, np.float32) - centre
+    lengths = np.einsum("ij,ij->i", Z, Z, dtype=np.float64)
+    explained = np.square(Z @ basis.T, dtype=np.float64).sum(axis=1)
+    return np.stack([lengths, 1.0 - explained / np.maximum(lengths, np.finfo(float).tiny)], axis=1)
 
 
 def positive(distances: ArrayLike) -> Floats:

@@ -50,7 +50,8 @@ _RANKED = 400  # few people are divided up to four times, until about so many we
 _MIN_GALLERY = 4  # people that a ranking needs for its median
 _TREND_PEOPLE = 50  # with fewer, the noise of the trend is larger than the trend
 
-_WITHIN = 0.995  # part of the training sightings that the range of what was seen holds
+_WITHIN = 0.9975  # part of the training sightings that each limit of what was seen holds
+_SEEN, _DIRECTIONS = 1000, 50  # sightings that tell what was seen, and directions among them
 _SIGNED = 8  # dimensions by which a sighting is known again
 
 SIGHTINGS_LIMIT = 3000
@@ -155,18 +156,20 @@ def _learned_from(learner: MetricLearner, rows: FeatureRows, persons: Array) -> 
 
 
 def seen_range(features: Array) -> dict[str, Any]:
-    """Learn how far descriptors of these cameras are from their mean: half of them tell the rest.
+    """Learn what descriptors of these cameras look like: half of them tell the rest.
 
-    Whatever is farther than nearly all of the second half is nothing that was learned from.
+    Whatever is stranger than nearly all of the second half is nothing that was learned from.
     """
-    X = np.asarray(features, np.float64)
-    order = _drawn(len(X), 0)
-    half, rest = X[order[::2]], X[order[1::2]]
+    order = _drawn(len(features), 0)[:_SEEN]
+    half, rest = (np.asarray(features[order[part::2]], np.float32) for part in (0, 1))
     centre = half.mean(axis=0)
-    width = np.abs(half - centre).mean(axis=0)
-    width = np.maximum(width, width.mean() * 1e-3 + np.finfo(np.float64).tiny)
-    limit = float(np.quantile(strangeness(rest, centre, width), _WITHIN))
-    return {"centre": centre.astype(np.float32), "width": width.astype(np.float32), "limit": limit}
+    Z = half - centre
+    Z /= np.maximum(np.linalg.norm(Z, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+    values, vectors = np.linalg.eigh((Z @ Z.T).astype(np.float64))
+    k = max(1, min(_DIRECTIONS, len(Z) // 5, Z.shape[1] // 2))
+    basis = (vectors[:, -k:] / np.sqrt(np.maximum(values[-k:], 1e-9))).T.astype(np.float32) @ Z
+    limits = np.quantile(strangeness(rest, centre, basis), _WITHIN, axis=0)
+    return {"centre": centre, "basis": basis, "limits": limits}
 
 
 def signature(model: Model, rows: FeatureRows) -> NDArray[np.float32]:
