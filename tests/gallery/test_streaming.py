@@ -264,7 +264,7 @@ def test_stored_vectors_of_real_descriptors(tmp_path: Path, people: Sightings) -
     model = Model(("whos-star", "whos-dagger"), Euclidean(), mirror=True, normalize=False)
     model.fit(features, few.persons, few.cameras)
     gallery, alone = (Gallery.create(tmp_path / name, model) for name in ("gallery", "alone"))
-    assert gallery.add(few, store=store).described == 0
+    assert gallery.add(few, store=store.folder).described == 0  # as `fit` takes it
     assert alone.add(few).described == 4
     assert contents(gallery) == contents(alone)
     plain = Model(("whos-star", "whos-dagger"), Euclidean(), normalize=False)  # not mirrored

@@ -118,8 +118,9 @@ class Stream:
         self._model, self._manifest = view.model, view.manifest
         self._descriptor = view.model.descriptor
         self._given = given.features if isinstance(given, Described) else None
-        stored = not (given is None or isinstance(given, Described))
-        self._lookup = given.lookup(self._descriptor) if stored else None  # type: ignore[union-attr]
+        self._lookup = None
+        if given is not None and not isinstance(given, Described):
+            self._lookup = given.lookup(self._descriptor)
         self._known = set(view.rows)
         self._begun: dict[range, _Batch] = {}  # read, perhaps described, not stored yet
 

@@ -173,7 +173,7 @@ class Gallery:
         sightings: Sightings,
         *,
         described: Described | None = None,
-        store: FeatureStore | None = None,
+        store: FeatureStore | str | Path | None = None,
         batch_size: int = 32,
         on_batch: Callable[[list[str]], None] | None = None,
         executor: Executor | None = None,
@@ -186,7 +186,7 @@ class Gallery:
         sightings : Sightings
         described : Described, optional
             Descriptors computed before, one row for each sighting.
-        store : FeatureStore, optional
+        store : FeatureStore or path, optional
             Images whose descriptors are in this store are not described again.
         on_batch : callable, optional
             Called with the ids of each batch once it is stored for good.
@@ -207,6 +207,10 @@ class Gallery:
         require_sightings(sightings)
         if described is not None:
             check_described(self.view.manifest, described, len(sightings))
+        if isinstance(store, str | Path):
+            from resight.features.store import FeatureStore
+
+            store = FeatureStore(store)
         stream = Stream(self.engine, self.view, sightings, described or store, imageless)
         result = stream.run(executor or InProcess(), batch_size, on_batch)
         self._index_if_large()
