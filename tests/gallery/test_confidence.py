@@ -100,9 +100,8 @@ def test_answers_are_mostly_right_and_never_claim_absence_when_unsure(drawn):
     _, sightings, gallery, _ = drawn
     there = answers(gallery, sightings, rows_of(sightings, named(61, 90)))
     gone = answers(gallery, sightings, rows_of(sightings, named(91, 100)))
-    assert there["absent"] <= 0.25
+    assert there["absent"] <= 0.25  # 10% of the present may be, here of thirty
     assert there["found"] == gone["found"] == 0  # sixty people do not show when that is right
-    assert there["absent"] < gone["absent"]
     asked = [sightings.files()[row] for row in rows_of(sightings, named(61, 90))]
     unsure = [hits.presence for hits in gallery.search_many(asked, 1)]
     told = next(one for one in unsure if "label more" in one.why)
@@ -137,11 +136,16 @@ def test_enough_people_tell_when_somebody_is_found(tmp_path):
         gallery.search(Described(row[None].astype(np.float32), model.descriptor_fingerprint), 1)
         for row in new[where == "0"]
     ]
-    found = np.array([hits.presence.answer == "found" for hits in asked])
+    found, absent = (
+        np.array([hits.presence.answer == answer for hits in asked])
+        for answer in ("found", "absent")
+    )
     right = np.array([hits[0].source == f"1-{i}" for i, hits in enumerate(asked)])
     assert found[:100].mean() > 0.4
     assert found[100:].mean() <= 0.15
     assert right[found].mean() >= 0.8
+    assert absent[:100].mean() <= 0.15
+    assert absent[100:].mean() > 3 * absent[:100].mean()
     gallery.close()
 
 

@@ -115,7 +115,9 @@ def test_market_takes_roles_as_given_and_drops_junk(table):
 
 
 def test_roles_name_what_is_missing(table):
-    with pytest.raises(InputError, match="no sighting with the role query or gallery"):
+    with pytest.raises(
+        InputError, match="no sighting of this dataset has the role query or gallery"
+    ):
         for_dataset(market(table).select(np.arange(2)), "roles")
 
 
