@@ -25,8 +25,7 @@ from resight.gallery.manifest import Manifest
 from resight.gallery.parts import Wanted, answer, digest, drop
 from resight.gallery.view import View
 from resight.learners._kernel_pencil import KernelPencil
-from resight.learners._landmark_pencil import LandmarkPencil
-from resight.learners._landmark_sums import ChunkSums, pair_weights
+from resight.learners._landmark_sums import ChunkSums, LandmarkPencil, pair_weights
 from resight.learners._landmarks import OVERSAMPLING
 from resight.learners._laplacian import CrossCameraPairs
 

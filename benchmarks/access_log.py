@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from resight import KXQDA
 from resight.gallery import Described, Gallery
 from resight.gallery.engines.base import Rows, Table
-from resight.gallery.log import Actor, verify
+from resight.gallery.log import Actor, log_rows, verify
 from resight.models.model import Model
 
 N, SEARCHES, CLIENTS, TURN, K, LIMIT = 50_000, 1_000, 8, 200, 24, 1.1
@@ -46,7 +46,7 @@ def run() -> str:
                     turn, begin = asked[start : start + TURN], _clocks()
                     list(clients.map(partial(_search, gallery, logged), turn))
                     seconds[logged] += _clocks() - begin
-        proof = verify(gallery.engine.log_rows())
+        proof = verify(log_rows(gallery.engine))
         gallery.close()
     if (proof.entries, proof.problems) != (SEARCHES, []):
         raise AssertionError(f"the log is not whole: {proof}")

@@ -10,7 +10,6 @@ from benchmarks.machine import best_cpu_seconds
 from benchmarks.plain import published_xqda
 from resight import KXQDA, XQDA
 from resight.learners._laplacian import CrossCameraPairs
-from resight.learners._pencil import covariances
 
 Floats = NDArray[np.float64]
 
@@ -44,7 +43,7 @@ def _closed_form() -> str:
             pairs: CrossCameraPairs = pairs,
             found: dict[str, tuple[Floats, Floats]] = found,
         ) -> None:
-            found["closed"] = covariances(scene.K, pairs)
+            found["closed"] = pairs.covariances(scene.K)
 
         best = best_cpu_seconds({"listed": listed, "closed": closed}, 2)
         gap = max(

@@ -125,18 +125,17 @@ def _write_features(file: Path, rows: NDArray[np.intp], rng: np.random.Generator
 
 
 def _fit(folder: Path, params: dict[str, Any]) -> Cost:
-    from resight.experiments.out_of_core import fit_on
-    from resight.features.rows import FeatureRows
     from resight.features.vectors import load_vectors
+    from resight.models.fitting import fit_plan
+    from resight.models.training import Training
     from resight.plans import plan_of
 
     features, sightings = load_vectors(folder / "town.npy")
     train = np.flatnonzero(sightings.roles == "train")
-    source = FeatureRows(features.parts, features.blocks).select(train)
-    labels = sightings.persons[train], sightings.cameras[train]
+    training = Training([features], train, sightings.select(train))
     with threadpool_limits(1):
         start = time.process_time()
-        fit_on(source, *labels, plan_of(LEARNER, params), features.fingerprint, folder)
+        fit_plan(plan_of(LEARNER, params), training, scratch=folder)
         return Cost(time.process_time() - start, peak_gigabytes())
 
 

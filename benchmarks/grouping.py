@@ -139,7 +139,7 @@ def clicks_of_search(
     for row in range(len(truth)):
         if done[row]:
             continue
-        distances = view.index.distances(view.index.embeddings[row])
+        [distances] = view.index.distances(view.index.embeddings[[row]])
         elsewhere = np.flatnonzero(view.table.cameras != view.table.cameras[row])
         shown = elsewhere[np.argsort(distances[elsewhere], kind="stable")[:LOOKED_AT]]
         right = shown[truth[shown] == truth[row]]

@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from resight.learners._all_pairs import AllPairs
 from resight.learners._base import Codes, Floats
+from resight.learners._laplacian import AllPairs
 from resight.learners.itml import ITML, LogDetObjective, percentile_bounds
 from resight.learners.lmnn import LMNN, LMNNObjective, target_neighbors
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from resight.datasets.synthetic import draw_cameras
-from resight.features._chunks import read_chunk
+from resight.features._tables import read_chunk
 
 PEOPLE, KILLS, SEED = 500, 10, 0  # two cameras: 1,000 images
 DESCRIPTOR = "gog"

@@ -15,7 +15,7 @@ from benchmarks.market import CAMERAS, TRAIN, TRAIN_PEOPLE, sightings_of
 from resight.evaluation import cmc
 from resight.learners._kernel_pencil import KernelPencil
 from resight.learners._laplacian import CrossCameraPairs
-from resight.learners._pencil import direction_weights
+from resight.learners._solvers import direction_weights
 
 TESTED = 1000  # other people, in two cameras
 FEW = 1000

@@ -31,13 +31,13 @@ from resight.datasets.synthetic import draw_cameras, draw_person
 from resight.datasets.video import cut
 from resight.gallery import Gallery, users
 from resight.gallery.checking import check
-from resight.gallery.jobs import TIMING, Job
+from resight.gallery.jobs import LEASE, Job
 from resight.models.model import Model
 
 DESCRIPTOR = "whos-dagger"
 CAMERA = "yard"  # of the video
 _SERVE = "import sys; from resight.cli import main; sys.exit(main(['serve', *sys.argv[1:]]))"
-_QUICK = "from resight.gallery import jobs; jobs.TIMING = jobs.Timing(1.0, 0.05, 0.05); "
+_QUICK = "from resight.gallery import jobs; jobs.LEASE, jobs.BEAT, jobs.POLL = 1.0, 0.05, 0.05; "
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ def _wait(remote: RemoteGallery, job: Job, scale: Scale, reached: Callable[[Job]
     """Wait until a job has come so far."""
     end = time.monotonic() + scale.patience
     while time.monotonic() < end:
-        job = next(one for one in remote.jobs() if one.key == job.key)
+        job = Job(**remote.get(f"/jobs/{job.key}.json"))
         if reached(job) or not job.open:
             return job
         time.sleep(scale.poll)
@@ -194,7 +194,7 @@ def _wait(remote: RemoteGallery, job: Job, scale: Scale, reached: Callable[[Job]
 
 def _wait_until_empty(spool: Path) -> None:
     """Wait until uploads are removed; those of a killed process, once its lease has ended."""
-    end = time.monotonic() + 2 * TIMING.lease
+    end = time.monotonic() + 2 * LEASE
     while list(spool.iterdir()) and time.monotonic() < end:
         time.sleep(0.05)
 

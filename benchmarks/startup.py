@@ -24,7 +24,7 @@ from resight.features.store import FeatureStore
 from resight.gallery import Gallery
 from resight.gallery.engines.base import Rows, Table
 from resight.models.fitting import fit
-from resight.recipe import DESCRIPTOR, LEARNER
+from resight.plans import DESCRIPTOR, LEARNER
 
 N, TRAINED, ROUNDS = 1_000, 240, 7
 WAYS = {"gog+lomo-dagger, kxqda": ("gog+lomo-dagger", "kxqda"), "recipe": (DESCRIPTOR, LEARNER)}

@@ -135,7 +135,7 @@ def _is_mean(percent: float, queries: int) -> bool:
 def _cells(sightings: Sightings, protocol: str, space: GramSpace, plan: Plan) -> list[str]:
     splits = for_dataset(sightings, protocol)
     trials = measure(sightings, splits, space, [plan], n_jobs=JOBS)[0]
-    values = [trial.rank(1) for trial in trials]
+    values = [trial["ranks"]["rank1"] for trial in trials]
     found = percent_summary(values)
     print(protocol, plan.learner, plan.params, found["mean"], file=sys.stderr)
     spread = f"{found['mean']:.1f} ± {found['sd']:.1f}"

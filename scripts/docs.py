@@ -99,7 +99,7 @@ TASKS: dict[str, tuple[str, str]] = {
     "Images": (
         "Files to arrays.",
         "resight.images: read cut as_rgb MAX_BYTES MAX_PIXELS VERSION\n"
-        "resight.images.grey_world: grey_world",
+        "resight.images.light: grey_world",
     ),
     "Descriptors and networks": (
         "An image becomes a vector; nothing is learned.",
@@ -238,13 +238,9 @@ def _block(words: list[str]) -> str:
 
 
 def _subcommands(verb: str) -> list[str]:
-    from importlib import import_module
+    from resight.cli._commands import command
 
-    app = import_module(f"resight.cli.{verb}").app
-    commands = app.registered_commands
-    if len(commands) == 1 and app.registered_callback is None:  # the verb itself
-        return []
-    return [one.name or one.callback.__name__.rstrip("_").replace("_", "-") for one in commands]
+    return [*getattr(command(verb), "commands", ())]
 
 
 def main() -> None:

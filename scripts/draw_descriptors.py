@@ -18,8 +18,8 @@ from matplotlib.patches import Rectangle
 
 from resight.datasets.synthetic import draw_person
 from resight.descriptors.gog import shared_features
-from resight.images.resize import resize
-from resight.images.retinex import retinex
+from resight.images.arrays import resize
+from resight.images.light import retinex
 
 # The definitions in plain NumPy, stage by stage, are what the compiled code is tested against.
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))

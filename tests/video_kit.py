@@ -10,9 +10,9 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from resight.datasets._camera import _scene
-from resight.datasets._clothing import appearance
+from resight.datasets._clothing import Appearance
 from resight.datasets._drawing import Figure, Pose
-from resight.datasets.video.boxes import Box
+from resight.datasets.video.frames import Box
 from resight.datasets.video.tracking import overlap
 
 HEIGHT, WIDTH = 360, 640
@@ -26,7 +26,7 @@ def crossing(
 ) -> Iterator[tuple[np.ndarray, list[Box]]]:
     """Draw three people who cross; yield each picture with their boxes, hidden parts included."""
     backdrop = cv2.resize(_scene(np.random.default_rng(people[0])), (WIDTH, HEIGHT))
-    looks = [appearance(np.random.default_rng([0, 1, person])) for person in people]
+    looks = [Appearance(np.random.default_rng([0, 1, person])) for person in people]
     for t in range(n_frames):
         canvas, truth = np.asarray(backdrop, np.float32).copy(), []
         for number, (feet, body, begin, end) in enumerate(PATHS):

@@ -32,7 +32,7 @@ from resight.cli import VERBS
 EVERY = {"command lines": 40, "forged files": 9, "calls of the Python API": 6, "web requests": 4}
 """How many cases the reduced form leaves out between two."""
 _LATER = (
-    *("gallery.forgetting", "gallery.references", "web.serving", "models.fitting", "report"),
+    *("gallery.forgetting", "web.serving", "models.fitting", "report"),
     *("experiments.evaluate", "features.vectors", "explanation.drawing", "datasets.video"),
     *("protocols.files", "reproduce.measuring"),
 )

@@ -206,7 +206,6 @@ def _data(m: Material) -> Calls:
         "evaluate an unknown protocol": evaluate(protocol="nonsense"),
         "evaluate with missing splits": evaluate(splits="missing.json"),
         "evaluate vectors of a pipe": evaluate(None, features=m("pipe.npy")),
-        "evaluate with explain=-1": evaluate(explain=-1),
         "evaluate a curve of text": evaluate(curve=["ten"]),
         "cluster nowhere": lambda: resight.cluster("tcp://127.0.0.1:1", timeout=1),
         "cluster of nonsense": lambda: resight.cluster("nonsense", timeout=1),

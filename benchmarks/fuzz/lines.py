@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any
 
 from benchmarks.fuzz import Case
@@ -139,10 +138,10 @@ def kind_of(line: str, param: Any) -> str:
 
 def commands() -> Iterator[tuple[str, Any]]:
     """Yield every command by its words, as Typer built it."""
-    from resight.cli._common import command
+    from resight.cli._commands import command
 
     for verb in VERBS:
-        built = command(import_module(f"resight.cli.{verb}").app)
+        built = command(verb)
         for name, one in getattr(built, "commands", {"": built}).items():
             yield f"{verb} {name}".strip(), one
 

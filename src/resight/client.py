@@ -7,10 +7,9 @@ import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 from urllib.error import HTTPError
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -18,19 +17,15 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from resight.datasets.sightings import Sightings
 from resight.datasets.table import write_table
 from resight.errors import ConflictError, InputError, StoreError
-from resight.gallery.groups import Group
 from resight.gallery.jobs import Job
-from resight.gallery.jobs import Kind as JobKind
-from resight.gallery.labels import Kind
+from resight.gallery.labels import Entry, Kind
 from resight.gallery.people import Card, Order
 from resight.gallery.searching import Hit, Hits
 from resight.validation import check_file
 
-_Kind = TypeVar("_Kind", Hit, Job, Card, Group)
-Correction = Literal["rename", "merge", "split", "detach", "cover"]
+_Kind = TypeVar("_Kind", Hit, Job, Card, Entry)
 _SECONDS = 120.0
 _CONDITIONS = {"cameras": "camera", "persons": "person", "after": "after", "before": "before"}
-_EXPORTS = {"csv": "/labels.csv", "json": "/labels.json", "coco": "/labels.coco.json"}
 _ERRORS = {404: InputError, 409: ConflictError, 413: InputError, 422: InputError}
 
 
@@ -65,7 +60,11 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 class RemoteGallery:
-    """A gallery on a server; made by `resight.connect`. Errors are those of `Gallery`."""
+    """A gallery on a server; made by `resight.connect`. Errors are those of `Gallery`.
+
+    `get` and `post` ask any other route of the server, such as
+    ``post("/people/rename", name="Ann", new="Anna")``; see docs/api.md.
+    """
 
     def __init__(self, address: str, token: str, purpose: str = "") -> None:
         self.address = address
@@ -79,15 +78,12 @@ class RemoteGallery:
 
     def info(self) -> dict[str, Any]:
         """Describe the gallery in plain data."""
-        return dict(self._get("/info.json"))
-
-    # ---- sightings
+        return dict(self.get("/info.json"))
 
     def search(self, query: str | Path, k: int = 20, **where: Any) -> Hits:
         """Find the sightings most like an image; `where` as of `Gallery.search`."""
-        return self._hits(
-            k, where, upload=self._send("/upload", "image", [_files(query)])["upload"]
-        )
+        sent = self._send("/upload", "image", _files(query))
+        return self._hits(k, where, upload=sent["upload"])
 
     def search_like(self, sighting: str, k: int = 20, **where: Any) -> Hits:
         """Find the sightings most like a stored one."""
@@ -98,7 +94,7 @@ class RemoteGallery:
             if name not in _CONDITIONS:
                 raise InputError(f"unknown condition {name!r}. Valid: {', '.join(_CONDITIONS)}")
         asked = {_CONDITIONS[name]: value for name, value in where.items()}
-        found = self._get("/search.json", k=k, **query, **asked)
+        found = self.get("/search.json", k=k, **query, **asked)
         hits = Hits(_made(Hit, one) for one in found["hits"])
         hits.missing = found["missing"]
         return hits
@@ -107,96 +103,61 @@ class RemoteGallery:
         """Return the stored image of a sighting."""
         return self._ask(f"/image/{quote(sighting)}")
 
-    def add(self, what: Sightings | str | Path | Sequence[str | Path], **how: Any) -> Job:
-        """Upload sightings, or files and folders of images, zips, CSV tables and videos.
+    def add(self, what: Sightings | str | Path, **how: Any) -> Job:
+        """Upload sightings, or a file or folder of images, zips, CSV tables and videos.
 
         `how` may be ``camera`` (of all of it; a video needs it) and ``start`` (of a video, see
         `cut`). Returns the job; `wait` for its end.
         """
         with tempfile.TemporaryDirectory() as folder:
             if isinstance(what, Sightings):
-                files = {"sightings.csv": Path(folder) / "sightings.csv"}
-                write_table(what, files["sightings.csv"])
-                files |= {str(name): what.root / str(name) for name in what.paths.tolist()}
-                return _made(Job, self._send("/jobs/add", "file", [files], **how))
-            given = [what] if isinstance(what, (str, Path)) else what
-            return _made(Job, self._send("/jobs/add", "file", map(_files, given), **how))
-
-    def start(self, kind: JobKind) -> Job:
-        """Start "improve", "rebuild" (use the model that "improve" found) or "group"."""
-        return _made(Job, self._post(f"/jobs/{kind}"))
-
-    def jobs(self) -> list[Job]:
-        """List jobs, the newest first."""
-        return [_made(Job, one) for one in self._get("/jobs.json")["jobs"]]
+                table = Path(folder) / "sightings.csv"
+                write_table(what, table)
+                files = {str(name): what.root / str(name) for name in what.paths.tolist()}
+                files[table.name] = table
+            else:
+                files = _files(what)
+            return _made(Job, self._send("/jobs/add", "file", files, **how))
 
     def wait(self, job: Job, every: float = 1.0) -> Job:
         """Wait until a job has ended."""
         while job.open:
             time.sleep(every)
-            job = _made(Job, self._get(f"/jobs/{job.key}.json"))
+            job = _made(Job, self.get(f"/jobs/{job.key}.json"))
         return job
-
-    # ---- people and answers
 
     def people(
         self, query: str = "", page: int = 1, *, order: Order = "name"
     ) -> tuple[list[Card], int]:
         """Return a page of people, and how many there are."""
-        found = self._get("/people.json", query=query, page=page, order=order)
+        found = self.get("/people.json", query=query, page=page, order=order)
         return [_made(Card, one) for one in found["people"]], int(found["total"])
 
-    def correct(self, what: Correction, name: str, *, seen: str = "", **how: Any) -> str:
-        """Correct a person as the functions of `resight.gallery.people` do.
+    def teach(self, kind: Kind, a: str, b: str = "", *, person: str = "") -> Entry:
+        """Say "same", "different" or "unsure" of two sightings, "name" one, or "undo" a key."""
+        if kind == "undo":
+            done = self.post("/undo", key=a)
+        elif kind == "name":
+            done = self.post("/name", a=a, person=person)
+        else:
+            done = self.post("/teach", kind=kind, a=a, b=b)
+        return _made(Entry, done["taught"])
 
-        "rename" takes ``new``, "merge" ``other``, "cover" ``sighting``, "detach" a list
-        ``sighting``, "split" that and ``new``. Returns the key that `undo` takes.
-        """
-        return self._answer(f"/people/{what}", name=name, seen=seen, **how)
+    def get(self, path: str, **query: Any) -> Any:
+        """Return the JSON of a route."""
+        return json.loads(self._ask(f"{path}?{_encoded(query)}"))
 
-    def teach(self, kind: Kind, a: str, b: str = "", *, person: str = "") -> str:
-        """Say "same", "different" or "unsure" of two sightings, or "name" one."""
-        if kind == "name":
-            return self._answer("/name", a=a, person=person)
-        return self._answer("/teach", kind=kind, a=a, b=b)
+    def post(self, path: str, **form: Any) -> Any:
+        """Send a change; return what it made."""
+        return json.loads(self._ask(path, _encoded(form).encode()))
 
-    def undo(self, key: str) -> None:
-        """Undo an answer."""
-        self._post("/undo", key=key)
-
-    def next_group(self, after: str = "") -> Group | None:
-        """Return the surest group of unknown sightings."""
-        found = self._get("/unknowns.json", after=after)["group"]
-        return None if found is None else _made(Group, found)
-
-    def accept(
-        self, sightings: Sequence[str], *, dropped: Sequence[str] = (), name: str = ""
-    ) -> str:
-        """Make unknown sightings one person; those dropped show somebody else."""
-        return self._answer("/unknowns/accept", sighting=sightings, dropped=dropped, name=name)
-
-    def export(self, form: str = "csv", person: str = "") -> str:
-        """Return labels and answers as text: "csv", "answers.csv", "json" or "coco"."""
-        return self._ask(f"{_EXPORTS.get(form, f'/{form}')}?{_encoded(person=person)}").decode()
-
-    # ---- requests
-
-    def _answer(self, path: str, **form: Any) -> str:
-        return str(self._post(path, **form)["taught"]["key"])
-
-    def _get(self, path: str, **query: Any) -> Any:
-        return json.loads(self._ask(f"{path}?{_encoded(**query)}"))
-
-    def _post(self, path: str, **form: Any) -> Any:
-        return json.loads(self._ask(path, _encoded(**form).encode()))
-
-    def _send(self, path: str, field: str, files: Iterable[dict[str, Path]], **form: Any) -> Any:
+    def _send(self, path: str, field: str, files: dict[str, Path], **form: Any) -> Any:
         """Post files by name; the body is put together on the disk, never in memory."""
         line = secrets.token_hex(16)
         with tempfile.TemporaryFile() as body:
             for name, value in form.items():
                 body.write(_head(line, name) + str(value).encode() + b"\r\n")
-            for name, file in (pair for some in files for pair in some.items()):
+            for name, file in files.items():
                 body.write(_head(line, field, name))
                 with check_file(file).open("rb") as stream:
                     shutil.copyfileobj(stream, body)
@@ -227,12 +188,12 @@ class RemoteGallery:
 
 
 def _made(kind: type[_Kind], told: dict[str, Any]) -> _Kind:
-    """Make of what the server told of a sighting, job, person or group what it is in Python."""
+    """Make of what the server told of a sighting, job, person or answer what it is in Python."""
     names = {one.name for one in fields(kind)}
     return kind(**{name: value for name, value in told.items() if name in names})
 
 
-def _encoded(**values: Any) -> str:
+def _encoded(values: dict[str, Any]) -> str:
     kept = {name: value for name, value in values.items() if value not in (None, "", ())}
     return urlencode(kept, doseq=True)
 

@@ -1,4 +1,8 @@
-"""Plans: a learner with its parameters or candidates, as `evaluate` measures and `fit` fits it."""
+"""Plans: a learner with its parameters or candidates, as `evaluate` measures and `fit` fits it.
+
+The recipe is what is used where the user names none. `evaluate`, `fit`, the demo, retraining on the
+page and the Python functions all read it here, so that what is measured is what is fitted.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,33 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from resight.errors import InputError, unknown_name
-from resight.recipe import budget_for
-from resight.registry import AUTO, LearnerSpec, learner_spec, parse_params
-from resight.tuning.candidates import CV, CV_FOLDS, Candidate
+from resight.registry import AUTO, LearnerSpec, learner_spec
+from resight.tuning.candidates import AUTO_ROWS, CV, CV_FOLDS, Candidate
+
+DESCRIPTOR = "gog+lomo-dagger+whos-dagger"
+MIRROR = False  # the learner `auto` compares with features averaged over mirror images by itself
+LEARNER = AUTO
+LARGE_LEARNER = "kxqda:cv"  # chooses on some of the people, and goes through landmarks if need be
+LARGE = AUTO_ROWS  # labelled sightings up to which `auto` learns from all of them
+_SECONDS = (30.0, 600.0)  # of a choice, at least and at most
 
 RERANKERS = ("k-reciprocal", "cross-view", "ssm", "ol-mans")
 FROM_TRAINING = ("ssm", "ol-mans")  # which look at training sightings besides
+
+
+def learner_for(n_sightings: int) -> str:
+    """Return the learner for a number of labelled sightings."""
+    return LEARNER if n_sightings <= LARGE else LARGE_LEARNER
+
+
+def budget_for(n_people: int) -> float:
+    """Return the seconds that choosing may take: one for each person, within bounds.
+
+    >>> budget_for(12), budget_for(110), budget_for(5000)
+    (30.0, 110.0, 600.0)
+    """
+    least, most = _SECONDS
+    return min(max(least, float(n_people)), most)
 
 
 @dataclass(frozen=True)
@@ -96,45 +121,47 @@ def plan_of(word: str, params: Mapping[str, object]) -> Plan:
     own = dict(params)
     learner_spec(name).make(**own)  # wrong names are refused before any work
     if version == "":
-        _refuse_python_only(name, own)
+        for known in sorted({"blocks", "setting"} & own.keys()) if name == AUTO else ():
+            raise InputError(
+                f"{known!r} is a parameter of AutoKXQDA in Python only: here blocks are known "
+                "from the descriptors, and the setting is chosen"
+            )
         return Plan(name, params=own)
-    if version == "cv" and name == "kxqda":
-        _refuse_chosen(word, own)
-        return Plan(name, "cv", own, CV, CV_FOLDS)
-    raise InputError(f"{word!r}: ':cv' is for kxqda; write {name!r} for its defaults")
+    if version != "cv" or name != "kxqda":
+        raise InputError(f"{word!r}: ':cv' is for kxqda; write {name!r} for its defaults")
+    chosen = {"reg", "reg_form"}
+    if not own.get("landmarks"):  # through which only the regulariser is chosen
+        chosen |= {"kernel", "width", "degree"}
+    for given in sorted(chosen & own.keys()):
+        raise InputError(
+            f"{word!r} chooses {given} itself, but {given}={own[given]} is given; leave out the "
+            "parameter, or ':cv'"
+        )
+    return Plan(name, "cv", own, CV, CV_FOLDS)
 
 
 def params_by_learner(assignments: Sequence[str], learners: str) -> dict[str, dict[str, Any]]:
-    """Read ``learner.name=value``; the learner may be left out where there is one only."""
+    """Read ``learner.name=value``; the learner may be left out where there is one only.
+
+    Values are JSON where they parse, else text.
+    """
+    from resight.validation import parse_json  # NumPy, which `resight --help` does without
+
     names = [word.partition(":")[0] for word in listed(learners)]
     params: dict[str, dict[str, Any]] = {}
-    for given, value in parse_params(list(assignments)).items():
+    for word in assignments:
+        given, equals, text = word.partition("=")
+        if not equals:
+            raise InputError(f"{word!r} is not a parameter; write name=value, such as reg=1e-3")
         learner, dot, key = given.partition(".")
         if not dot and len(names) > 1:
             raise InputError(
                 f"--param {given}: with several learners write which of them, such as "
                 f"{names[0]}.{given}"
             )
+        try:
+            value = parse_json(text)
+        except ValueError:
+            value = text
         params.setdefault(learner if dot else names[0], {})[key if dot else given] = value
     return params
-
-
-def _refuse_chosen(word: str, params: dict[str, Any]) -> None:
-    """Refuse parameters that cross-validation would overwrite."""
-    regulariser = {"reg", "reg_form"}  # all that is chosen through landmarks
-    chosen = regulariser if params.get("landmarks") else regulariser | {"kernel", "width", "degree"}
-    given = sorted(chosen & set(params))
-    if given:
-        raise InputError(
-            f"{word!r} chooses {given[0]} itself, but {given[0]}={params[given[0]]} is given; "
-            "leave out the parameter, or ':cv'"
-        )
-
-
-def _refuse_python_only(learner: str, params: Mapping[str, object]) -> None:
-    for name in ("blocks", "setting") if learner == AUTO else ():
-        if name in params:
-            raise InputError(
-                f"{name!r} is a parameter of AutoKXQDA in Python only: here blocks are known "
-                "from the descriptors, and the setting is chosen"
-            )

@@ -90,19 +90,3 @@ def learner_spec(name: str) -> LearnerSpec:
     if name not in LEARNERS:
         raise unknown_name("learner", name, LEARNERS)
     return LEARNERS[name]
-
-
-def parse_params(words: list[str]) -> dict[str, Any]:
-    """Read ``name=value`` words; values are JSON where they parse, else text."""
-    from resight.validation import parse_json
-
-    params: dict[str, Any] = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals:
-            raise InputError(f"{word!r} is not a parameter; write name=value, such as reg=1e-3")
-        try:
-            params[name] = parse_json(value)
-        except ValueError:
-            params[name] = value
-    return params

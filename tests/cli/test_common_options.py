@@ -6,7 +6,6 @@ import json
 import logging
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,15 +14,13 @@ import typer
 
 from resight._progress import log, progress
 from resight.cli import EXTRAS, VERBS, main
-from resight.cli._common import command, print_json, report_failures, say, verb
+from resight.cli._commands import command
+from resight.cli._common import answer, report_failures, say
 from resight.datasets.synthetic import draw_cameras
 from resight.descriptors.describing import Failure
 
-app = verb("Fails or succeeds as told.")
 
-
-@app.command("crop")  # one of those that take --config
-def work(
+def crop(
     how: str = "well",
     number: Annotated[int, typer.Option(min=1)] = 1,
     param: Annotated[list[str] | None, typer.Option()] = None,
@@ -39,18 +36,18 @@ def work(
     with progress("counting", 3) as advance:
         advance(3)
     given = {"number": number, "param": param, "descriptor": descriptor, "dry_run": dry_run}
-    print_json({"how": how, **given})
+    answer(True, {"how": how, **given}, "")
 
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    """Run the verb above in the place of `demo`; return its exit code, output and messages."""
-    module = type(sys)("resight.cli.demo")
-    module.app = app  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "resight.cli.demo", module)
+    """Run the function above as `crop`; return its exit code, output and messages."""
+    module = type(sys)("resight.cli.crop")
+    module.crop = crop  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "resight.cli.crop", module)
 
     def call(*words: object) -> tuple[int, str, str]:
-        code = main(["demo", *map(str, words)])
+        code = main(["crop", *map(str, words)])
         printed = capsys.readouterr()
         return code, printed.out, printed.err
 
@@ -86,7 +83,7 @@ def test_a_bug_is_one_line_and_a_traceback_with_verbose(run: Any) -> None:
 def test_the_command_line_wins_over_the_file(run: Any, tmp_path: Path) -> None:
     file = tmp_path / "run.toml"
     file.write_text(
-        'number = 3\ndry-run = true\ndescriptors = ["gog", "lomo"]\n[params.kxqda]\nreg = 1e-3\n'
+        'number = 3\ndry-run = true\ndescriptor = ["gog", "lomo"]\n[param.kxqda]\nreg = 1e-3\n'
     )
     assert json.loads(run("--config", file, "--number", "5")[1]) == {
         "how": "well",
@@ -124,7 +121,7 @@ def test_bad_files_are_refused(
 def parameters() -> list[tuple[str, Any]]:
     found = []
     for name in VERBS:
-        built: Any = command(import_module(f"resight.cli.{name}").app)
+        built: Any = command(name)
         for one in getattr(built, "commands", {"": built}).values():
             found += [(f"{name} {one.name}", param) for param in one.params]
     return found

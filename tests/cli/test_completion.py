@@ -34,7 +34,7 @@ def complete(line: str) -> list[str]:
         ("resight ev", ["evaluate"]),
         ("resight ", list(VERBS)),
         ("resight evaluate --le", ["--learner"]),
-        ("resight gallery re", ["require", "remove", "rebuild", "restore", "retain"]),
+        ("resight gallery re", ["remove", "rebuild", "restore", "retain", "require"]),
         ("resight gallery add --cl", ["--cluster"]),
         ("resight search --q", ["--quiet"]),
         ("resight fit --config run.toml --cal", ["--calibrate"]),

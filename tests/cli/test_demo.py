@@ -6,7 +6,7 @@ import pytest
 
 import resight
 from resight.cli import main
-from resight.recipe import DESCRIPTOR
+from resight.plans import DESCRIPTOR
 
 
 @pytest.fixture(scope="module")

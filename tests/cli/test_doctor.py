@@ -47,7 +47,7 @@ def test_unknown_options_are_wrong_usage(capsys: pytest.CaptureFixture[str]) -> 
 def _resize_in_new_process(environment: dict[str, str]) -> str:
     """Run the smallest of the kernels in a process of its own: what it tells."""
     program = (
-        "import numpy as np; from resight.images.resize import resize; "
+        "import numpy as np; from resight.images.arrays import resize; "
         "print(resize(np.zeros((9, 9, 3), np.uint8), 5, 5).shape)"
     )
     done = subprocess.run(

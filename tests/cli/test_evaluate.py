@@ -53,8 +53,8 @@ def test_own_vectors_and_a_configuration_file(tmp_path, capsys):
         lines.append(",".join([f"p{code}", "AB"[i // 20], *map(str, X[i])]))
     (tmp_path / "vectors.csv").write_text("\n".join(lines))
     (tmp_path / "run.toml").write_text(
-        f'features = "{tmp_path / "vectors.csv"}"\nlearners = ["kxqda", "kissme"]\n'
-        "[params.kxqda]\nreg = 1e-3\n"
+        f'features = "{tmp_path / "vectors.csv"}"\nlearner = ["kxqda", "kissme"]\n'
+        "[param.kxqda]\nreg = 1e-3\n"
     )
     assert main(["evaluate", "--config", str(tmp_path / "run.toml"), "--jobs", "1"]) == 0
     assert "KISSME" in capsys.readouterr().out

@@ -14,8 +14,7 @@ import pytest
 from resight import KXQDA
 from resight.cli import main
 from resight.datasets.synthetic import draw_cameras
-from resight.gallery.engines.database import LogRow
-from resight.gallery.log import verify
+from resight.gallery.log import LogRow, verify
 from resight.models.model import Model
 from resight.workers import executors
 

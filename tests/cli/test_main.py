@@ -10,13 +10,10 @@ import pytest
 
 import resight
 from resight.cli import VERBS, main
-from resight.cli._common import print_json, verb
+from resight.cli._common import answer
 from resight.errors import InputError, StoreError
 
-app = verb("fails as it is told")
 
-
-@app.command()
 def failing(how: str) -> None:
     failures = {
         "input": InputError("a bad thing; do this"),
@@ -30,14 +27,14 @@ def failing(how: str) -> None:
     }
     if how in failures:
         raise failures[how]
-    print_json({"how": how})
+    answer(True, {"how": how}, "")
 
 
 @pytest.fixture
 def demo_fails(monkeypatch):
     """Puts the failing verb in the place of `demo`."""
     module = types.ModuleType("resight.cli.demo")
-    module.app = app
+    module.demo = failing
     monkeypatch.setitem(sys.modules, "resight.cli.demo", module)
 
 

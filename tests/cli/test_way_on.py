@@ -13,7 +13,7 @@ import pytest
 import resight
 from resight.cli import main
 from resight.datasets.synthetic import draw_cameras
-from resight.recipe import DESCRIPTOR, budget_for, learner_for
+from resight.plans import DESCRIPTOR, budget_for, learner_for
 
 
 @pytest.fixture(scope="module")
@@ -32,15 +32,8 @@ def place(tmp_path_factory):
 def measured(place):
     """Three learners, one of them chooses."""
     words = ["evaluate", str(place / "own"), "--descriptor", "whos-star", "--jobs", "1"]
-    words += [
-        "--learner",
-        "kxqda:cv,xqda,euclidean",
-        "--store",
-        str(place / "store"),
-        "--explain",
-        "0",
-    ]
-    assert main([*words, "--out", str(place / "result"), "--explain", "0"]) == 0
+    words += ["--learner", "kxqda:cv,xqda,euclidean", "--store", str(place / "store")]
+    assert main([*words, "--out", str(place / "result")]) == 0
     return json.loads((place / "result" / "result.json").read_text())
 
 

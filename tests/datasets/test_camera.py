@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from copy import copy
 from itertools import pairwise
 
 import numpy as np
 
-from resight.datasets._camera import Camera, camera
+from resight.datasets._camera import Camera
 
 
 def _make(index: int, phase: float = 1.0) -> Camera:
-    return camera(np.random.default_rng(index), index, phase)
+    return Camera(np.random.default_rng(index), index, phase)
+
+
+def replace(view: Camera, **values: float) -> Camera:
+    other = copy(view)
+    vars(other).update(values)
+    return other
 
 
 def _still(view: Camera) -> Camera:

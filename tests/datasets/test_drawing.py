@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from resight.datasets._clothing import Appearance, Cloth, appearance
+from resight.datasets._clothing import Appearance, Cloth
 from resight.datasets._drawing import Figure, Pose
 
 GREEN = (0.0, 1.0, 0.0)
 GREY = (0.5, 0.5, 0.5)
 
 
-def _plain_person() -> Appearance:
-    cloth = Cloth(GREY, GREY, "plain", 0.05, 0.0)
-    return replace(
-        appearance(np.random.default_rng(0)), height=1.0, girth=1.0, skin=GREY, hair=GREY, hat=None,
-        upper=cloth, lower=cloth, open_front=None, shoes=GREY, bag="none", bag_cloth=cloth,
-        lower_kind="trousers",
+def _plain_person(**differences: Any) -> Appearance:
+    cloth, looks = Cloth(GREY), Appearance(np.random.default_rng(0))
+    vars(looks).update(
+        girth=1.0, skin=GREY, hair=GREY, hat=None, upper=cloth, lower=cloth, open_front=None,
+        shoes=GREY, bag="none", bag_cloth=cloth, lower_kind="trousers",
     )  # fmt: skip
+    vars(looks).update(differences)
+    return looks
 
 
 def _draw(looks: Appearance, yaw: float) -> np.ndarray:
@@ -35,19 +36,19 @@ def _green(canvas: np.ndarray) -> int:
 
 
 def test_a_print_on_the_chest_is_seen_from_the_front_only() -> None:
-    looks = replace(_plain_person(), upper=Cloth(GREY, GREEN, "logo", 0.05, 0.0))
+    looks = _plain_person(upper=Cloth(GREY, GREEN, "logo", 0.05, 0.0))
     assert _green(_draw(looks, 0.0)) > 100
     assert _green(_draw(looks, np.pi)) == 0
 
 
 def test_an_open_jacket_shows_the_shirt_from_the_front_only() -> None:
-    looks = replace(_plain_person(), open_front=GREEN)
+    looks = _plain_person(open_front=GREEN)
     assert _green(_draw(looks, 0.0)) > 300
     assert _green(_draw(looks, np.pi)) == 0
 
 
 def test_a_backpack_is_seen_from_behind_and_from_the_side() -> None:
-    looks = replace(_plain_person(), bag="backpack", bag_cloth=Cloth(GREEN, GREEN, "plain", 1, 0))
+    looks = _plain_person(bag="backpack", bag_cloth=Cloth(GREEN, GREEN, "plain", 1, 0))
     front, side, back = (_green(_draw(looks, yaw)) for yaw in (0.0, np.pi / 2, np.pi))
     assert back > side > 100
     assert back > 3 * front > 0  # straps

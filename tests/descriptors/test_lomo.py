@@ -16,7 +16,7 @@ from resight.descriptors import descriptor, lomo
 from resight.descriptors.lomo import feature_names, scale_sizes
 from resight.errors import InputError
 from resight.images import colour
-from resight.images.retinex import retinex
+from resight.images.light import retinex
 
 UNIT = np.arange(256) / 255.0
 

@@ -7,12 +7,11 @@ import pytest
 
 from resight.datasets.synthetic import draw_person
 from resight.descriptors import DESCRIPTORS, descriptor, lomo
-from resight.descriptors.relit import Relit
-from resight.images.grey_world import grey_world
-from resight.images.resize import resize
-from resight.images.retinex import retinex
+from resight.descriptors._base import Relit
+from resight.images.arrays import resize
+from resight.images.light import grey_world, retinex
 
-NAMES = [name for name, (_, made_by, _) in DESCRIPTORS.items() if made_by == "Relit"]
+NAMES = [name for name in DESCRIPTORS if isinstance(descriptor(name), Relit)]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -93,10 +93,10 @@ def test_the_first_bad_image_raises() -> None:
 
 def test_bad_options_are_refused() -> None:
     with pytest.raises(InputError, match="Valid: collect, raise"):
-        stream(TWICE, pixels_of([1]), "ignore")
+        extract(TWICE, pixels_of([1]), "ignore")
     for n_jobs in (0, -2):
         with pytest.raises(InputError, match="at least 1"):
-            stream(TWICE, pixels_of([1]), n_jobs=n_jobs)
+            extract(TWICE, pixels_of([1]), n_jobs=n_jobs)
 
 
 def test_only_a_few_images_are_in_flight() -> None:

@@ -9,7 +9,7 @@ from resight.errors import InputError
 from resight.evaluation.calibration import Calibration, HeldOut, Rates
 from resight.evaluation.calibration_fitting import continued, fit_calibration, with_person
 from resight.evaluation.presence import PRECISION, Expected, errors_allowed, gap, nearest
-from resight.evaluation.reliability import Reliability, log_loss
+from resight.evaluation.statistics import scores
 from resight.experiments.confidence import identified_at, state
 
 
@@ -41,9 +41,9 @@ def calibration():
 def test_stated_probabilities_come_true_in_larger_galleries(calibration, n_gallery):
     new = told(calibration, 800, n_gallery, seed=99)
     for p, right in (("probability", "right"), ("half_probability", "half_right")):
-        assert Reliability.of(new[p], new[right]).error < 0.08
-        rate = np.full(len(new[right]), new[right].mean())
-        assert log_loss(new[p], new[right]) < log_loss(rate, new[right])
+        found = scores(new[p], new[right])
+        assert found["ece"] < 0.08
+        assert found["log_loss"] < found["log_loss_constant"]
 
 
 @pytest.mark.parametrize("n_gallery", [30, 100, 800, 3000])

@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import minimize
 
 from resight.errors import InputError
-from resight.evaluation.local_metrics import _dual, adapt_locally
 from resight.evaluation.pairwise import EmbeddedPoints
+from resight.evaluation.supervised_reranking import _dual, adapt_locally
 
 
 def squared(A, B):
@@ -88,7 +88,7 @@ def test_only_the_nearest_negatives_count(points):
 def test_queries_do_not_depend_on_each_other_and_blocks_do_not_matter(points, monkeypatch):
     Q, G, N = points
     whole = adapted(Q, G, N)
-    monkeypatch.setattr("resight.evaluation.local_metrics._ELEMENTS_AT_ONCE", 1)
+    monkeypatch.setattr("resight.evaluation.supervised_reranking._ELEMENTS_AT_ONCE", 1)
     np.testing.assert_allclose(adapted(Q, G, N), whole, rtol=1e-6)
 
 

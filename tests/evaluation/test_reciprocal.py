@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resight.evaluation._reciprocal import _smallest, encode, nearest, re_ranked
-from resight.evaluation.pairwise import EmbeddedPoints
-from resight.evaluation.reranking import k_reciprocal
+from resight.evaluation.pairwise import EmbeddedPoints, _smallest, nearest
+from resight.evaluation.reranking import encode, k_reciprocal
 
 
 @given(st.integers(0, 10_000), st.integers(1, 12), st.integers(1, 12))
@@ -38,19 +37,20 @@ def test_weights_are_distributions():
 def test_blocks_do_not_change_the_result(monkeypatch):
     E = np.random.default_rng(0).normal(size=(120, 5))
     whole = k_reciprocal(EmbeddedPoints(E[:50], E[50:]))
-    monkeypatch.setattr("resight.evaluation._reciprocal._ELEMENTS_AT_ONCE", 600)
+    for module in ("pairwise", "reranking"):
+        monkeypatch.setattr(f"resight.evaluation.{module}._ELEMENTS_AT_ONCE", 600)
     monkeypatch.setattr("resight.evaluation.pairwise._PAIRS_AT_ONCE", 100)
     assert k_reciprocal(EmbeddedPoints(E[:50], E[50:])) == pytest.approx(whole, abs=1e-12)
 
 
 def test_memory_is_far_below_one_matrix_of_all_pairs(monkeypatch):
-    monkeypatch.setattr("resight.evaluation._reciprocal._ELEMENTS_AT_ONCE", 50_000)
+    for module in ("pairwise", "reranking"):
+        monkeypatch.setattr(f"resight.evaluation.{module}._ELEMENTS_AT_ONCE", 50_000)
     monkeypatch.setattr("resight.evaluation.pairwise._PAIRS_AT_ONCE", 5_000)
     E = np.random.default_rng(0).normal(size=(4000, 8))
     tracemalloc.start()
-    blocks = re_ranked(EmbeddedPoints(E[:2000], E[2000:]), 20, 6, 0.3)
-    done = sum(len(block) for _, block in blocks)
+    found = k_reciprocal(EmbeddedPoints(E[:1000], E[1000:]))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert done == 2000
-    assert peak < 0.25 * 8 * len(E) ** 2
+    assert found.shape == (1000, 3000)
+    assert peak - found.nbytes < 0.25 * 8 * len(E) ** 2

@@ -3,22 +3,23 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from resight.evaluation.reliability import Reliability, brier_score, log_loss, scores
+from resight.evaluation.statistics import scores
 
 
 def test_a_diagram_by_hand():
-    stated, right = [0.1, 0.2, 0.8, 1.0], [0, 1, 1, 1]
-    diagram = Reliability.of(stated, right, n_bins=2)
-    np.testing.assert_allclose(diagram.stated, [0.15, 0.9])
-    np.testing.assert_allclose(diagram.came_true, [0.5, 1.0])
-    assert diagram.counts.tolist() == [2, 2]
-    assert diagram.error == pytest.approx((0.35 + 0.1) / 2)
+    diagram = scores([0.1, 0.2, 0.8, 1.0], [0, 1, 1, 1], n_bins=2)
+    np.testing.assert_allclose(diagram["bins"]["stated"], [0.15, 0.9])
+    np.testing.assert_allclose(diagram["bins"]["came_true"], [0.5, 1.0])
+    assert diagram["bins"]["counts"] == [2, 2]
+    assert diagram["ece"] == pytest.approx((0.35 + 0.1) / 2)
 
 
 def test_scores_by_hand():
-    assert log_loss([0.5, 0.25], [1, 0]) == pytest.approx((np.log(2) - np.log(0.75)) / 2)
-    assert brier_score([0.5, 0.25], [1, 0]) == pytest.approx((0.25 + 0.0625) / 2)
-    assert np.isfinite(log_loss([0.0, 1.0], [1, 0]))
+    found = scores([0.5, 0.25], [1, 0])
+    assert found["log_loss"] == pytest.approx((np.log(2) - np.log(0.75)) / 2)
+    assert found["brier"] == pytest.approx((0.25 + 0.0625) / 2)
+    assert found["log_loss_constant"] == pytest.approx(np.log(2))
+    assert np.isfinite(scores([0.0, 1.0], [1, 0])["log_loss"])
 
 
 def test_true_probabilities_beat_the_constant_and_all_others():

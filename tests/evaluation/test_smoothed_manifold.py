@@ -7,7 +7,7 @@ import pytest
 
 from resight.errors import InputError
 from resight.evaluation.pairwise import EmbeddedPoints, MeasuredPoints
-from resight.evaluation.smoothed_manifold import (
+from resight.evaluation.supervised_reranking import (
     _graph,
     _of_queries,
     _same_person,
@@ -83,7 +83,7 @@ def test_order_and_blocks_do_not_matter(points, monkeypatch):
     whole = ranked(Q, G, T)
     order = np.random.default_rng(1).permutation(7)
     np.testing.assert_allclose(ranked(Q[::-1], G[order], T), whole[::-1][:, order], atol=1e-12)
-    monkeypatch.setattr("resight.evaluation.smoothed_manifold._ELEMENTS_AT_ONCE", 1)
+    monkeypatch.setattr("resight.evaluation.supervised_reranking._ELEMENTS_AT_ONCE", 1)
     np.testing.assert_allclose(ranked(Q, G, T), whole, atol=1e-12)
 
 
@@ -96,7 +96,7 @@ def test_original_weight_one_is_the_original_order(points):
 def test_no_matrix_between_all_sightings_is_formed(monkeypatch):
     rng = np.random.default_rng(2)
     Q, G, T = rng.normal(size=(4, 5)), rng.normal(size=(3000, 5)), rng.normal(size=(1000, 5))
-    monkeypatch.setattr("resight.evaluation._reciprocal._ELEMENTS_AT_ONCE", 400_000)
+    monkeypatch.setattr("resight.evaluation.pairwise._ELEMENTS_AT_ONCE", 400_000)
     asked = np.maximum(0, squared(Q, np.concatenate([G, T])))
     tracemalloc.start()
     try:

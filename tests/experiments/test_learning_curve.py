@@ -35,7 +35,7 @@ def test_more_people_help_and_the_end_is_the_evaluation(world):
     assert few["fits"] == 3 * 2
     assert all_of_them["fits"] == 3  # everybody: one fit a split
     trials = measure(sightings, protocol, space, [Plan("kxqda")])[0]
-    measured = 100 * np.mean([trial.rank(1) for trial in trials])
+    measured = 100 * np.mean([trial["ranks"]["rank1"] for trial in trials])
     assert all_of_them["rank1"]["mean"] == pytest.approx(measured)
     assert few["map"]["mean"] < all_of_them["map"]["mean"]
     rise = all_of_them["rank1"]["mean"] - few["rank1"]["mean"]

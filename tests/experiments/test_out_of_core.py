@@ -13,7 +13,7 @@ from resight.experiments.out_of_core import exceeds_gram_space
 from resight.experiments.trials import ranked
 from resight.features.rows import FeatureRows
 from resight.learners.kxqda import KXQDA
-from resight.models import choosing
+from resight.models import training as choosing
 from resight.plans import Plan
 from resight.protocols import Protocol, Split, half_half
 from resight.tuning.candidates import CV
@@ -50,8 +50,8 @@ def test_it_equals_gram_space(data, learner):
     plan = Plan(learner)
     expected = measure(sightings, protocol, GramSpace([X], [BLOCKS], "float64"), [plan])[0]
     found = measured(data, [plan], protocol)[0]
-    assert [trial.map for trial in found] == pytest.approx(
-        [trial.map for trial in expected], abs=2e-3
+    assert [trial["map"] for trial in found] == pytest.approx(
+        [trial["map"] for trial in expected], abs=2e-3
     )
 
 
@@ -71,7 +71,7 @@ def test_chi_square_kernels_are_measured_on_raw_descriptors(data):
     query, gallery = split.directions[0]
     D = learner.distances(histograms[query], histograms[gallery])
     expected = ranked(sightings, protocol, query, gallery, D).result
-    assert trial.rankings[0].result.rank(1) == pytest.approx(expected.rank(1))
+    assert trial["ranks"]["rank1"] == pytest.approx(expected.rank(1))
 
 
 def test_junk_and_the_own_camera_are_ignored_as_in_gram_space(data):
@@ -90,8 +90,9 @@ def test_junk_and_the_own_camera_are_ignored_as_in_gram_space(data):
     expected = measure(marked, protocol, GramSpace([X], [BLOCKS], "float64"), plans)
     found = measured((marked, X, source), plans, protocol)
     for mine, other in zip(found, expected, strict=True):
-        assert mine[0].map == pytest.approx(other[0].map, abs=2e-3)
-        assert mine[0].rank(1) == pytest.approx(other[0].rank(1), abs=0.05)
+        assert mine[0]["map"] == pytest.approx(other[0]["map"], abs=2e-3)
+        rank1, expected_rank1 = (one[0]["ranks"]["rank1"] for one in (mine, other))
+        assert rank1 == pytest.approx(expected_rank1, abs=0.05)
 
 
 def test_landmarks_choose_their_regulariser(data):
@@ -102,17 +103,17 @@ def test_landmarks_choose_their_regulariser(data):
             Plan("kxqda", "cv", {"landmarks": 40}, CV),
         ],
     )
-    assert plain[0].choice is None
-    assert len(chosen[0].choice) == 6
-    assert {"landmarks", "reg", "reg_form"} <= chosen[0].params.keys()
-    assert min(trial.rank(1) for trial in (*plain, *chosen)) > 0.3
+    assert plain[0]["choice"] is None
+    assert len(chosen[0]["choice"]) == 6
+    assert {"landmarks", "reg", "reg_form"} <= chosen[0]["params"].keys()
+    assert min(trial["ranks"]["rank1"] for trial in (*plain, *chosen)) > 0.3
 
 
 def test_a_large_exact_model_chooses_on_some_people_and_says_so(data, monkeypatch):
     monkeypatch.setattr(choosing, "_CHOICE_ROWS", 40)
     trial = measured(data, [Plan("kxqda", "cv", {}, CV[:3])])[0][0]
-    assert len(trial.choice) == 3
-    assert "chosen on 10 of the training people" in trial.warnings[0]
+    assert len(trial["choice"]) == 3
+    assert "chosen on 10 of the training people" in trial["warnings"][0]
 
 
 def test_when_it_is_needed(data, monkeypatch):

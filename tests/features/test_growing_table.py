@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from resight.errors import StoreError
-from resight.features._chunks import FAILED, GrowingTable
+from resight.features._tables import FAILED, GrowingTable
 
 ROWS = np.arange(24, dtype=np.float32).reshape(6, 4)
 KEYS = ["a", "b", "c", "d", "e", "f"]
@@ -22,7 +22,7 @@ def test_any_order_of_chunks_gives_the_same_table(tmp_path: Path) -> None:
         with GrowingTable(tmp_path, wanted, 4) as table:
             for keys, rows in order:
                 table.put(keys, rows)
-            assert table.finish(wanted, tmp_path / f"{number}.npy")
+            table.keep(wanted, tmp_path / f"{number}.npy")
         found = np.load(tmp_path / f"{number}.npy")
         np.testing.assert_array_equal(found, ROWS[[KEYS.index(key) for key in wanted]])
     assert len(list(tmp_path.iterdir())) == 6  # and no temporary file
@@ -34,20 +34,17 @@ def test_rows_between_wanted_ones_stay_out(tmp_path: Path) -> None:
     with GrowingTable(tmp_path, wanted, 4) as table:
         table.put(["f"], ROWS[5:])
         table.put(["a", "b", "c"], ROWS[:3])
-        assert table.finish(wanted, tmp_path / "table.npy")
+        table.keep(wanted, tmp_path / "table.npy")
     np.testing.assert_array_equal(np.load(tmp_path / "table.npy"), ROWS[[0, 5, 2]])
 
 
-def test_failed_rows_are_nan_and_missing_ones_are_waited_for(tmp_path: Path) -> None:
+def test_failed_rows_are_nan_and_missing_ones_are_named(tmp_path: Path) -> None:
     path = tmp_path / "table.npy"
     with GrowingTable(tmp_path, [FAILED, "a", "b", "c"], 4) as table:
         table.put(["a", FAILED], ROWS[:2])
-        assert table.lacks(["b", "c"])
-        assert not table.lacks(["a", "x"])
-        assert not table.finish([FAILED, "a", "b", FAILED], path)  # b is somewhere else
-        assert not path.exists()
+        assert table.missing == {FAILED: [0], "b": [2], "c": [3]}
         table.put(["b"], ROWS[1:2])
-        assert table.finish([FAILED, "a", "b", FAILED], path)  # c could not be computed
+        table.keep([FAILED, "a", "b", FAILED], path)  # c could not be computed
     found = np.load(path)
     np.testing.assert_array_equal(found[1:3], ROWS[:2])
     assert np.isnan(found[[0, 3]]).all()
@@ -55,7 +52,7 @@ def test_failed_rows_are_nan_and_missing_ones_are_waited_for(tmp_path: Path) -> 
 
 def test_a_table_where_everything_failed(tmp_path: Path) -> None:
     with GrowingTable(tmp_path, ["a", "b"], 4) as table:
-        assert table.finish([FAILED, FAILED], tmp_path / "table.npy")
+        table.keep([FAILED, FAILED], tmp_path / "table.npy")
     found = np.load(tmp_path / "table.npy")
     assert found.shape == (2, 4)
     assert np.isnan(found).all()

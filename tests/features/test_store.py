@@ -20,7 +20,7 @@ from PIL import Image
 from resight.datasets.sightings import Sightings
 from resight.descriptors import descriptor
 from resight.errors import InputError, StoreError
-from resight.features._chunks import read_chunk
+from resight.features._tables import read_chunk
 from resight.features.describing import CHUNK
 from resight.features.store import FeatureStore
 from resight.workers.executors import local
@@ -29,7 +29,7 @@ from resight.workers.executors import local
 SCRIPT = """
 import runpy, sys
 from pathlib import Path
-from resight.features._chunks import read_chunk
+from resight.features._tables import read_chunk
 from resight.workers.executors import local
 from resight.features.store import FeatureStore
 kit = runpy.run_path(sys.argv[1])
@@ -206,22 +206,6 @@ def test_raising_still_keeps_what_was_finished(
         store.ensure(sightings, kit.tiny(log), executor=local(1))
     Image.fromarray(np.zeros((16, 8, 3), np.uint8)).save(sightings.files()[40])
     assert store.ensure(sightings, kit.tiny(log), executor=local(1)).computed == 1
-
-
-def test_the_only_chunk_of_a_table_goes_straight_into_it(
-    kit: Any, tmp_path: Path, sightings: Sightings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written: list[Path] = []
-    monkeypatch.setattr(
-        "resight.features._extraction.write_chunk", lambda path, keys, rows: written.append(path)
-    )
-    few = sightings.select(range(4))
-    features = FeatureStore(tmp_path / "store").ensure(few, kit.tiny(), executor=local(1))
-    assert not written
-    expected = [kit.tiny().describe(np.array(Image.open(file))) for file in few.files()]
-    np.testing.assert_allclose(features.features, expected, rtol=1e-6)
-    again = FeatureStore(tmp_path / "store").ensure(few, kit.tiny(), executor=local(1))
-    assert again.computed == 0
 
 
 def test_killed_any_time_it_does_only_what_is_missing(kit: Any, tmp_path: Path) -> None:

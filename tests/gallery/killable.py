@@ -117,5 +117,5 @@ def run_jobs(uri: str, folder: str) -> None:
     """Run the jobs of a gallery, one after the other."""
     from resight.gallery import jobs
 
-    jobs.TIMING = jobs.Timing(lease=1.0, beat=0.05, poll=0.05)
+    jobs.LEASE, jobs.BEAT, jobs.POLL = 1.0, 0.05, 0.05
     jobs.Worker(jobs.Jobs(Gallery.open(uri), Path(folder))).run()

@@ -42,23 +42,12 @@ def test_a_newer_layout_is_refused_and_not_touched(folder: Path) -> None:
     assert "Update resight" in " ".join(check(str(folder)).problems)
 
 
-def test_an_older_layout_is_brought_up_to_date_once(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As a later version will do: a script for each layout, in one transaction."""
-    from resight.gallery.engines import sqlite
-
-    monkeypatch.setattr(sqlite, "LAYOUT", 6)
-    monkeypatch.setitem(sqlite._MIGRATIONS, 5, "CREATE TABLE places (name text); NONSENSE")
-    with pytest.raises(StoreError, match="NONSENSE"):
-        Gallery.open(folder)
-    monkeypatch.setitem(sqlite._MIGRATIONS, 5, "CREATE TABLE places (name text)")
-    for _ in range(2):
-        assert len(Gallery.open(folder)) == 36
+def test_a_layout_that_no_release_wrote_is_refused(folder: Path) -> None:
     connection = sqlite3.connect(folder / "gallery.sqlite")
-    assert connection.execute("PRAGMA user_version").fetchone() == (6,)
-    assert connection.execute("SELECT count(*) FROM places").fetchone() == (0,)
+    connection.execute("PRAGMA user_version = 4")
     connection.close()
+    with pytest.raises(StoreError, match="layout 4; this resight reads 5, and no release wrote"):
+        Gallery.open(folder)
 
 
 @pytest.mark.postgres

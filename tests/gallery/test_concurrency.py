@@ -20,7 +20,7 @@ from resight.errors import InputError, StoreError
 from resight.gallery import Gallery
 from resight.gallery.checking import check
 from resight.gallery.forgetting import forget, needles
-from resight.gallery.log import Actor, Entry, append, latest, verify
+from resight.gallery.log import Actor, Entry, append, latest, log_head, log_rows, verify
 
 ROUNDS = 20
 
@@ -121,7 +121,7 @@ def test_the_log_does_not_name_what_was_erased_meanwhile(gallery: Gallery) -> No
         anchor = str(stale.table.ids[stale.persons == person][0])
         subjects = {"query": query, "persons": {person: anchor}}
         append(gallery.engine, [Entry(me, "search", {}, subjects, 0.0)])
-    rows = list(gallery.engine.log_rows())
+    rows = list(log_rows(gallery.engine))
     assert [row.subjects is None for row in rows] == [True, True, True, True, False]
     assert "0004" in (rows[-1].subjects or "")
     texts = [f"{row.act} {row.subjects}" for row in rows]
@@ -175,7 +175,7 @@ def test_the_log_does_not_grow_the_memory(gallery: Gallery, people: Sightings) -
 
     before = searches(150)
     assert searches(450) < 1.05 * before
-    assert engine.log_head()[0] == 600
+    assert log_head(engine)[0] == 600
     assert len(latest(engine, 200)) == 200
 
 
@@ -209,8 +209,8 @@ def test_sightings_that_cannot_be_embedded_are_named(gallery: Gallery) -> None:
     engine, generation = gallery.engine, gallery.view.manifest.current.number
     with engine.transaction():
         for table in ("features", f"embeddings_{generation}"):
-            engine._ask(f"DELETE FROM {table} WHERE id {engine._in}", engine._list(ids))
-        engine._ask("UPDATE changes SET number = number + 1")
+            engine.ask(f"DELETE FROM {table} WHERE id {engine._in}", engine._list(ids))
+        engine.ask("UPDATE changes SET number = number + 1")
     with pytest.raises(StoreError, match=r"2 sightings have no embedding.*check"):
         _ = gallery.view
 

@@ -20,8 +20,9 @@ from resight.errors import InputError, StoreError
 from resight.gallery import Gallery
 from resight.gallery.checking import check
 from resight.gallery.copying import backup, convert, restore
-from resight.gallery.engines.database import User
-from resight.gallery.log import Actor
+from resight.gallery.engines import base
+from resight.gallery.log import Actor, latest, log_rows
+from resight.gallery.users import User, all_users, put_user
 
 V01 = Path(__file__).parents[1] / "data" / "v0.1"
 
@@ -39,9 +40,8 @@ def whole(gallery: Gallery) -> dict[str, Any]:
         "images": engine.fetch(ids, "image"),
         "features": engine.fetch(ids, "feature"),
         "labels": engine.read("labels"),
-        "access": engine.read("access"),
-        "log": list(engine.log_rows()),
-        "users": engine.users(),
+        "log": list(log_rows(engine)),
+        "users": all_users(engine),
         "history": [
             (g.number, g.fingerprint, g.width, g.origin) for g in gallery.view.manifest.history
         ],
@@ -61,8 +61,7 @@ def test_a_backup_restores_into_either_engine(
     unknown = gallery.view.table.ids[gallery.view.persons == ""].tolist()
     gallery.teach("same", unknown[0], unknown[1], by=Actor("Zoë"))
     gallery.rebuild(model(seed=1, width=5))
-    gallery.engine.append("access", "k", json.dumps({"query": [unknown[0]]}))
-    gallery.engine.put_user(User("ann", "teacher", "a hash"))
+    put_user(gallery.engine, User("ann", "teacher", "a hash"))
     file = tmp_path / "gallery.backup"
     assert backup(gallery.uri, file) == 36
     assert sorted(path.name for path in tmp_path.glob("*backup*")) == ["gallery.backup"]
@@ -239,14 +238,18 @@ copying.convert(sys.argv[1], sys.argv[2])
 """
 
 
-def test_a_killed_conversion_starts_again_and_two_at_once_are_refused(old: Path, uri: str) -> None:
+def test_a_killed_conversion_starts_again_and_two_at_once_are_refused(
+    old: Path, uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", SLOW, str(old / "gallery"), uri], stdout=subprocess.PIPE
     )
     assert process.stdout is not None
     assert process.stdout.readline() == b"added\n"
-    with pytest.raises(StoreError, match="another process is doing the same"):
-        convert(str(old / "gallery"), uri)
+    with monkeypatch.context() as patched:
+        patched.setattr(base, "WAIT", 1.0)
+        with pytest.raises(StoreError, match="waited 1 s for another"):
+            convert(str(old / "gallery"), uri)
     process.kill()
     process.wait()
     process.stdout.close()
@@ -295,8 +298,17 @@ def test_the_tables_of_0_1_in_postgresql_are_brought_up_to_date(
             "JOIN new.features f USING (id)"
         )
         c.execute("INSERT INTO embeddings_1 SELECT * FROM new.embeddings_1")
+        c.execute(
+            "INSERT INTO journal (name, key, content) VALUES ('access', 'k', %s)",
+            (json.dumps({"when": 1.7e9, "who": "127.0.0.1", "what": "why", "query": "a and b"}),),
+        )
     old = Gallery.open(f"{postgres}#old")
-    assert whole(old) == expected
+    [logged] = latest(old.engine, 9)
+    assert (logged["who"], logged["end"], logged["entry"]["query"]) == (
+        "127.0.0.1", 1.7e9, "a and b",
+    )  # fmt: skip
+    assert old.engine.read("access") == []
+    assert {**whole(old), "log": []} == expected
     assert len(old.search(people.files()[0], k=99, same_pictures=True)) == 36
     old.remove(old.view.table.ids[:4].tolist())
     assert check(f"{postgres}#old").clean

@@ -247,12 +247,12 @@ def test_flipped_bits_are_found(
     gallery.add(people)
     table = gallery.view.table.select(np.arange(3))
     gallery.engine.start_generation(1, 8)
-    gallery.engine.embed(1, table, np.zeros((3, 8), np.float32))
+    gallery.engine.embed(1, table.ids, np.zeros((3, 8), np.float32))
     report = check(uri)
     assert "do not belong to their model" in report.problems[0]
     nothing = np.full((1, 8), np.nan, "<f4").tobytes()
-    gallery.engine._ask("UPDATE embeddings_1 SET vector = ? WHERE id = ?", nothing, table.ids[0])
-    gallery.engine._ask("DELETE FROM embeddings_1 WHERE id <> ?", table.ids[0])
+    gallery.engine.ask("UPDATE embeddings_1 SET vector = ? WHERE id = ?", nothing, table.ids[0])
+    gallery.engine.ask("DELETE FROM embeddings_1 WHERE id <> ?", table.ids[0])
     assert "1 of 1 embeddings looked at do not belong" in check(uri).problems[0]
     gallery.rebuild(gallery.model)
     assert check(uri).clean

@@ -13,7 +13,7 @@ from PIL import Image
 from resight.errors import InputError
 from resight.gallery import Gallery
 from resight.gallery.exporting import export
-from resight.gallery.people import rename, split
+from resight.gallery.people import correct
 
 NAME = '=Zoë, "the 1st"\u3000王'
 
@@ -21,9 +21,9 @@ NAME = '=Zoë, "the 1st"\u3000王'
 @pytest.fixture
 def taught(gallery: Gallery) -> Gallery:
     """A gallery with an awkward name, a split and an answer about two strangers."""
-    rename(gallery, "0001", NAME)
+    correct(gallery, "rename", "0001", new=NAME)
     ids = gallery.view.table.ids
-    split(gallery, "0002", ids[gallery.view.persons == "0002"][:2].tolist(), "Kim")
+    correct(gallery, "split", "0002", ids[gallery.view.persons == "0002"][:2].tolist(), new="Kim")
     a, b = ids[gallery.view.persons == ""][:2].tolist()
     gallery.teach("different", a, b)
     return gallery

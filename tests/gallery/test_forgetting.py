@@ -18,6 +18,7 @@ from resight.gallery import forgetting as erasing
 from resight.gallery.checking import check
 from resight.gallery.engines.base import Engine
 from resight.gallery.forgetting import expire, forget, needles, resume
+from resight.gallery.log import Actor, adopt, latest
 from resight.gallery.manifest import Manifest
 
 
@@ -49,8 +50,8 @@ def test_forgetting_leaves_no_trace(gallery: Gallery, people: Sightings) -> None
     unknown = view.table.ids[view.persons == ""].tolist()
     gallery.teach("same", ids[0], unknown[0])
     gallery.teach("different", other, unknown[1])
-    gallery.engine.append("access", "k1", json.dumps({"query": [ids[1]]}))
-    gallery.engine.append("access", "k2", json.dumps({"query": [other]}))
+    gallery.record(Actor("ann"), "search", query=[ids[1]])
+    gallery.record(Actor("ann"), "search", query=[other])
     erased = [*ids, unknown[0]]
     look_for = needles(gallery.engine, erased)
     missing = set(look_for) - held(gallery.engine, look_for)
@@ -61,7 +62,8 @@ def test_forgetting_leaves_no_trace(gallery: Gallery, people: Sightings) -> None
     assert held(gallery.engine, look_for) == set()
     assert "0003" not in gallery.view.persons
     assert len(gallery) == 32
-    assert [key for key, _ in gallery.engine.read("access")] == ["k2"]
+    found = [e for e in latest(gallery.engine, 9) if e["what"] == "search"]
+    assert [e.get("query") for e in found] == [None, [other]]
     assert len(gallery.view.labels.active) == 1
     assert gallery.info()["erasing_unfinished"] == 0
     assert check(gallery.uri).clean
@@ -87,7 +89,7 @@ def test_needles_of_every_kind_are_found(gallery: Gallery) -> None:
     rng = np.random.default_rng(0)
     model, entry = rng.bytes(100_000), rng.bytes(2000).hex()
     engine.put({"model/9/planted": model})
-    engine.append("access", "k", json.dumps({"who": "Zoë Planted", "query": [entry]}))
+    adopt(engine, [("k", json.dumps({"who": "Zoë Planted", "query": [entry]}))])
     texts = [json.dumps("Zoë Planted")[1:-1].encode(), entry[900:960].encode()]
     assert held(engine, [*texts, *erasing.needles_of(model)]) >= {*texts}
     assert held(engine, erasing.needles_of(model)) == set(erasing.needles_of(model))
@@ -107,17 +109,16 @@ def test_why_and_a_condition_on_the_name_are_erased_from_the_log(gallery: Galler
         {"what": "person", "query": ["0003"]},
         {"what": "search", "query": [other], "conditions": {"person": ["00034"]}},
     ]
-    for number, entry in enumerate(entries):
-        engine.append("access", f"k{number}", json.dumps(entry))
+    adopt(engine, [(str(number), json.dumps(entry)) for number, entry in enumerate(entries)])
     assert forget(gallery, "0003").searches == 5
-    assert [key for key, _ in engine.read("access")] == ["k5"]
+    assert [e["entry"] for e in latest(engine, 9) if "entry" in e] == [entries[5]]
 
 
 class Stopped(Exception):  # noqa: N818
     """Raised somewhere in the middle, as a kill or a full disk would end it."""
 
 
-STEPS = ("put 1", "put 2", "remove 1", "purge 1", "purge 2", "drop 1", "drop 2", "strike 1")
+STEPS = ("put 1", "put 2", "remove 1", "purge 1", "purge 2", "drop 1", "drop 2", "amend 1")
 
 
 @pytest.mark.parametrize("step", STEPS)

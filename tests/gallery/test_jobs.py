@@ -30,7 +30,8 @@ BY = operator()
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "TIMING", jobs.Timing(lease=1.0, beat=0.05, poll=0.05, regroup=0.0))
+    for name, seconds in {"LEASE": 1.0, "BEAT": 0.05, "POLL": 0.05, "REGROUP": 0.0}.items():
+        monkeypatch.setattr(jobs, name, seconds)
 
 
 @pytest.fixture
@@ -171,10 +172,14 @@ def test_bad_uploads_fail_with_a_reason(
     bomb = zipped({"door/a.png": b"0" * 20_000})
     assert len(bomb) < 300
     assert "unpacks to more than" in failing(queue, {"a.zip": bomb})
-    # One that lies about its size: what is written counts, not what is declared.
+    # One that lies about its size: no more is written than is declared.
     lying = bomb.replace((20_000).to_bytes(4, "little"), (100).to_bytes(4, "little"))
     assert lying != bomb
-    assert failing(queue, {"a.zip": lying})
+    assert "damaged" in failing(queue, {"a.zip": lying})
+    (tmp_path / "lying.zip").write_bytes(lying)
+    with pytest.raises(InputError, match="damaged"):
+        spool._unpack(tmp_path / "lying.zip", tmp_path)
+    assert (tmp_path / "door" / "a.png").stat().st_size <= 100
 
 
 def test_what_must_not_be_done_twice_is_queued_once(queue: Jobs) -> None:
@@ -331,15 +336,16 @@ def test_where_uploads_wait(queue: Jobs, uri: str, tmp_path: Path) -> None:
     assert folder == tmp_path / "gallery" / "spool" or folder.name.startswith("resight-spool-")
     old = queue.draft()
     os.utime(old.folder, (0, 0))
-    queue.draft()
-    assert not old.folder.exists()
+    fresh = queue.draft()
+    queue.sweep()
+    assert list(queue.spool.iterdir()) == [fresh.folder]
 
 
-def _killed(*given: Any) -> None:
+def _killed(*given: Any, **more: Any) -> None:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("moment", [(Jobs, "_write"), (Draft, "taken")])
+@pytest.mark.parametrize("moment", [(Jobs, "_write"), (Gallery, "record")])
 def test_a_kill_while_a_job_is_started_leaves_no_files_without_a_job(
     queue: Jobs, people: Sightings, monkeypatch: pytest.MonkeyPatch, moment: tuple[type, str]
 ) -> None:
@@ -354,5 +360,5 @@ def test_a_kill_while_a_job_is_started_leaves_no_files_without_a_job(
     assert len(queue.gallery) == (len(people) if jobs else 0)
     for folder in queue.spool.iterdir():
         os.utime(folder, (0, 0))
-    fresh = queue.draft()
-    assert list(queue.spool.iterdir()) == [fresh.folder]
+    queue.sweep()
+    assert not list(queue.spool.iterdir())

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-import tarfile
 import threading
 from pathlib import Path
 from typing import Any
@@ -15,9 +13,8 @@ from resight.errors import InputError, StoreError
 from resight.gallery import Gallery
 from resight.gallery.checking import check
 from resight.gallery.copying import backup, restore
-from resight.gallery.engines.database import LogRow
 from resight.gallery.forgetting import expire, forget
-from resight.gallery.log import Actor, export, latest, operator, verify
+from resight.gallery.log import Actor, LogRow, adopt, latest, log_rows, operator, verify
 from resight.gallery.users import add_user
 
 ANN = Actor("ann", "page", "10.0.0.7", "missing child, case 12")
@@ -29,7 +26,7 @@ def searched(gallery: Gallery, n: int = 6) -> list[LogRow]:
     for like in gallery.view.table.ids[:n].tolist():
         shown = [hit.id for hit in gallery.search_like(like, 3)]
         gallery.record(ANN, "search", query=[like], shown=shown, filters={"camera": ["yard"]})
-    return list(gallery.engine.log_rows())
+    return list(log_rows(gallery.engine))
 
 
 def test_an_entry_answers_who_when_what_for_and_whom(gallery: Gallery) -> None:
@@ -52,7 +49,7 @@ def test_a_changed_removed_or_moved_entry_is_found(gallery: Gallery) -> None:
     rows = searched(gallery)
     head = verify(rows).head
     searched(gallery, 1)
-    rows = list(gallery.engine.log_rows())
+    rows = list(log_rows(gallery.engine))
     assert verify(rows, head).problems == []
     act = json.loads(rows[2].act or "")
     forged = rows[2]._replace(act=json.dumps({**act, "who": "bob"}))
@@ -74,14 +71,14 @@ def test_a_changed_removed_or_moved_entry_is_found(gallery: Gallery) -> None:
     for what, tampered in cases.items():
         assert verify(tampered, head).problems, what
     assert verify([rows[0]._replace(act="no JSON")]).problems == ["entry 1 was changed"]
-    gallery.engine._ask("UPDATE log SET act = 'no JSON' WHERE number = 2")
+    gallery.engine.ask("UPDATE log SET act = 'no JSON' WHERE number = 2")
     assert "log: entry 2 was changed" in check(gallery.uri).problems
     assert "entry 3 was changed" in verify(cases["changed"]).problems
 
 
 def test_a_chain_that_was_written_anew_is_found_by_the_head_alone(gallery: Gallery) -> None:
     head = verify(searched(gallery)).head
-    gallery.engine._ask("DELETE FROM log")
+    gallery.engine.ask("DELETE FROM log")
     forged = searched(gallery)
     assert verify(forged).problems == []  # as the documentation says: whole by itself
     assert verify(forged, head).problems == ["entry 6 is not the one of the exported head"]
@@ -98,14 +95,14 @@ def test_erasing_leaves_the_chain_provable_and_no_trace(gallery: Gallery) -> Non
     gallery.record(ANN, "person", persons=["Zoë Planted"], shown=mine)
     gallery.record(ANN, "search", query=[other], shown=[other])
     gallery.record(Actor("ann", purpose="where is Zoë Planted?"), "search", query=[other])
-    head = verify(engine.log_rows()).head
-    salts = [row.subject_salt for row in engine.log_rows() if row.number in (1, 2, 3)]
+    head = verify(log_rows(engine)).head
+    salts = [row.subject_salt for row in log_rows(engine) if row.number in (1, 2, 3)]
     done = forget(gallery, "Zoë Planted", BOB)
     assert done.searches == 4
     names = [b"Zo\\u00eb Planted", "Zoë Planted".encode()]
     gone = [*map(str.encode, (*mine, *filter(None, salts))), *names]
     assert engine.traces(gone) == {}
-    rows = list(engine.log_rows())
+    rows = list(log_rows(engine))
     proof = verify(rows, head)
     assert (proof.problems, proof.erased) == ([], 4)
     entries = latest(engine, 10)
@@ -124,16 +121,16 @@ def test_erasing_leaves_the_chain_provable_and_no_trace(gallery: Gallery) -> Non
 
 def test_retention_empties_old_entries_and_keeps_the_proof(gallery: Gallery) -> None:
     head = verify(searched(gallery)).head
-    gallery.engine.append("access", "old", json.dumps({"when": 1.0, "what": "search"}))
+    adopt(gallery.engine, [("old", json.dumps({"when": 1.0, "what": "search"}))])
     gallery.require(log_days=30)
     assert expire(gallery, now=None) == 0
-    assert gallery.engine.read("access") == []
+    assert [e["what"] for e in latest(gallery.engine, 2)] == ["erased", "log retention"]
     gallery.retain(None)
     soon = latest(gallery.engine, 1)[0]["end"] + 31 * 86_400
     expire(gallery, now=soon)
     expire(gallery, now=soon)
-    proof = verify(gallery.engine.log_rows(), head)
-    assert (proof.problems, proof.erased) == ([], 6)
+    proof = verify(log_rows(gallery.engine), head)
+    assert (proof.problems, proof.erased) == ([], 7)
     assert {e["what"] for e in latest(gallery.engine, 99)} == {"erased", "log retention"}
 
 
@@ -143,8 +140,8 @@ def test_entries_of_many_threads_and_processes_share_commits(gallery: Gallery) -
     for one in (gallery, other):
         one.record(ANN, "begin")
         engine = one._writer._engine  # type: ignore[union-attr]
-        whole = engine.log_append
-        engine.log_append = lambda rows, whole=whole: (commits.append(len(rows)), whole(rows))[1]  # type: ignore[method-assign]
+        whole = engine.many
+        engine.many = lambda to, rows, whole=whole: (commits.append(len(rows)), whole(to, rows))[1]  # type: ignore[method-assign]
 
     def write(one: Gallery, number: int) -> None:
         for k in range(10):
@@ -159,7 +156,7 @@ def test_entries_of_many_threads_and_processes_share_commits(gallery: Gallery) -
         thread.join()
     assert sum(commits) == 120
     assert len(commits) < 120  # those who came while others wrote went together
-    rows = list(gallery.engine.log_rows())
+    rows = list(log_rows(gallery.engine))
     assert verify(rows).problems == []
     assert len({json.loads(row.act or "")["what"] for row in rows}) == 121
     other.close()
@@ -169,11 +166,11 @@ def test_no_answer_without_its_entry(gallery: Gallery, monkeypatch: pytest.Monke
     gallery.record(ANN, "begin")
     engine = gallery._writer._engine  # type: ignore[union-attr]
 
-    def full(rows: Any) -> None:
+    def full(statement: str, rows: Any) -> None:
         raise StoreError("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(engine, "log_append", full)
+        patched.setattr(engine, "many", full)
         with pytest.raises(StoreError, match="full"):
             gallery.record(ANN, "search")
     gallery.record(ANN, "search")
@@ -219,10 +216,10 @@ def test_an_answer_and_its_entry_are_one_change(
 ) -> None:
     a, b = gallery.view.table.ids[gallery.view.persons == ""][:2].tolist()
 
-    def full(rows: Any) -> None:
+    def full(statement: str, rows: Any) -> None:
         raise StoreError("the disk is full")
 
-    monkeypatch.setattr(gallery.engine, "log_append", full)
+    monkeypatch.setattr(gallery.engine, "many", full)
     with pytest.raises(StoreError, match="full"):
         gallery.teach("same", a, b)
     assert gallery.view.labels.active == []
@@ -238,40 +235,26 @@ def test_a_copy_continues_the_chain_without_sessions(gallery: Gallery, tmp_path:
     restore(tmp_path / "x.backup", tmp_path / "copy")
     copy = Gallery.open(tmp_path / "copy")
     copy.record(operator(), "restore")
-    assert verify(copy.engine.log_rows(), head).problems == []
+    assert verify(log_rows(copy.engine), head).problems == []
     assert users.check_password(copy.engine, "ann", "correct horse")
     assert users.find(copy.engine, secret, 60) is None
     copy.close()
 
 
-def test_galleries_without_the_chain_are_migrated(
-    uri: str, tmp_path: Path, gallery: Gallery
-) -> None:
-    """One that resight wrote in layout 2 (SQLite), and the same tables in PostgreSQL."""
-    if uri.startswith("postgresql"):
-        for table in ("log", "users", "credentials"):
-            gallery.engine._ask(f"DROP TABLE {table}")
-        gallery.engine._ask("UPDATE layout SET number = 2")
-        like = str(gallery.view.table.ids[0])
-        old = {"when": 1.7e9, "who": "127.0.0.1", "what": "search", "query": [like]}
-        gallery.engine.append("access", "k", json.dumps(old))
-        gallery.close()
-    else:
-        with tarfile.open(Path(__file__).parents[1] / "data/layout2/gallery.tar.xz") as archive:
-            archive.extractall(tmp_path / "old", filter="data")
-        uri = str(tmp_path / "old" / "gallery")
-    opened = Gallery.open(uri)
-    first = latest(opened.engine, 9)[0]
-    assert (first["what"], first["chained"], first["number"]) == ("search", False, None)
-    opened.record(ANN, "search", query=first["query"])
-    assert latest(opened.engine, 9)[-1]["number"] == 1
-    assert next(export(opened.engine))["chained"] is False
-    assert verify(opened.engine.log_rows()).problems == []
-    assert check(uri).clean
-    if not uri.startswith("postgresql"):
-        layout = sqlite3.connect(Path(uri) / "gallery.sqlite")
-        assert layout.execute("PRAGMA user_version").fetchone() == (5,)
-        layout.close()
-        person = opened.view.labels.person(str(first["query"][0]))
-        assert forget(opened, person).searches == 2
-    opened.close()
+def test_what_0_1_logged_begins_the_chain(gallery: Gallery) -> None:
+    ids = gallery.view.table.ids[gallery.view.persons == "0003"].tolist()
+    old = [
+        {"when": 1.7e9, "who": "127.0.0.1", "what": "search", "query": [ids[0]]},
+        {"what": "forget", "query": ["somebody"]},
+    ]
+    adopt(gallery.engine, [(str(n), json.dumps(entry)) for n, entry in enumerate(old)])
+    gallery.record(ANN, "search", query=[ids[0]])
+    first, second, third = latest(gallery.engine, 9)
+    assert (first["number"], first["what"], first["who"]) == (1, "search (0.1)", "127.0.0.1")
+    assert (first["end"], first["via"]) == (1.7e9, "resight 0.1")
+    assert [first["entry"], second["entry"]] == old
+    assert third["number"] == 3
+    assert verify(log_rows(gallery.engine)).problems == []
+    assert forget(gallery, "0003").searches == 2
+    assert [entry.get("entry") for entry in latest(gallery.engine, 9)[:2]] == [None, old[1]]
+    assert verify(log_rows(gallery.engine)).problems == []

@@ -143,13 +143,10 @@ def test_vectors_do_not_go_into_a_gallery_of_images(
 def test_a_network_goes_where_descriptors_go(
     home: Path, crops: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Evaluation with explained matches, landmarks, and the choice of settings."""
+    """Evaluation, landmarks, and the choice of settings."""
     words = [str(crops), "--descriptor", "own.onnx", "--mirror", "--jobs", "1", "--store", "store"]
-    evaluate = ["evaluate", *words, "--learner", "kxqda", "--out", "result", "--explain", "1"]
-    result = answers(capsys, *evaluate)
+    result = answers(capsys, "evaluate", *words, "--learner", "kxqda")
     assert result["runs"][0]["descriptors"] == ["own"]
-    explained = json.loads(Path("result/explanations.json").read_text())["matches"][0]
-    assert explained["explanation"]["method"] == "occlusion"
     chosen = answers(capsys, "fit", *words, "--landmarks", "16", "--out", "landmarks")
     assert chosen["chosen"]["reg"] > 0
     told = answers(capsys, "fit", *words, "--learner", "auto", "--no-calibrate", "--out", "auto")

@@ -179,7 +179,7 @@ def test_sightings_without_an_embedding_are_filled_in(
     number, some = gallery.view.manifest.current.number, gallery.view.table.ids[:3].tolist()
     with gallery.engine._change():
         for key in some:
-            gallery.engine._ask(f"DELETE FROM embeddings_{number} WHERE id = ?", key)
+            gallery.engine.ask(f"DELETE FROM embeddings_{number} WHERE id = ?", key)
     assert_equal(gallery, there)
 
 
@@ -221,6 +221,13 @@ def test_a_part_with_later_sightings_answers_for_an_earlier_view(
         first.nearest(view, queries, 6, None)
 
 
+def settle(there: Gallery) -> None:
+    """Wait until all parts are where they belong."""
+    deadline = time.monotonic() + 20.0
+    while there._parts._moving and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
 def test_a_lost_part_is_said_until_another_worker_has_read_it(gallery: Gallery) -> None:
     workers = Workers("a", "b")
     there = over(gallery, workers)
@@ -237,14 +244,15 @@ def test_a_lost_part_is_said_until_another_worker_has_read_it(gallery: Gallery) 
             known = {hit.id: hit.raw_distance for hit in whole}
             assert all(known[hit.id] == hit.raw_distance for hit in hits)
     workers.holding = False
-    for _ in range(8):  # one part after the other
-        workers.release()
-        found = there.search_described(asked(gallery), 36)
+    workers.release()
+    settle(there)
+    found = there.search_described(asked(gallery), 36)
     assert found == complete
     assert not found[0].missing
     workers.names.append("c")  # takes its share over, without a gap
     for _ in range(8):
         assert there.search_described(asked(gallery), 36) == complete
+    settle(there)
     workers.asked.clear()
     there.search_described(asked(gallery), 36)
     assert sorted(workers.asked) == ["a", "c"]
@@ -256,9 +264,7 @@ def test_lost_parts_are_read_while_nobody_searches(gallery: Gallery) -> None:
     complete = there.search_described(asked(gallery), 36)
     workers.names.remove("b")
     assert there.search_described(asked(gallery), 36)[0].missing
-    deadline = time.monotonic() + 20.0
-    while there._parts._moving and time.monotonic() < deadline:
-        time.sleep(0.01)
+    settle(there)
     assert there.search_described(asked(gallery), 36) == complete
 
 

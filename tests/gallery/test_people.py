@@ -15,16 +15,7 @@ from resight.gallery import Gallery
 from resight.gallery.forgetting import forget
 from resight.gallery.labels import Entry, Labels
 from resight.gallery.log import Actor, latest
-from resight.gallery.people import (
-    detach,
-    merge,
-    people,
-    person,
-    rename,
-    set_cover,
-    similar_people,
-    split,
-)
+from resight.gallery.people import correct, people, person, similar_people
 
 ANN, BEN = Actor("ann"), Actor("ben")
 
@@ -54,7 +45,7 @@ def test_search_pages_and_orders(gallery: Gallery) -> None:
     assert people(view, page=99, per_page=4)[0] == second
     seen = [card.last_seen for card in people(view, order="seen")[0]]
     assert seen == sorted(seen, reverse=True)
-    merge(gallery, "0004", "0005")
+    correct(gallery, "merge", "0004", other="0005")
     assert people(gallery.view, order="sightings")[0][0].name == "0004"
     with pytest.raises(InputError, match="unknown order 'age'"):
         people(view, order="age")  # type: ignore[arg-type]
@@ -69,55 +60,55 @@ def test_an_empty_gallery_has_nobody(uri: str, model: Callable[..., Any]) -> Non
 
 @pytest.mark.parametrize("name", ["محمد", "王小明", "👩‍🚀 Zoë", "x" * 255])
 def test_rename_and_undo(gallery: Gallery, name: str) -> None:
-    done = rename(gallery, "0001", name, by=ANN)
+    done = correct(gallery, "rename", "0001", new=name, by=ANN)
     assert person(gallery.view, name).sightings == 3
     gallery.teach("undo", done.key)
     assert person(gallery.view, "0001").sightings == 3
     with pytest.raises(InputError, match="another person has the name '0002'"):
-        rename(gallery, "0001", "0002")
+        correct(gallery, "rename", "0001", new="0002")
     with pytest.raises(InputError, match="300 characters; 255 at most"):
-        rename(gallery, "0001", "x" * 300)
+        correct(gallery, "rename", "0001", new="x" * 300)
 
 
 def test_merge_joins_keeps_the_first_name_and_is_undone(gallery: Gallery) -> None:
-    done = merge(gallery, "0002", "0001", by=ANN)
+    done = correct(gallery, "merge", "0002", other="0001", by=ANN)
     assert "0001" not in gallery.view.named
     assert person(gallery.view, "0002").sightings == 6
     assert latest(gallery.engine, 1)[0]["what"] == "merge"
     gallery.teach("undo", done.key)
     assert [person(gallery.view, name).sightings for name in ("0001", "0002")] == [3, 3]
     with pytest.raises(InputError, match="with itself"):
-        merge(gallery, "0001", "0001")
+        correct(gallery, "merge", "0001", other="0001")
 
 
 def test_a_merge_of_people_said_to_be_different_names_the_answer(gallery: Gallery) -> None:
     a, b = ids_of(gallery, "0001")[1], ids_of(gallery, "0002")[2]
     gallery.teach("different", a, b, by=BEN)
     with pytest.raises(InputError, match=r"0001 and 0002: ben said 'different' on .* undo that"):
-        merge(gallery, "0001", "0002")
+        correct(gallery, "merge", "0001", other="0002")
     assert "0002" not in [card.name for card in similar_people(gallery.view, "0001")]
 
 
 def test_split_makes_a_new_person_and_keeps_the_two_apart(gallery: Gallery) -> None:
-    rename(gallery, "0001", "Zoë")
+    correct(gallery, "rename", "0001", new="Zoë")
     moved = ids_of(gallery, "Zoë")[:2]
-    done = split(gallery, "Zoë", moved, "Kim", by=ANN)
+    done = correct(gallery, "split", "Zoë", moved, new="Kim", by=ANN)
     assert (ids_of(gallery, "Kim"), person(gallery.view, "Zoë").sightings) == (moved, 1)
     with pytest.raises(InputError, match="ann said 'split'"):
-        merge(gallery, "Zoë", "Kim")
+        correct(gallery, "merge", "Zoë", other="Kim")
     gallery.teach("undo", done.key)
     assert person(gallery.view, "Zoë").sightings == 3
     with pytest.raises(InputError, match="rename the person instead"):
-        split(gallery, "Zoë", ids_of(gallery, "Zoë"))
+        correct(gallery, "split", "Zoë", ids_of(gallery, "Zoë"))
     with pytest.raises(InputError, match="is not one of 'Zoë'"):
-        split(gallery, "Zoë", ids_of(gallery, "0002")[:1])
-    unnamed = split(gallery, "Zoë", moved)
+        correct(gallery, "split", "Zoë", ids_of(gallery, "0002")[:1])
+    unnamed = correct(gallery, "split", "Zoë", moved)
     assert ids_of(gallery, unnamed.person) == moved
 
 
 def test_detach_makes_unknown_again(gallery: Gallery) -> None:
     [first, *rest] = ids_of(gallery, "0001")
-    done = detach(gallery, "0001", [first])
+    done = correct(gallery, "detach", "0001", [first])
     labels = gallery.view.labels
     assert (labels.person(first), labels.verdict(first, rest[0])) == ("", "different")
     assert ids_of(gallery, "0001") == rest
@@ -128,45 +119,46 @@ def test_detach_makes_unknown_again(gallery: Gallery) -> None:
     gallery.teach("undo", later.key)
     gallery.teach("undo", done.key)
     assert ids_of(gallery, "0001") == [first, *rest]
-    detach(gallery, "0001", [first, *rest])
+    correct(gallery, "detach", "0001", [first, *rest])
     assert "0001" not in gallery.view.named
-    rename(gallery, "0002", "0001")  # the name is free
+    correct(gallery, "rename", "0002", new="0001")  # the name is free
 
 
 def test_an_undo_that_would_give_two_people_one_name_is_refused(gallery: Gallery) -> None:
-    done = rename(gallery, "0001", "Zoë")
-    rename(gallery, "0002", "0001")
+    done = correct(gallery, "rename", "0001", new="Zoë")
+    correct(gallery, "rename", "0002", new="0001")
     with pytest.raises(InputError, match="two people would have the name '0001'"):
         gallery.teach("undo", done.key)
 
 
 def test_cover(gallery: Gallery) -> None:
     chosen = ids_of(gallery, "0001")[2]
-    done = set_cover(gallery, "0001", chosen)
+    done = correct(gallery, "cover", "0001", [chosen])
     assert person(gallery.view, "0001").cover == chosen
     gallery.teach("undo", done.key)
     assert person(gallery.view, "0001").cover != chosen
     with pytest.raises(InputError, match="is not one of '0002'"):
-        set_cover(gallery, "0002", chosen)
+        correct(gallery, "cover", "0002", [chosen])
 
 
 def test_the_later_of_two_who_correct_one_person_is_told(gallery: Gallery) -> None:
     seen = person(gallery.view, "0001").version
     elsewhere = Gallery.open(gallery.uri)
     moved = ids_of(gallery, "0001")[:1]
-    detach(elsewhere, "0001", moved, seen=seen, by=BEN)
+    correct(elsewhere, "detach", "0001", moved, seen=seen, by=BEN)
     before = gallery.view.labels.journal
     for late in (
-        lambda: rename(gallery, "0001", "Zoë", seen=seen, by=ANN),
-        lambda: merge(gallery, "0001", "0002", seen=seen, by=ANN),
+        lambda: correct(gallery, "rename", "0001", new="Zoë", seen=seen, by=ANN),
+        lambda: correct(gallery, "merge", "0001", other="0002", seen=seen, by=ANN),
     ):
         with pytest.raises(ConflictError, match=r"'0001' was changed .*ben said 'detach' on"):
             late()
     assert gallery.view.labels.journal == before
-    rename(gallery, "0002", "Kim", seen=person(gallery.view, "0002").version)  # others may change
-    rename(gallery, "0001", "Zoë", seen=person(gallery.view, "0001").version)
+    other = person(gallery.view, "0002").version  # others may change
+    correct(gallery, "rename", "0002", new="Kim", seen=other)
+    correct(gallery, "rename", "0001", new="Zoë", seen=person(gallery.view, "0001").version)
     with pytest.raises(ConflictError, match="was changed"):  # by its old name
-        rename(gallery, "0001", "Zoe", seen=seen)
+        correct(gallery, "rename", "0001", new="Zoe", seen=seen)
 
 
 def test_similar_people_come_nearest_first(gallery: Gallery) -> None:
@@ -182,7 +174,7 @@ def test_similar_people_come_nearest_first(gallery: Gallery) -> None:
 def test_answers_of_several_sightings_lose_only_the_erased(gallery: Gallery) -> None:
     a, b, c, d = gallery.view.table.ids[gallery.view.persons == ""][:4].tolist()
     gallery.teach("same", a, b, more=[c, d], person="Group")
-    split(gallery, "Group", [d], "Zoë Unique")
+    correct(gallery, "split", "Group", [d], new="Zoë Unique")
     forget(gallery, "Zoë Unique")
     assert sorted(ids_of(gallery, "Group")) == sorted([a, b, c])
     gallery.remove([a])
@@ -193,9 +185,9 @@ def test_answers_of_several_sightings_lose_only_the_erased(gallery: Gallery) -> 
 
 def test_a_second_person_confirms_a_merge(gallery: Gallery) -> None:
     gallery.require(second_person=True)
-    merge(gallery, "0001", "0002", by=ANN)
+    correct(gallery, "merge", "0001", other="0002", by=ANN)
     assert person(gallery.view, "0002").sightings == 3
-    merge(gallery, "0001", "0002", by=BEN)
+    correct(gallery, "merge", "0001", other="0002", by=BEN)
     assert person(gallery.view, "0001").sightings == 6
 
 

@@ -25,7 +25,7 @@ from resight.gallery.teaching import (
     refit,
 )
 from resight.models.model import Model
-from resight.recipe import budget_for
+from resight.plans import budget_for
 
 
 @pytest.fixture(scope="module")
@@ -91,9 +91,8 @@ def test_teaching_many_people_helps_people_who_were_not_taught(
     examples = labelled(gallery)
     others = [key for pair in pairs_of(truth)[20:] for key in pair]
     view = gallery.view
-    asked = replace(
-        examples,
-        ids=others,
+    asked = examples._replace(
+        ids=np.array(others),
         features=gallery.features(others).features,
         persons=np.array([truth[key] for key in others]),
         cameras=view.table.cameras[[view.rows[key] for key in others]],

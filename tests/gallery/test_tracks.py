@@ -121,13 +121,15 @@ def test_like_a_whole_track(tracked: Gallery) -> None:
     row = int(np.flatnonzero(view.table.sequences == "walk-0003")[0])
     mates = view.table.ids[view.tracks == view.tracks[row]].tolist()
     assert len(mates) == 3
-    hits = tracked.search_like(str(view.table.ids[row]), 100, whole_track=True)
+    [hits] = tracked.search_described(tracked.features(mates), 100, like=mates, together=True)
     assert len(hits) == 48 - 3
     assert not {hit.id for hit in hits} & set(mates)
     query = tracked.model.embed(tracked.features(mates).features).mean(axis=0)
     nearest = min(range(48), key=lambda r: _far(view, r, query, mates))
     assert hits[0].id == str(view.table.ids[nearest])
-    both = tracked.search_like(str(view.table.ids[row]), 100, whole_track=True, by_track=True)
+    [both] = tracked.search_described(
+        tracked.features(mates), 100, like=mates, together=True, by_track=True
+    )
     assert len(both) == 2 * (7 + 3) - 1
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from resight.errors import InputError
 from resight.images import cut
-from resight.images.boxes import inside
+from resight.images.arrays import inside
 
 IMAGE = np.arange(4 * 6 * 3, dtype=np.uint8).reshape(4, 6, 3)  # 6 wide, 4 high
 

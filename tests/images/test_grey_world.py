@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resight.errors import InputError
-from resight.images import grey_world as module
-from resight.images.grey_world import grey_world
+from resight.images import light as module
+from resight.images.light import grey_world
 
 
 @settings(deadline=None, max_examples=30)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resight.errors import InputError
-from resight.images.resize import resize, taps
+from resight.images.arrays import resize, taps
 
 SIDES = st.integers(1, 40)
 

@@ -7,8 +7,8 @@ import pytest
 from scipy.ndimage import gaussian_filter
 from scipy.signal import lfilter
 
-from resight.images._retinex_kernels import blurred_image
-from resight.images.retinex import SIGMAS, SPREAD, coefficients, retinex
+from resight.images._kernels import blurred_image
+from resight.images.light import SIGMAS, SPREAD, coefficients, retinex
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from resight import ITML
 from resight.errors import InputError
-from resight.learners._all_pairs import AllPairs
+from resight.learners._laplacian import AllPairs
 from resight.learners.itml import LogDetObjective, percentile_bounds
 
 

@@ -7,8 +7,12 @@ import pytest
 from scipy.linalg import eigh
 
 from resight.errors import InputError
-from resight.learners._landmark_pencil import LandmarkPencil
-from resight.learners._landmark_sums import ChunkSums, LandmarkStatistics, pair_weights
+from resight.learners._landmark_sums import (
+    ChunkSums,
+    LandmarkPencil,
+    LandmarkStatistics,
+    pair_weights,
+)
 
 
 @pytest.fixture

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from resight.errors import InputError
 from resight.learners._laplacian import CrossCameraPairs
@@ -68,37 +66,18 @@ def test_a_large_constant_does_not_drown_the_differences():
     np.testing.assert_allclose(shifted, pairs.mean_dissimilar(X), atol=1e-12)
 
 
-@pytest.mark.parametrize("n_cameras", [2, 3, None])
-def test_the_eigenbasis_is_one(n_cameras):
-    persons, cameras = draw(1, n_cameras or 3)
-    similar = CrossCameraPairs(persons, None if n_cameras is None else cameras).similar
-    E, F, s = similar.eigenbasis()
-    basis = np.hstack([E.toarray(), F.toarray()])
-    np.testing.assert_allclose(basis.T @ basis, np.eye(len(persons)), atol=1e-14)
-    L = similar.apply(np.eye(len(similar.groups)))
-    np.testing.assert_allclose(L @ E.toarray(), 0, atol=1e-13)
-    np.testing.assert_allclose(L @ F.toarray(), F.toarray() * s, atol=1e-13)
-    assert (s > 0).all()
-
-
-@settings(deadline=None, max_examples=60)
-@given(st.integers(0, 10_000), st.sampled_from([2, 3, 4, None]), st.integers(2, 12))
-def test_labels_alone_bound_the_number_of_directions(seed, n_cameras, n_persons):
-    persons, cameras = draw(seed, n_cameras or 3, n_persons)
+@pytest.mark.parametrize("n_cameras", [2, 3, 5, None])
+def test_covariances_equal_pairs_listed_one_by_one(n_cameras):
+    persons, cameras = draw(0, n_cameras or 4)
     if n_cameras is None:
         cameras = None
+    # far from the origin, where nothing may cancel
+    X = np.random.default_rng(0).normal(size=(len(persons), 9)) + 50.0
     similar, dissimilar, n_similar, n_dissimilar = listed(persons, cameras)
-    difference = dissimilar / n_dissimilar - similar / n_similar
-    values = np.linalg.eigvalsh(difference)
-    expected = int((values > 1e-9 * np.abs(values).max()).sum())
-    assert CrossCameraPairs(persons, cameras).max_components() == expected
-
-
-@pytest.mark.parametrize("counts", [(1, 1), (2, 2), (2, 3), (1, 1, 1)])
-def test_equal_counts_allow_one_direction_less_than_persons(counts):
-    persons = np.repeat(np.arange(20), sum(counts))
-    cameras = np.tile(np.repeat(np.arange(len(counts)), counts), 20)
-    assert CrossCameraPairs(persons, cameras).max_components() == 19
+    expected = X.T @ similar @ X / n_similar, X.T @ dissimilar @ X / n_dissimilar
+    found = CrossCameraPairs(persons, cameras).covariances(X)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert np.abs(np.tril(ours - theirs)).max() < 1e-12 * np.abs(theirs).max()
 
 
 @pytest.mark.parametrize(

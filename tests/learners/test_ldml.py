@@ -8,7 +8,7 @@ from scipy.optimize import check_grad, minimize
 from scipy.special import expit
 
 from resight import LDML, MLAPG
-from resight.learners._all_pairs import AllPairs
+from resight.learners._laplacian import AllPairs
 from resight.learners.ldml import _Likelihood
 
 

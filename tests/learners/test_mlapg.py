@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from resight import MLAPG
 from resight.errors import InputError
-from resight.learners._all_pairs import AllPairs
+from resight.learners._laplacian import AllPairs
 from resight.learners.mlapg import LogisticLoss, psd_root
 
 

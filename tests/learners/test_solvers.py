@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import LinAlgError, eigh
 
 from resight.learners import _solvers
-from resight.learners._solvers import gram, leading_eigenpairs, leading_pencil
+from resight.learners._solvers import direction_weights, gram, leading_eigenpairs, leading_pencil
 
 
 def pencil(n, seed=0):
@@ -29,6 +29,26 @@ def test_leading_pencil_is_the_end_of_the_whole_spectrum(n, n_leading):
     np.testing.assert_allclose(mu, expected, rtol=1e-10)
     np.testing.assert_allclose(V.T @ B @ V, np.eye(n_leading), atol=1e-10)
     np.testing.assert_allclose(A @ V, B @ V * mu, atol=1e-9 * np.abs(A).max())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_no_more_than_those_above_a_limit_but_at_least_one(dtype):
+    A = lower(np.diag(np.arange(40.0))).astype(dtype)
+    for most, above, expected in (
+        (40, 29.5, 10),
+        (4, 29.5, 4),
+        (40, 100.0, 1),
+        (40, -1.0, 40),
+        (0, 0, 0),
+    ):
+        mu, V = leading_eigenpairs(A.copy(order="F"), most, above)
+        np.testing.assert_allclose(mu, np.arange(39, -1, -1)[:expected], rtol=1e-5)
+        assert V.shape == (40, expected)
+    rng = np.random.default_rng(0)
+    M = rng.normal(size=(40, 40))
+    values = np.linalg.eigvalsh(M + M.T)
+    limit = float(values[12] + values[13]) / 2
+    assert len(leading_eigenpairs(lower(M + M.T).astype(dtype), 40, limit)[0]) == 27
 
 
 def test_a_matrix_that_is_not_positive_definite_is_refused():
@@ -70,3 +90,14 @@ def test_gram_is_the_lower_triangle_of_the_product(order):
     expected = np.tril(P @ P.T)
     np.testing.assert_allclose(np.tril(gram(P)), expected, rtol=1e-13)
     np.testing.assert_allclose(np.tril(gram(P, 2.0, into=gram(P))), 3 * expected, rtol=1e-13)
+
+
+def test_weights_are_the_square_root_of_the_metric():
+    mu = np.array([4.0, 2.0])
+    np.testing.assert_allclose(direction_weights(mu) ** 2, [0.75, 0.5])
+
+
+def test_a_direction_that_separates_nothing_is_kept_with_a_warning():
+    with pytest.warns(RuntimeWarning, match=r"0\.9 is not above 1.*Lower reg"):
+        weights = direction_weights(np.array([0.9]))
+    np.testing.assert_array_equal(weights, [1.0])

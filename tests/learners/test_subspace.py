@@ -57,8 +57,3 @@ def test_too_many_components_name_the_maximum() -> None:
     X = np.random.default_rng(4).normal(size=(8, 30))
     with pytest.raises(InputError, match=r"pca=8 .* at most 7"):
         pca(X, 8)
-
-
-def test_equal_rows_are_refused() -> None:
-    with pytest.raises(InputError, match="same features"):
-        pca(np.ones((5, 3)), "auto")

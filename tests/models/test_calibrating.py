@@ -10,7 +10,7 @@ import resight
 from resight import KXQDA, MLAPG, XQDA, AutoKXQDA
 from resight.errors import InputError
 from resight.evaluation.calibration import Calibration
-from resight.evaluation.reliability import Reliability
+from resight.evaluation.statistics import scores
 from resight.experiments.confidence import state
 from resight.learners.euclidean import Euclidean
 from resight.models import calibrating
@@ -95,7 +95,7 @@ def test_probabilities_come_true_in_a_gallery_four_times_as_large():
     told = state(calibration, D, np.ones(D.shape, bool), *names)
     assert 0.2 < told["right"].mean() < 0.95
     for p, right in (("probability", "right"), ("half_probability", "half_right")):
-        assert Reliability.of(told[p], told[right]).error < 0.1
+        assert scores(told[p], told[right])["ece"] < 0.1
     answer, missing = told["half_answer"], told["missing"]
     assert (answer[missing] == "found").mean() < 0.2
     assert (answer[~missing] == "absent").mean() < 0.2

@@ -5,11 +5,9 @@ import pytest
 
 from resight import AutoKXQDA
 from resight.datasets.synthetic import draw_cameras
-from resight.errors import InputError
 from resight.features.store import FeatureStore
-from resight.models.choosing import choose_auto
 from resight.models.fitting import fit_model
-from resight.models.training import Training
+from resight.models.training import Training, choose_auto
 from resight.plans import plan_of
 from resight.tuning.candidates import CV, CV_FOLDS
 from resight.tuning.cross_validation import choose
@@ -70,8 +68,3 @@ def test_mirror_images_alone_can_be_asked_for(drawn):
     assert mirror
     plain = choose_auto(AutoKXQDA(n_repeats=1), training(drawn, False, True))[2]
     assert len(decision.candidates) < len(plain.candidates)  # nothing to compare it with
-
-
-def test_what_is_found_out_here_cannot_be_given(drawn):
-    with pytest.raises(InputError, match="found out here"):
-        choose_auto(AutoKXQDA(blocks=[[3]]), training(drawn, False))

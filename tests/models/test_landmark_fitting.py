@@ -18,7 +18,7 @@ from resight.errors import InputError, ResightError
 from resight.features.rows import FeatureRows
 from resight.learners.normalizer import BlockNormalizer
 from resight.models import landmark_fitting
-from resight.models.landmark_fitting import LandmarkJob, fit_landmark_model
+from resight.models.landmark_fitting import LandmarkJob
 from resight.models.model import Model
 from resight.workers.executors import InProcess, local
 
@@ -69,7 +69,7 @@ def expected_distances(data, **params):
 def test_it_equals_a_fit_in_memory(data, tmp_path, jobs):
     job = job_of(data)
     with local(jobs) as workers:
-        assert fit_landmark_model(job, tmp_path / "store", workers) is None
+        assert job.fit(tmp_path / "store", workers) is None
     expected = expected_distances(data)
     assert np.abs(distances(job, data) - expected).max() < 1e-5 * expected.max()  # float32 rows
     assert list((tmp_path / "store").iterdir()) == []
@@ -82,7 +82,7 @@ def test_it_equals_a_fit_in_memory(data, tmp_path, jobs):
 @pytest.mark.usefixtures("small_chunks")
 def test_the_regulariser_is_chosen_and_used(data, tmp_path):
     job = job_of(data, choose=True)
-    choice = fit_landmark_model(job, tmp_path)
+    choice = job.fit(tmp_path)
     chosen = {"reg": choice.best.reg, "reg_form": choice.best.reg_form}
     assert {key: job.learner.get_params()[key] for key in chosen} == chosen
     assert choice.scores.shape == (6, 3)
@@ -93,7 +93,7 @@ def test_the_regulariser_is_chosen_and_used(data, tmp_path):
 @pytest.mark.usefixtures("small_chunks")
 def test_a_killed_fit_goes_on_with_its_finished_chunks(data, tmp_path):
     whole = job_of(data)
-    fit_landmark_model(whole, tmp_path / "whole")
+    whole.fit(tmp_path / "whole")
     done = []
 
     class Mortal(InProcess):
@@ -104,7 +104,7 @@ def test_a_killed_fit_goes_on_with_its_finished_chunks(data, tmp_path):
             return super().submit(function, *arguments)
 
     with pytest.raises(KeyboardInterrupt):
-        fit_landmark_model(job_of(data), tmp_path / "store", Mortal())
+        job_of(data).fit(tmp_path / "store", Mortal())
     folder = next((tmp_path / "store").iterdir())
     kept = sorted(path.name for path in folder.glob("*.npz"))
     assert kept == sorted(done)
@@ -116,7 +116,7 @@ def test_a_killed_fit_goes_on_with_its_finished_chunks(data, tmp_path):
             return super().submit(function, *arguments)
 
     job = job_of(data)
-    fit_landmark_model(job, tmp_path / "store", Watched())
+    job.fit(tmp_path / "store", Watched())
     assert not set(seen) & set(kept)
     np.testing.assert_array_equal(distances(job, data), distances(whole, data))
 
@@ -130,7 +130,7 @@ def test_a_chunk_that_always_fails_stops_the_fit_and_keeps_the_others(data, tmp_
             return super().submit(function, *arguments)
 
     with pytest.raises(ResightError, match=r"16 training rows .* 3 attempts.*same command resumes"):
-        fit_landmark_model(job_of(data), tmp_path / "store", Broken())
+        job_of(data).fit(tmp_path / "store", Broken())
     assert list((tmp_path / "store").iterdir())
 
 
@@ -146,12 +146,10 @@ def test_other_labels_parameters_or_features_are_other_jobs(data):
 
 def test_what_is_refused(data, tmp_path):
     source, persons, _ = data
-    with pytest.raises(InputError, match="parameter of the learner kxqda"):
-        job_of(data, landmarks=None)
     with pytest.raises(InputError, match="one camera"):
         job_of((source, persons, np.full(len(persons), "a")))
     with pytest.raises(InputError, match="only"):
-        fit_landmark_model(job_of(data, landmarks=10**6), tmp_path)
+        job_of(data, landmarks=10**6).fit(tmp_path)
 
 
 def test_workers_must_share_the_store(data, tmp_path):
@@ -166,9 +164,9 @@ def test_workers_must_share_the_store(data, tmp_path):
 
     job = job_of(data)
     with pytest.raises(InputError, match=r"send_files=True.*store folder that all workers can wri"):
-        fit_landmark_model(job, tmp_path / "store", Sent())
+        job.fit(tmp_path / "store", Sent())
     with pytest.raises(ResightError, match=r"cannot write to .*store$"):
-        fit_landmark_model(job, tmp_path / "store", Elsewhere())
+        job.fit(tmp_path / "store", Elsewhere())
     assert list((tmp_path / "store").iterdir()) == []
     assert not hasattr(job.learner, "landmarks_")
 
@@ -202,9 +200,9 @@ def scheduler():
 @pytest.mark.usefixtures("small_chunks")
 def test_workers_of_a_cluster_sum_up_chunks(data, tmp_path, scheduler):
     alone, spread = job_of(data), job_of(data)
-    fit_landmark_model(alone, tmp_path / "alone")
+    alone.fit(tmp_path / "alone")
     with resight.cluster(scheduler, timeout=60) as workers:
-        fit_landmark_model(spread, tmp_path / "spread", workers)
+        spread.fit(tmp_path / "spread", workers)
     np.testing.assert_allclose(distances(spread, data), distances(alone, data), rtol=1e-9)
 
 

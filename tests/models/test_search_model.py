@@ -11,8 +11,8 @@ import pytest
 
 from resight import KXQDA, XQDA, AutoKXQDA, BlockNormalizer
 from resight.errors import StoreError
+from resight.models.files import VERSIONS, SearchModel, open_model
 from resight.models.model import Model
-from resight.models.search_model import VERSIONS, SearchModel, open_model
 from resight.tuning.candidates import XQDA as XQDA_CANDIDATE
 from resight.tuning.settings import Part, Setting
 

@@ -86,7 +86,7 @@ def test_prid450s_names_missing_people(table):
     rows = [(f"{p}{c}.png", str(p), c) for c in "AB" for p in range(1, 451)]
     protocol = for_dataset(table(rows, "prid450s"))
     assert {(len(s.train), len(s.query)) for s in protocol.splits} == {(450, 225)}
-    with pytest.raises(InputError, match=r"1 people of the split are not among .*: 450;"):
+    with pytest.raises(InputError, match=r"1 people are not among .*: 450;"):
         for_dataset(table([row for row in rows if row[1] != "450"], "prid450s"))
 
 

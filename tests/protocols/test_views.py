@@ -89,7 +89,7 @@ def test_three_cameras_ask_each_other(own):
 
 
 def test_absent_and_shared_people_are_named(own):
-    with pytest.raises(InputError, match="not among the sightings of own: 8, 9;"):
+    with pytest.raises(InputError, match="not among the labelled sightings of own: 8, 9;"):
         by_cameras(own(4), ["0", "9"], ["1", "8"])
     with pytest.raises(InputError, match="in both training and test set: 1;"):
         by_cameras(own(4), ["0", "1"], ["1", "2"])

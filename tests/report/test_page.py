@@ -17,7 +17,7 @@ from resight.plans import Plan
 from resight.protocols import half_half
 from resight.report import write
 from resight.report.displays import CMCDisplay
-from resight.report.pictures import worst_first
+from resight.report.page import worst_first
 from resight.report.result_files import read_rankings, read_result
 from resight.tuning.gram import GramSpace
 
@@ -35,7 +35,7 @@ def evaluated(tmp_path_factory):
     trials = measure(sightings, protocol, GramSpace([X]), plans)
     runs = [Run(plan, ("grid",), of_plan) for plan, of_plan in zip(plans, trials, strict=True)]
     result = document(sightings, protocol, runs, {"fingerprint": {}})
-    Result(result, ranking_rows(sightings, runs)).save(folder / "result")
+    Result(result, ranking_rows(runs)).save(folder / "result")
     return folder, result, sightings
 
 

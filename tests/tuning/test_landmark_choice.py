@@ -10,8 +10,12 @@ from resight.errors import InputError
 from resight.learners._landmark_sums import ChunkSums, add_up, pair_weights
 from resight.learners._landmarks import landmark_rows
 from resight.tuning.candidates import CV, Candidate
-from resight.tuning.cross_validation import held_out_map
-from resight.tuning.landmark_choice import choose_regulariser, held_out_groups, regularisers
+from resight.tuning.cross_validation import (
+    choose_regulariser,
+    held_out_groups,
+    held_out_map,
+    regularisers,
+)
 
 
 @pytest.fixture

@@ -109,7 +109,8 @@ def test_an_upload_is_kept_as_a_sighting(
     client: Any, gallery: Gallery, demo: Any, csrf: str
 ) -> None:
     contents = [demo.sightings.files()[n].read_bytes() for n in (7, 8)]
-    sent = [("image", (f"{n}.png", content)) for n, content in enumerate(contents)]
+    named = zip(("../seven.png", "pasted"), contents, strict=True)
+    sent = [("image", one) for one in named]
     keys = client.post("/upload", files=sent, data={"csrf": csrf}, headers=JSON).json()["uploads"]
     page = client.get("/search", params={"upload": keys}).text
     assert page.count('<li><img src="/upload/') == 2
@@ -122,8 +123,9 @@ def test_an_upload_is_kept_as_a_sighting(
     view = gallery.view
     assert {float(view.table.times[view.rows[key]]) for key in ids} == {1717164000.0}
     assert client.get("/search", params={"like": ids}).status_code == 200
-    wrong = client.post("/keep", data={**form, "time": "noon"}, headers=JSON)
-    assert (wrong.status_code, wrong.json()["field"]) == (422, "time")
+    for field, value in (("time", "noon"), ("camera", " ")):
+        wrong = client.post("/keep", data={**form, field: value}, headers=JSON)
+        assert (wrong.status_code, wrong.json()["field"]) == (422, field)
 
 
 def test_several_images_are_one_query(client: Any, gallery: Gallery) -> None:

@@ -115,7 +115,7 @@ def _by_password(page: Any, address: str, gallery: Gallery) -> None:
     assert page.locator("summary", has_text="Rename").count() == 1
     [session] = [c for c in page.context.cookies() if "session" in c["name"]]
     assert (session["httpOnly"], session["sameSite"]) == (True, "Strict")
-    gallery.engine._ask("UPDATE credentials SET ends = ends - 61")  # a minute passes
+    gallery.engine.ask("UPDATE credentials SET ends = ends - 61")  # a minute passes
     page.reload()
     page.wait_for_selector("#login")
     page.fill("#name", "ada")

@@ -16,7 +16,7 @@ from resight.datasets.synthetic import draw_cameras
 from resight.errors import ConflictError, InputError, StoreError
 from resight.gallery import Gallery, users
 from resight.gallery.groups import group
-from resight.gallery.jobs import Worker
+from resight.gallery.jobs import Job, Worker
 from resight.web.app import make_app
 from resight.web.security import Guard
 
@@ -46,11 +46,11 @@ def test_search_and_answers(remote: RemoteGallery, gallery: Gallery, demo: Any) 
     assert remote.image(hits[0].id) == gallery.image(hits[0].id)
     a, b = demo.unlabelled_pairs(gallery)[0]
     assert a not in [hit.id for hit in remote.search_like(a, k=5)]
-    key = remote.teach("same", a, b)
+    said = remote.teach("same", a, b)
     assert gallery.view.labels.person(a) == gallery.view.labels.person(b) != ""
     remote.teach("name", a, person="Zoë 王")
     assert gallery.view.labels.person(b) == "Zoë 王"
-    remote.undo(key)
+    remote.teach("undo", said.key)
     assert gallery.view.labels.person(b) == ""
     with pytest.raises(InputError, match="unknown condition 'age'"):
         remote.search_like(a, age=3)
@@ -60,31 +60,30 @@ def test_people(remote: RemoteGallery, gallery: Gallery) -> None:
     cards, total = remote.people(order="name")
     assert (cards, total) == (gallery.people(order="name")[0], 12)
     assert remote.people("0003")[0][0].name == "0003"
-    remote.correct("rename", "0001", new="Zoë", seen=cards[0].version)
+    remote.post("/people/rename", name="0001", new="Zoë", seen=cards[0].version)
     with pytest.raises(ConflictError, match="ann said 'name'"):
-        remote.correct("rename", "0001", new="Kim", seen=cards[0].version)
-    undo = remote.correct("merge", "Zoë", other="0002")
+        remote.post("/people/rename", name="0001", new="Kim", seen=cards[0].version)
+    merged = remote.post("/people/merge", name="Zoë", other="0002")
     assert remote.people("Zoë")[0][0].sightings == 6
-    remote.undo(undo)
+    remote.teach("undo", merged["taught"]["key"])
     ids = gallery.view.table.ids[gallery.view.persons == "Zoë"].tolist()
-    remote.correct("cover", "Zoë", sighting=ids[2])
-    remote.correct("split", "Zoë", sighting=ids[:1], new="Kim")
-    remote.correct("detach", "Zoë", sighting=ids[1:2])
+    remote.post("/people/cover", name="Zoë", sighting=ids[2])
+    remote.post("/people/split", name="Zoë", sighting=ids[:1], new="Kim")
+    remote.post("/people/detach", name="Zoë", sighting=ids[1:2])
     assert remote.people("Zoë")[0][0].cover == ids[2]
     assert gallery.view.labels.person(ids[1]) == ""
-    assert "Kim" in remote.export("csv")
+    assert "Kim" in str(remote.get("/labels.json"))
 
 
 def test_groups(remote: RemoteGallery, gallery: Gallery) -> None:
     group(gallery)
-    first = remote.next_group()
-    assert first is not None
-    second = remote.next_group(first.key)
-    assert second is not None
-    remote.accept(second.sightings, name="Kim")
-    assert {*gallery.view.persons[[gallery.view.rows[k] for k in second.sightings]]} == {"Kim"}
-    assert remote.next_group() == first
-    assert remote.wait(remote.start("group"), every=0.05).state == "done"
+    first = remote.get("/unknowns.json")["group"]
+    second = remote.get("/unknowns.json", after=first["key"])["group"]
+    remote.post("/unknowns/accept", sighting=second["sightings"], name="Kim")
+    assert {*gallery.view.persons[[gallery.view.rows[k] for k in second["sightings"]]]} == {"Kim"}
+    assert remote.get("/unknowns.json")["group"] == first
+    job = Job(**remote.post("/jobs/group"))
+    assert remote.wait(job, every=0.05).state == "done"
 
 
 def test_adding(remote: RemoteGallery, gallery: Gallery, tmp_path: Path) -> None:
@@ -96,7 +95,10 @@ def test_adding(remote: RemoteGallery, gallery: Gallery, tmp_path: Path) -> None
     again = remote.wait(remote.add(tmp_path / "more"), every=0.05)  # the folder, with its table
     assert (again.state, again.done) == ("done", 6)
     assert len(gallery) == before + 6
-    assert [one.key for one in remote.jobs() if one.kind == "add"] == [again.key, job.key]
+    assert [one["key"] for one in remote.get("/jobs.json")["jobs"] if one["kind"] == "add"] == [
+        again.key,
+        job.key,
+    ]
     noise = np.random.default_rng(0).bytes(100)
     (tmp_path / "x.png").write_bytes(noise)
     failed = remote.wait(remote.add(tmp_path / "x.png", camera="door"), every=0.05)
@@ -114,4 +116,4 @@ def test_wrong_tokens_and_addresses(remote: RemoteGallery) -> None:
     with pytest.raises(StoreError, match="is `resight serve` running"):
         resight.connect("http://127.0.0.1:9", "t").info()
     with pytest.raises(InputError, match="nobody"):
-        remote.correct("rename", "nobody", new="x")
+        remote.post("/people/rename", name="nobody", new="x")

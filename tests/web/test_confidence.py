@@ -9,6 +9,7 @@ import pytest
 from resight import KXQDA
 from resight.datasets.synthetic import draw_cameras
 from resight.gallery import Gallery
+from resight.gallery.confidence import Presence
 from resight.gallery.jobs import Jobs, Worker
 from resight.gallery.log import operator
 from resight.models.calibrating import add_calibration
@@ -44,8 +45,8 @@ def test_the_page_and_its_twin_tell_how_sure_they_are(calibrated, serve):
         assert answer["presence"]["compared"] == 51
         assert answer["presence"]["answer"] == "unsure"
         page = client.get("/search", params={"like": key}).text
-        assert answer["presence"]["words"] in unescape(page)
-        assert "PresenceAnswer" in client.get("/openapi.json").text
+        assert Presence(**answer["presence"]).words in unescape(page)
+        assert "/Presence" in client.get("/openapi.json").text
 
 
 def test_a_model_without_calibration_says_nothing(client, gallery):

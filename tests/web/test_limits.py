@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from resight.gallery import Gallery
-from resight.web.limits import LIMITS
+from resight.web.security import LIMITS
 
 HEAD = b" HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 POST = (

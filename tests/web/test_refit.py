@@ -108,8 +108,9 @@ def test_a_broken_refit_says_so_and_changes_nothing(
     work(client)
     state = client.get("/refit.json").json()
     assert (state["status"], state["words"]) == (
-        "failed", "retraining failed; the current model is unchanged",
-    )  # fmt: skip
+        "failed",
+        "retraining failed; the current model is unchanged",
+    )
     assert gallery.view.manifest.current.number == 1
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import sys
-from importlib import import_module
 
 from resight._version import __version__
 from resight.errors import ResightError, unknown_name
@@ -56,9 +55,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _main(words: list[str]) -> int:
     if "_RESIGHT_COMPLETE" in os.environ or (words and words[0] in _COMPLETION):
-        from resight.cli import _completion
+        from resight.cli._commands import complete
 
-        return _completion.run(words)
+        return complete(words)
     if not words or words[0] in ("-h", "--help"):
         print(_overview())
         return 0 if words else 2
@@ -81,9 +80,9 @@ def _run(verb: str, rest: list[str]) -> int:
     import warnings
 
     start = time.perf_counter()
-    from resight.cli._common import command
+    from resight.cli._commands import command
 
-    app = import_module(f"resight.cli.{verb}").app
+    run = command(verb)
     log, handler = logging.getLogger("resight"), logging.StreamHandler(sys.stderr)
     log.addHandler(handler)
     log.setLevel(logging.INFO)  # --verbose and --quiet change it
@@ -91,7 +90,7 @@ def _run(verb: str, rest: list[str]) -> int:
         with warnings.catch_warnings():
             # What the package warns of in Python is a message here, without file and line.
             warnings.showwarning = lambda message, *_, **__: log.warning("warning: %s", message)
-            command(app)(args=rest, prog_name=f"resight {verb}")
+            run(args=rest, prog_name=f"resight {verb}")
     except SystemExit as stop:  # Typer's way to stop: a number, nothing, or a message to print
         if stop.code == _INTERRUPTED:  # Typer turns Ctrl-C into this code without a message
             print("interrupted; run the same command again to resume", file=sys.stderr)

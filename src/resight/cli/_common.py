@@ -1,17 +1,16 @@
-"""Parts shared by all verbs: common options, how a command is built, how results are printed."""
+"""Parts shared by all verbs: common options, what they open, how results are printed."""
 
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from resight._progress import log
-from resight.recipe import LARGE, LARGE_LEARNER, LEARNER
+from resight.plans import LARGE, LARGE_LEARNER, LEARNER
 
 if TYPE_CHECKING:
     from resight.datasets.sightings import Sightings
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from resight.gallery import Gallery
     from resight.workers.executors import Executor
 
-CONFIGURABLE = ("crop", "extract", "fit", "evaluate", "reproduce", "add", "search", "serve")
 SHOWN = 20  # lines printed of a long list; --json has all of them
 
 
@@ -67,40 +65,9 @@ Purpose = Annotated[str, option(..., "TEXT", _PURPOSE, "none")]
 Json = Annotated[bool, flag("--json", "Print one JSON document on standard output", default=...)]
 
 
-def verb(help: str) -> typer.Typer:
-    """Build the Typer app of one verb; bad input is reported by `resight.cli.main`, not here."""
-    return typer.Typer(
-        help=help,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    )
-
-
-def command(app: typer.Typer) -> Any:
-    """Build the commands of a verb, with the options that all of them have."""
-    built: Any = typer.main.get_command(app)
-    for one in getattr(built, "commands", {"": built}).values():
-        for param in one.params:
-            if param.param_type_name == "argument":
-                param.metavar = param.metavar or param.name.upper()
-        one.params += _params(_config) if one.name in CONFIGURABLE else []
-        one.params += _params(_verbosity)
-    return built
-
-
-def print_json(document: Any) -> None:
-    """Print one JSON document on standard output."""
-    print(json.dumps(document, indent=1, allow_nan=False))
-
-
 def answer(as_json: bool, document: Any, text: str) -> None:
-    """Print what was found as one JSON document, or as text."""
-    if as_json:
-        print_json(document)
-    else:
-        print(text)
+    """Print what was found, as one JSON document or as text, on standard output."""
+    print(json.dumps(document, indent=1, allow_nan=False) if as_json else text)
 
 
 def write(file: Path, text: str) -> None:
@@ -197,38 +164,3 @@ def given(ctx: typer.Context, *names: str) -> list[str]:
 def count(number: int, noun: str) -> str:
     """Write a number with its noun: 1 image, 2,048 images."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def _read_config(ctx: typer.Context, file: Path | None) -> None:
-    if file is not None and not ctx.resilient_parsing:
-        from resight.cli._config import read_config
-
-        ctx.default_map = read_config(file, ctx.command.params)
-
-
-def _level(level: int) -> dict[str, Any]:
-    return {"callback": lambda given: log.setLevel(level) if given else None, "expose_value": False}
-
-
-_FILE = "TOML file with these settings; options on the command line win"
-_VERBOSE = "Show what is loaded, timings, and tracebacks"
-_QUIET = "Show errors only, no progress or messages"
-_EAGER: dict[str, Any] = {"callback": _read_config, "is_eager": True, "expose_value": False}
-
-
-def _config(config: Path | None = option(None, "FILE", _FILE, "none", **_EAGER)) -> None:
-    """Take --config."""
-
-
-def _verbosity(
-    verbose: bool = flag("--verbose", _VERBOSE, "-v", **_level(logging.DEBUG)),
-    quiet: bool = flag("--quiet", _QUIET, "-q", **_level(logging.ERROR)),
-) -> None:
-    """Take --verbose and --quiet."""
-
-
-def _params(function: Callable[..., None]) -> list[Any]:
-    """Return the parameters that Typer makes of a function."""
-    app = typer.Typer(add_completion=False)
-    app.command()(function)
-    return typer.main.get_command(app).params

@@ -44,7 +44,7 @@ def users(
         record(gallery, "issue token", user=token)
         print(known.issue(engine, user.name, user.role, "token"))
         return
-    listed = [{"name": user.name, "role": user.role} for user in engine.users()]
+    listed = [{"name": user.name, "role": user.role} for user in known.all_users(engine)]
     text = "\n".join(f"{one['name']:<24} {one['role']}" for one in listed)
     answer(json, {"schema": "resight.gallery-users/1", "users": listed}, text or _NOBODY)
 
@@ -79,29 +79,28 @@ def log(
     at the end and a rewritten chain go unnoticed.
     """
     from resight._files import atomic_write
-    from resight.gallery.log import expire_log, latest, operator
-    from resight.gallery.log import export as exported
+    from resight.gallery.log import expire_log, latest, log_head, log_rows, operator
 
     gallery = open_gallery(place)
     if verify is not None:
-        _verify(gallery.engine.log_rows(), verify)
-    elif retain is not None:
+        _verify(log_rows(gallery.engine), verify)
+        return
+    if retain is not None:
         gallery.require(log_days=retain)
         record(gallery, "retain log", days=retain)
         emptied = expire_log(gallery.engine, operator())
         print(f"entries of the log are kept for {retain:g} days; emptied {emptied:,}")
-    else:
-        record(gallery, "read log" if export is None else "export log")
-        number, hashed = gallery.engine.log_head()
-        head = f"{number}:{hashed}"
-        if export is not None:
-            with atomic_write(export, "w") as stream:
-                stream.writelines(f"{dumps(entry)}\n" for entry in exported(gallery.engine))
-            print(f"head {head}")
-            return
-        entries = latest(gallery.engine, last)
-        document = {"schema": "resight.gallery-log/1", "head": head, "entries": entries}
-        answer(json, document, "\n".join([*map(_line, entries), f"head {head}"]))
+        return
+    record(gallery, "read log" if export is None else "export log")
+    head = "{}:{}".format(*log_head(gallery.engine))
+    if export is not None:
+        with atomic_write(export, "w") as stream:
+            stream.writelines(f"{dumps(row._asdict())}\n" for row in log_rows(gallery.engine))
+        print(f"head {head}")
+        return
+    entries = latest(gallery.engine, last)
+    document = {"schema": "resight.gallery-log/1", "head": head, "entries": entries}
+    answer(json, document, "\n".join([*map(_line, entries), f"head {head}"]))
 
 
 def _verify(rows: Any, head: str) -> None:
@@ -121,9 +120,9 @@ def _line(entry: dict[str, Any]) -> str:
     from resight.times import show
 
     entry = dict(entry)
-    number, when = entry.pop("number") or "-", show(int(entry.pop("end", entry.get("when", 0))))
+    number, when = entry.pop("number"), show(int(entry.pop("end", 0)))
     who, what = (entry.pop(key, "") for key in ("who", "what"))
-    facts = {k: v for k, v in entry.items() if k not in ("begin", "gallery", "model", "when")}
+    facts = {k: v for k, v in entry.items() if k not in ("begin", "gallery", "model")}
     return f"{number:>6}  {when:<19}  {who:<12} {what:<14} {dumps(facts, ensure_ascii=False)}"
 
 

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import typer
 
-from resight.cli._common import Json, answer, count, flag, option, say, verb
-
-app = verb("Crop people from video or frames into one folder per camera.")
+from resight.cli._common import Json, answer, count, flag, option, say
 
 _LIMITS = {
     "people": (
@@ -24,7 +22,6 @@ _DETECTOR = ("--detector", "--find")
 _NOBODY = "Try a smaller --min-height or --confidence, or another --class or --detector"
 
 
-@app.command()
 def crop(
     source: Path = typer.Argument(help="Video file or folder of frames"),
     out: Path = option(..., "DIR", "Output folder: crops in DIR/CAMERA/ and a table"),

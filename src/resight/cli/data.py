@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from resight.cli._common import Data, Json, Root, answer, count, say, verb
+from resight.cli._common import Data, Json, Root, answer, count, say
 
 if TYPE_CHECKING:
     from resight.datasets import Sightings
-
-app = verb("List the known datasets; describe and check folders of images.")
 
 _SHOWN = 10  # examples printed of a long list; --json has all
 _SPREAD = ("min", "max", "median")
 
 
-@app.command("list")
 def list_(json: Json = False) -> None:
     """List the published datasets that resight can read."""
     from resight.datasets import DATASETS
@@ -39,7 +36,6 @@ def list_(json: Json = False) -> None:
     answer(json, {"schema": "resight.datasets/1", "datasets": known}, text)
 
 
-@app.command()
 def info(data: Data, root: Root = None, json: Json = False) -> None:
     """Count people, cameras and images; show which protocols are possible."""
     from resight.datasets import load
@@ -48,7 +44,6 @@ def info(data: Data, root: Root = None, json: Json = False) -> None:
     answer(json, document, _info(document))
 
 
-@app.command()
 def check(data: Data, root: Root = None, json: Json = False) -> None:
     """Read every file; list unreadable and duplicate images and what prevents an evaluation.
 
@@ -58,22 +53,24 @@ def check(data: Data, root: Root = None, json: Json = False) -> None:
     from resight.datasets.inspection import check_files
 
     sightings = load(data, root)
-    document = _described(sightings)
     troubles = check_files(sightings)
-    document |= {
+    document = _described(sightings) | {
         "fingerprint": fingerprint(sightings),
         "unreadable": [{"path": p, "reason": why} for p, why in troubles.unreadable.items()],
         "duplicates": [list(group) for group in troubles.duplicates],
         "conflicts": [list(group) for group in troubles.conflicts],
     }
-    document["problems"] = _problems(document)
-    document["notes"] = _notes(document, sightings)
+    document |= {"problems": _problems(document), "notes": _notes(document, sightings)}
     if not json:
         for entry in document["unreadable"][:_SHOWN]:
             say(f"unreadable: {entry['path']}: {entry['reason']}")
         for group in document["conflicts"][:_SHOWN]:
             say(f"same image, different people: {_examples(group)}")
-    answer(json, document, f"{_info(document)}\n{_found(document)}")
+    lines = [_info(document), *(f"note: {note}" for note in document["notes"])]
+    lines += [f"problem: {problem}" for problem in document["problems"]]
+    lines.append(f"fingerprint: {document['fingerprint']}")
+    lines += [] if document["problems"] else ["no problems found"]
+    answer(json, document, "\n".join(lines))
     if document["problems"]:
         raise typer.Exit(1)
 
@@ -144,13 +141,9 @@ def _info(document: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _found(document: dict[str, Any]) -> str:
-    lines = [f"note: {note}" for note in document["notes"]]
-    lines += [f"problem: {problem}" for problem in document["problems"]]
-    lines.append(f"fingerprint: {document['fingerprint']}")
-    return "\n".join(lines if document["problems"] else [*lines, "no problems found"])
-
-
 def _examples(texts: Sequence[str]) -> str:
     more = ", ..." if len(texts) > _SHOWN else ""
     return ", ".join(texts[:_SHOWN]) + more
+
+
+COMMANDS = (list_, info, check)

@@ -7,10 +7,8 @@ from typing import Any
 
 import typer
 
-from resight.cli._common import Jobs, Json, answer, flag, option, say, verb
-from resight.recipe import LEARNER
-
-app = verb("Run the whole workflow in a minute on synthetic people.")
+from resight.cli._common import Jobs, Json, answer, flag, option, say
+from resight.plans import LEARNER
 
 # How hard the demo is, was decided before any learner ran on it: the first two cameras of the first
 # drawn town (seed 0), as `draw_cameras` draws them by default, one picture in each; and 80 people,
@@ -19,7 +17,6 @@ N_PEOPLE, SEED = 80, 0
 LEARNERS = f"{LEARNER},kxqda,xqda,euclidean"  # the recipe, the paper's setting, two baselines
 
 
-@app.command()
 def demo(
     out: Path = option(Path("demo"), "DIR", "Output folder"),
     jobs: Jobs = None,
@@ -41,7 +38,7 @@ def demo(
     store = FeatureStore(out / "features")
     with local(jobs) as workers:
         how: dict[str, Any] = {"jobs": jobs, "executor": workers}
-        result = evaluate(sightings, learner=LEARNERS, store=store, out=folder, explain=4, **how)
+        result = evaluate(sightings, learner=LEARNERS, store=store, out=folder, **how)
         write(report, result.document, sightings, folder / "rankings.csv", "resight demo")
         model = fit(sightings, store=store, executor=workers)
         model.save(out / "model")

@@ -15,28 +15,15 @@ import typer
 
 from resight._version import __version__
 from resight.cli import EXTRAS
-from resight.cli._common import Json, answer, flag, say, verb
+from resight.cli._common import Json, answer, flag, say
 
-SCHEMA = "resight.doctor/1"
 NEEDED = ("numpy", "scipy", "scikit-learn", "numba", "pillow", "opencv-contrib-python-headless")
 
-app = verb("Check the installation; precompile.")
 
-
-@app.command()
 def doctor(
     warm_up: bool = flag("--warm-up", "Compile every descriptor now"), json: Json = False
 ) -> None:
     """Check the installation; exit code 1 if a required package is missing."""
-    findings = _findings()
-    if warm_up:
-        findings["warm_up_seconds"] = _compile_all()
-    answer(json, findings, _as_text(findings))
-    if findings["missing"]:
-        raise typer.Exit(1)
-
-
-def _findings() -> dict[str, Any]:
     versions: dict[str, str | None] = dict.fromkeys(NEEDED)
     for name in NEEDED:
         with suppress(PackageNotFoundError):
@@ -47,8 +34,8 @@ def _findings() -> dict[str, Any]:
         from resight._compile import cache_folder
 
         folder = cache_folder()
-    return {
-        "schema": SCHEMA,
+    findings = {
+        "schema": "resight.doctor/1",
         "resight": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
@@ -61,6 +48,11 @@ def _findings() -> dict[str, Any]:
         },
         "compiled_code": None if folder is None else str(folder),
     }
+    if warm_up:
+        findings["warm_up_seconds"] = _compile_all()
+    answer(json, findings, _as_text(findings))
+    if findings["missing"]:
+        raise typer.Exit(1)
 
 
 def _compile_all() -> dict[str, float]:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from resight.cli import _common as common
-from resight.cli._common import flag, option, print_json, say, verb
-from resight.recipe import DESCRIPTOR, LEARNER, MIRROR, learner_for
+from resight.cli._common import answer, flag, option, say
+from resight.plans import DESCRIPTOR, LEARNER, MIRROR, learner_for
 
 STORE = Path("features")
 _RERANK = "Add re-ranking: k-reciprocal, cross-view, ssm, ol-mans"
@@ -20,10 +20,7 @@ _RERANK = "Add re-ranking: k-reciprocal, cross-view, ssm, ol-mans"
 if TYPE_CHECKING:
     from resight.experiments.results import Result
 
-app = verb("Evaluate learners on a dataset or on your own folders.")
 
-
-@app.command()
 def evaluate(
     ctx: typer.Context,
     data: common.DataOrNone = None,
@@ -43,7 +40,6 @@ def evaluate(
     people: str | None = option(None, "N[,N...]", "How many, with --curve", "all, 1/2, 1/4, ..."),
     store: common.Store = STORE,
     out: Path | None = option(None, "DIR", "Folder for result, rankings, report", "print only"),
-    explain: int = option(4, "N", "How many matches, right and wrong, the report explains", min=0),
     jobs: common.Jobs = None,
     cluster: common.Cluster = None,
     json: common.Json = False,
@@ -84,7 +80,6 @@ def evaluate(
                 curve=sizes or curve,
                 store=store,
                 out=out,
-                explain=explain,
                 jobs=jobs,
                 executor=workers,
             )
@@ -120,7 +115,7 @@ def _print(result: Result, name: str, places: list[str], as_json: bool) -> None:
         for text in run["warnings"]:
             say(f"{run['title']}: {text}")
     if as_json:
-        print_json(document)
+        answer(as_json, document, "")
         return
     from resight.experiments.results import fit_command
     from resight.experiments.tables import diagnostics_text, notes

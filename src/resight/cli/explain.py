@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from resight.cli._common import Json, answer, open_gallery, option, verb, write
+from resight.cli._common import Json, answer, open_gallery, option, write
 
 if TYPE_CHECKING:
     from resight.explanation import Explanation
 
-app = verb("Explain which strips, colours and textures make two sightings look alike or different.")
 
-
-@app.command()
 def explain(
     model: str = typer.Argument(help="Model folder or gallery"),
     image_a: Path = typer.Argument(help="Crop of a person or thing"),
@@ -35,9 +32,7 @@ def explain(
     if "://" not in model and (Path(model) / MANIFEST).is_file():
         explainer = Explainer(Model.load(model))
     else:
-        from resight.gallery.references import gallery_explainer
-
-        explainer = gallery_explainer(open_gallery(model))
+        explainer = open_gallery(model).explainer()
     found = explainer.explain(image_a, image_b)
     answer(json, found.to_dict(), _table(found))
     if html is not None:

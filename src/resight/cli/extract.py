@@ -8,15 +8,10 @@ from pathlib import Path
 import typer
 
 from resight.cli import _common as common
-from resight.cli._common import answer, count, flag, say, verb
-from resight.recipe import DESCRIPTOR
-
-SCHEMA = "resight.extract/1"
-
-app = verb("Compute descriptors of many images into a feature store.")
+from resight.cli._common import answer, count, flag, say
+from resight.plans import DESCRIPTOR
 
 
-@app.command()
 def extract(
     data: common.Data,
     store: common.Store = Path("features"),
@@ -55,7 +50,7 @@ def extract(
         say(f"recomputed {images} that changed since stored: {shown}")
     descriptors = zip(features.descriptors, features.parts, strict=True)
     document = {
-        "schema": SCHEMA,
+        "schema": "resight.extract/1",
         "dataset": {"name": sightings.name, "sightings": len(sightings)},
         "store": str(folder),
         "fingerprint": features.fingerprint,

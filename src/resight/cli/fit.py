@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from resight.cli import _common as common
-from resight.cli._common import answer, count, flag, option, say, verb
-from resight.recipe import DESCRIPTOR, LEARNER, MIRROR, learner_for
+from resight.cli._common import answer, count, flag, option, say
+from resight.plans import DESCRIPTOR, LEARNER, MIRROR, learner_for
 
 if TYPE_CHECKING:
     from resight.plans import Plan
@@ -21,10 +21,7 @@ _RESULT = (
 )
 _SET_BY_RESULT = ("param", "landmarks", "mirror")
 
-app = verb("Train a model on labelled sightings and save it.")
 
-
-@app.command()
 def fit(
     ctx: typer.Context,
     out: Path = option(..., "DIR", "Output folder of the model"),

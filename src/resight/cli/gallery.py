@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from resight.cli import _common as common
 from resight.cli import _doors as doors
-from resight.cli._common import Json, answer, count, flag, open_gallery, option, record, verb
+from resight.cli._common import Json, answer, count, flag, open_gallery, option, record
 
 if TYPE_CHECKING:
-    from resight.datasets.sightings import Sightings
-    from resight.features.store import Features
     from resight.gallery.forgetting import Forgotten
-
-Value = TypeVar("Value")
-app = verb("Create and manage a gallery of sightings.")
-app.command()(doors.users)
-app.command()(doors.log)
-app.command()(doors.require)
 
 _Model = Annotated[Path, option(..., "DIR", "Model folder, as written by `resight fit`")]
 _FOLDER = {"exists": True, "file_okay": False}
@@ -33,7 +26,6 @@ _OF_BACKUPS = (
 )
 
 
-@app.command()
 def create(
     place: common.GalleryPlace,
     model: _Model,
@@ -54,7 +46,6 @@ def create(
     answer(json, document, f"created {place}. Next: resight gallery add {place} IMAGES")
 
 
-@app.command()
 def add(
     ctx: typer.Context,
     place: common.GalleryPlace,
@@ -80,10 +71,18 @@ def add(
     import numpy as np
 
     from resight._progress import progress
+    from resight.datasets.folders import of_one_camera
     from resight.features.store import FeatureStore
 
     workers = common.executor(jobs, cluster)
-    sightings, vectors = _sightings(ctx, data, root, camera, features)
+    path, vectors = Path(data or ""), None
+    if camera is not None and features is None and path.suffix != ".csv" and data and path.exists():
+        sightings = of_one_camera(path, camera)
+    else:
+        describing, needs = common.given(ctx, "store", "cluster"), () if camera else ("camera",)
+        sightings, vectors = common.inputs(data, root, features, bool(describing), needs)
+    if camera is not None:
+        sightings = replace(sightings, cameras=np.full(len(sightings), camera))
     if unlabelled:
         sightings = replace(sightings, persons=np.full(len(sightings), ""))
     if store is None and Path("features").is_dir():
@@ -118,7 +117,6 @@ def add(
     common.report_failures(result.failures)
 
 
-@app.command()
 def remove(
     place: common.GalleryPlace,
     ids: list[str] = typer.Argument(help="Ids of sightings, as printed by search"),
@@ -130,24 +128,22 @@ def remove(
     print(f"removed {count(removed, 'sighting')}; {len(gallery):,} left")
 
 
-@app.command()
 def info(place: common.GalleryPlace, json: Json = False) -> None:
     """Show what a gallery contains."""
     from resight.times import show
 
     facts: dict[str, Any] = open_gallery(place).info()
+    written: dict[str, Callable[[Any], str]] = {
+        "cameras": lambda found: ", ".join(f"{camera} ({n})" for camera, n in found.items()),
+        "times": lambda found: " to ".join(map(show, found)),
+        "model_since": show,
+        "models": lambda found: "; ".join(map(_told, found)),
+        "bytes_per_sighting": lambda found: ", ".join(f"{k} {n:,.0f}" for k, n in found.items()),
+    }
     lines = []
     for name, value in facts.items():
-        if name == "cameras":
-            value = ", ".join(f"{camera} ({count})" for camera, count in value.items())
-        elif name in ("times", "model_since"):
-            moments = value if isinstance(value, list) else [value]
-            value = " to ".join(show(moment) for moment in moments)
-        elif name == "models":
-            value = "; ".join(_told(one) for one in value)
-        elif name == "bytes_per_sighting":
-            value = ", ".join(f"{part} {size:,.0f}" for part, size in value.items())
-        lines.append(f"{name.replace('_', ' '):<15} {'-' if value in (None, '') else value}")
+        text = "" if value is None else written.get(name, str)(value)
+        lines.append(f"{name.replace('_', ' '):<15} {text or '-'}")
     answer(json, {"schema": "resight.gallery-info/1", **facts}, "\n".join(lines))
 
 
@@ -160,7 +156,6 @@ def _told(model: dict[str, Any]) -> str:
     return f"{told})"
 
 
-@app.command()
 def check(place: common.GalleryPlace, json: Json = False) -> None:
     """Verify everything in a gallery; exit code 1 if something is damaged."""
     from resight.gallery.checking import check as check_gallery
@@ -178,7 +173,6 @@ def check(place: common.GalleryPlace, json: Json = False) -> None:
         raise typer.Exit(1)
 
 
-@app.command()
 def rebuild(place: common.GalleryPlace, model: _Model) -> None:
     """Switch to another model: recompute all embeddings from the stored descriptors.
 
@@ -188,12 +182,11 @@ def rebuild(place: common.GalleryPlace, model: _Model) -> None:
 
     gallery = open_gallery(place)
     new = Model.load(model)
-    _with_progress("embedding", lambda on_step: gallery.rebuild(new, on_step=on_step))
+    _with_progress("embedding", partial(gallery.rebuild, new))
     record(gallery, "rebuild")
     print(f"{place} with {count(len(gallery), 'sighting')} now uses {model}")
 
 
-@app.command()
 def export(
     place: common.GalleryPlace,
     form: str = option(
@@ -215,19 +208,17 @@ def export(
         common.write(out, text)
 
 
-@app.command()
 def backup(
     place: common.GalleryPlace, file: Path = typer.Argument(help="Backup file; it must not exist")
 ) -> None:
     """Back up a gallery to one file: a consistent copy, even while the gallery is in use."""
     from resight.gallery.copying import backup as write
 
-    n = _with_progress("copying", lambda on_step: write(place, file, on_step))
+    n = _with_progress("copying", partial(write, place, file))
     record(open_gallery(place), "backup", sightings=n)
     print(f"backed up {count(n, 'sighting')} to {file}. {_OF_BACKUPS}")
 
 
-@app.command()
 def restore(
     file: Annotated[Path, typer.Argument(help="Backup file, as written by `backup`")],
     place: common.GalleryPlace,
@@ -235,12 +226,11 @@ def restore(
     """Create a gallery from a backup, in a folder or in PostgreSQL."""
     from resight.gallery.copying import restore as read
 
-    n = _with_progress("copying", lambda on_step: read(file, place, on_step))
+    n = _with_progress("copying", partial(read, file, place))
     record(open_gallery(place), "restore", sightings=n)
     print(f"restored {count(n, 'sighting')} to {place}. {_OF_BACKUPS}")
 
 
-@app.command()
 def convert(
     old: Annotated[str, typer.Argument(help="Gallery of 0.1: folder, s3://..., gs:// or az://")],
     place: common.GalleryPlace,
@@ -248,15 +238,15 @@ def convert(
     """Create a gallery from one that version 0.1 wrote (LanceDB), which stays unchanged."""
     from resight.gallery.copying import convert as read
 
-    n = _with_progress("converting", lambda on_step: read(old, place, on_step))
+    n = _with_progress("converting", partial(read, old, place))
     print(
         f"converted {count(n, 'sighting')} to {place}. Check it, then delete {old}: people erased "
         "from the new gallery are still in the old one"
     )
 
 
-def _with_progress(words: str, work: Callable[[Callable[[float], None]], Value]) -> Value:
-    """Show the progress of work that reports the share that is finished."""
+def _with_progress(words: str, work: Callable[..., Any]) -> Any:
+    """Show the progress of work that reports, by `on_step`, the share that is finished."""
     from resight._progress import progress
 
     done = [0]
@@ -266,10 +256,9 @@ def _with_progress(words: str, work: Callable[[Callable[[float], None]], Value])
             done.append(int(100 * share))
             advance(done[-1] - done[-2])
 
-        return work(on_step)
+        return work(on_step=on_step)
 
 
-@app.command()
 def forget(
     place: common.GalleryPlace,
     person: str = typer.Argument("", help="Label of the person", show_default="none"),
@@ -299,7 +288,6 @@ def _forgotten(done: Forgotten) -> str:
     return "\n".join(filter(None, (said, done.limits, back if done.models_replaced else "")))
 
 
-@app.command()
 def retain(
     place: common.GalleryPlace,
     days: float | None = typer.Argument(
@@ -317,25 +305,6 @@ def retain(
     print(f"sightings are kept {kept}; removed {removed:,}, {len(gallery):,} left")
 
 
-def _sightings(
-    ctx: typer.Context,
-    data: str | None,
-    root: Path | None,
-    camera: str | None,
-    features: Path | None,
-) -> tuple[Sightings, Features | None]:
-    """Read what is added: images, or own vectors with their table."""
-    import numpy as np
-
-    from resight.datasets.folders import of_one_camera
-
-    path = Path(data or "")
-    single = features is None and data is not None and path.exists() and path.suffix != ".csv"
-    if camera is not None and single:
-        return of_one_camera(path, camera), None
-    describing = bool(common.given(ctx, "store", "cluster"))
-    needs = () if camera else ("camera",)
-    sightings, vectors = common.inputs(data, root, features, describing, needs)
-    if camera is not None:
-        sightings = replace(sightings, cameras=np.full(len(sightings), camera))
-    return sightings, vectors
+_OF_DOORS = (doors.users, doors.log, doors.require)
+_COPYING = (export, backup, restore, convert)
+COMMANDS = (create, add, remove, info, check, rebuild, *_COPYING, forget, retain, *_OF_DOORS)

@@ -8,23 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from resight.cli._common import Json, answer, option, say, verb
+from resight.cli._common import Json, answer, option, say
 
 if TYPE_CHECKING:
     from resight.descriptors.network import Network
 
-SCHEMA = "resight.network/1"
 _ROUNDS = 5
 
-app = verb("Inspect a network of your own: an ONNX file that turns a crop into a vector.")
 
-
-@app.callback()
-def network() -> None:
-    """Inspect a network of your own: an ONNX file that turns a crop into a vector."""
-
-
-@app.command()
 def describe(
     file: Path = typer.Argument(help="ONNX file"),
     licence: str = option("", "TEXT", "Licence of the network, for its JSON", "none"),
@@ -45,7 +36,7 @@ def describe(
     document = made.preprocessing_ | {name: text for name, text in notes.items() if text}
     session = made.session
     found = {
-        "schema": SCHEMA,
+        "schema": "resight.network/1",
         "file": str(file),
         "digest": made.digest_,
         "bytes": file.stat().st_size,
@@ -92,3 +83,6 @@ def _as_text(found: dict[str, Any]) -> str:
     for name, value in rows.items():
         rows[name] = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
     return "\n".join(f"{name:<14} {value}" for name, value in rows.items())
+
+
+COMMANDS = (describe,)

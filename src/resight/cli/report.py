@@ -6,12 +6,9 @@ from pathlib import Path
 
 import typer
 
-from resight.cli._common import Root, option, say, verb
-
-app = verb("Write the HTML report of a result, or show the card of a model.")
+from resight.cli._common import Root, option, say
 
 
-@app.command()
 def report(
     result: Path = typer.Argument(help="Folder of a result, or of a model"),
     data: str | None = option(None, "DATA", "Evaluated data, for images", "none"),

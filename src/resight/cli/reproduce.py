@@ -7,12 +7,9 @@ from pathlib import Path
 
 import typer
 
-from resight.cli._common import Jobs, Json, answer, flag, option, say, verb, write
-
-app = verb("Reproduce the paper's tables from raw images.")
+from resight.cli._common import Jobs, Json, answer, flag, option, say, write
 
 
-@app.command()
 def reproduce(
     data: Path = option(..., "DIR", "Folder that contains the datasets"),
     tables: list[str] | None = typer.Argument(

@@ -9,21 +9,18 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from resight.cli import _common as common
-from resight.cli._common import flag, open_gallery, option, print_json, verb
+from resight.cli._common import flag, open_gallery, option
 
 if TYPE_CHECKING:
-    from resight.gallery import Gallery, Hits
-    from resight.gallery.reranking import Rerank
+    from resight.gallery import Filter, Gallery, Hits
 
-app = verb("Find the sightings in a gallery that look most like a person.")
 SCHEMA = "resight.search/2"  # 1 had presence.likely, and learned distances only
 _RERANK = (
-    "Re-rank the first 500 results of each image: k-reciprocal, cross-view (two or more images), "
-    "ssm or ol-mans (labelled people); post-processing that uses the gallery"
+    "Re-rank the first 500 results of each image: k-reciprocal, cross-view (two or more images) "
+    "or ol-mans (labelled people); post-processing that uses the gallery"
 )
 
 
-@app.command()
 def search(
     ctx: typer.Context,
     gallery: common.GalleryPlace,
@@ -56,18 +53,17 @@ def search(
 
     from resight.gallery import Filter
     from resight.gallery.log import operator
-    from resight.gallery.reranking import NOTE, method_named
+    from resight.gallery.reranking import CANDIDATES, NOTE
     from resight.times import parse
 
     start, end = (None if text is None else parse(text) for text in (after, before))
     cameras, others = tuple(camera or ()), tuple(exclude_camera or ())
     where = Filter(cameras, others, start, end, tuple(person or ()))
     opened, begin = open_gallery(gallery, ctx, cluster), time.time()
-    method = None if rerank is None else method_named(rerank)
     if (features is None) == (not images):
         raise typer.BadParameter("give images or --features FILE, and not both")
     paths = images or []
-    ways: dict[str, Any] = {"rerank": method, "together": together, "by_track": by_track}
+    ways: dict[str, Any] = {"rerank": rerank, "together": together, "by_track": by_track}
     ways |= {"same_pictures": same_pictures}
     if features is None:
         found = opened.search_many(paths, top, where, **ways)
@@ -80,86 +76,72 @@ def search(
         described = opened.own_vectors(vectors.features)
         found = opened.search_described(described, top, where, **ways)
         contents = [row.tobytes() for row in vectors.features]
-    queries = [paths] if together else [[path] for path in paths]
-    answers = list(zip(queries, found, strict=True))
+    answers = list(zip([paths] if together else [[one] for one in paths], found, strict=True))
+    query = [f"sha256:{sha256(content).hexdigest()}" for content in contents]
+    shown = sorted({hit.id for hits in found for hit in hits})
     filters = {name: value for name, value in asdict(where).items() if value and name != "persons"}
-    opened.record(
-        operator(purpose=purpose),
-        "search",
-        begin=begin,
-        query=[f"sha256:{sha256(content).hexdigest()}" for content in contents],
-        shown=sorted({hit.id for hits in found for hit in hits}),
-        persons=where.persons,
-        filters=filters,
-    )
+    facts: dict[str, Any] = {"query": query, "persons": where.persons, "filters": filters}
+    opened.record(operator(purpose=purpose), "search", begin=begin, shown=shown, **facts)
+    mark = "" if rerank is None else f"re-ranked by {rerank}: {NOTE}"
     if html is not None:
-        common.write(html, _page(opened, answers, method))
-    if json:
-        print_json(_document(opened, answers, method))
-    elif html is None:
-        if method is not None:
-            print(f"re-ranked by {method}: {NOTE}")
-        for paths, hits in answers:
-            _print_table(_name(paths), hits, where)
+        common.write(html, _page(opened, answers, mark))
+    if json or html is None:
+        marked = {"method": rerank, "candidates": CANDIDATES, "note": NOTE}
+        document = {
+            "schema": SCHEMA,
+            "gallery": opened.uri,
+            "model": opened.view.manifest.current.fingerprint,
+            "reranking": None if rerank is None else marked,
+            "queries": [_document(*answer) for answer in answers],
+        }
+        tables = [mark] if mark else []
+        tables += [_table(*one, where) for one in answers]
+        common.answer(json, document, "\n".join(tables))
 
 
-def _document(
-    gallery: Gallery, answers: list[tuple[list[Path], Hits]], method: Rerank | None
-) -> dict[str, Any]:
-    from resight.gallery.reranking import CANDIDATES, NOTE
-
-    marked = {"method": method, "candidates": CANDIDATES, "note": NOTE}
+def _document(images: list[Path], hits: Hits) -> dict[str, Any]:
     return {
-        "schema": SCHEMA,
-        "gallery": gallery.uri,
-        "model": gallery.view.manifest.current.fingerprint,
-        "reranking": None if method is None else marked,
-        "queries": [
-            {
-                "image": str(paths[0]),
-                "images": [str(path) for path in paths],
-                "presence": None if hits.presence is None else asdict(hits.presence),
-                "note": hits.note,
-                "missing": hits.missing,
-                "hits": [asdict(hit) for hit in hits],
-                "same_pictures": [asdict(hit) for hit in hits.same_pictures],
-            }
-            for paths, hits in answers
-        ],
+        "image": str(images[0]),
+        "images": [str(path) for path in images],
+        "presence": None if hits.presence is None else asdict(hits.presence),
+        "note": hits.note,
+        "missing": hits.missing,
+        "hits": [asdict(hit) for hit in hits],
+        "same_pictures": [asdict(hit) for hit in hits.same_pictures],
     }
 
 
-def _name(paths: list[Path]) -> str:
-    return str(paths[0]) + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
+def _name(images: list[Path]) -> str:
+    return str(images[0]) + (f" and {len(images) - 1} more" if len(images) > 1 else "")
 
 
-def _print_table(name: str, hits: Hits, where: Any) -> None:
+def _table(images: list[Path], hits: Hits, where: Filter) -> str:
     from resight.times import show
 
-    if hits.missing:
-        print(f"{name}: INCOMPLETE: {hits.missing}")
+    name = _name(images)
+    lines = [f"{name}: INCOMPLETE: {hits.missing}"] if hits.missing else []
     for hit in hits.same_pictures:
-        print(f"{name}: this very picture is stored, at {hit.camera}: {hit.id} / {hit.source}")
+        stored = f"this very picture is stored, at {hit.camera}"
+        lines.append(f"{name}: {stored}: {hit.id} / {hit.source}")
     if not hits:
         ways = " or ".join(words for words, _ in where.widened())
-        print(f"{name}: nothing found" + (f"; widen the search: {ways}" if ways else ""))
-        return
-    was = f"  {'was':>4}" if hits[0].rank_before is not None else ""
-    print(f"{name}: {_heading(hits)}" if hits.presence or hits.note else name)
-    print(
-        f"{'rank':>4}{was}  {'distance':>9}  {'same':>5}  {'camera':<14} {'time':<19} "
-        "person / id / file"
-    )
+        way_on = f"; widen the search: {ways}" if ways else ""
+        return "\n".join([*lines, f"{name}: nothing found{way_on}"])
+    reranked = hits[0].rank_before is not None
+    lines.append(f"{name}: {_heading(hits)}" if hits.presence or hits.note else name)
+    columns = f"{'distance':>9}  {'same':>5}  {'camera':<14} {'time':<19} person / id / file"
+    lines.append(f"rank   was  {columns}" if reranked else f"rank  {columns}")
     for hit in hits:
         same = "-" if hit.probability is None else f"{100 * hit.probability:.0f}%"
-        was = f"  {hit.rank_before:>4}" if hit.rank_before is not None else ""
+        was = f"  {hit.rank_before:>4}" if reranked else ""
         mark = " (trained the model)" if hit.trained else ""
         # The model was fitted to make that distance small: it says nothing.
         distance = "-" if hit.trained else f"{hit.distance:.4g}"
-        print(
+        lines.append(
             f"{hit.rank:>4}{was}  {distance:>9}  {same:>5}  {hit.camera:<14} "
             f"{show(hit.time):<19} {hit.person or 'unknown'} / {hit.id} / {hit.source}{mark}"
         )
+    return "\n".join(lines)
 
 
 def _heading(hits: Hits) -> str:
@@ -174,14 +156,21 @@ def _heading(hits: Hits) -> str:
     return f"{words}; {told.compared} sightings searched"
 
 
-def _page(gallery: Gallery, answers: list[tuple[list[Path], Hits]], method: Rerank | None) -> str:
-    """Return one self-contained page: images are inside."""
-    from resight.gallery.crops import NO_IMAGE, read
-    from resight.gallery.reranking import NOTE
-    from resight.web.rendering import render_results
+def _page(gallery: Gallery, answers: list[tuple[list[Path], Hits]], mark: str) -> str:
+    """Return one self-contained page: images are inside; `mark` says what was done to the order."""
+    from resight.gallery.crops import NO_IMAGE, keep, read
+    from resight.images import read as decoded
+    from resight.web.rendering import STATIC, data_uri, render
 
-    image = read if gallery.model.descriptors else lambda path: NO_IMAGE
-    queries = [(_name(paths), image(paths[0]), hits) for paths, hits in answers]
-    mark = "" if method is None else f"Re-ranked by {method}: {NOTE}."
-    mark += "".join(f" Incomplete: {hits.missing}." for _, hits in answers[:1] if hits.missing)
-    return render_results(gallery.uri, queries, gallery.image, mark)
+    queries = []
+    for images, hits in answers:
+        name = _name(images)
+        content = read(images[0]) if gallery.model.descriptors else NO_IMAGE
+        image = data_uri(keep(content, decoded(content, name), None)[0])
+        found = [(hit, data_uri(gallery.image(hit.id))) for hit in hits]
+        queries.append({"name": name, "image": image, "presence": hits.presence, "hits": found})
+    missing = answers[0][1].missing
+    mark = f"{mark[0].upper()}{mark[1:]}." if mark else ""
+    mark += f" Incomplete: {missing}." if missing else ""
+    style = (STATIC / "page.css").read_text(encoding="utf-8")
+    return render("results.html", gallery=gallery.uri, queries=queries, mark=mark, style=style)

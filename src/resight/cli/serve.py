@@ -6,14 +6,11 @@ from pathlib import Path
 
 import typer
 
-from resight.cli._common import Cluster, GalleryPlace, open_gallery, option, say, verb
-
-app = verb("Serve the web page and JSON API of a gallery.")
+from resight.cli._common import Cluster, GalleryPlace, open_gallery, option, say
 
 _File = {"exists": True, "dir_okay": False}
 
 
-@app.command()
 def serve(
     ctx: typer.Context,
     gallery: GalleryPlace,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import cv2
 import numpy as np
 from numpy.typing import NDArray
@@ -13,22 +11,30 @@ _GOLDEN_ANGLE = np.pi * (3 - np.sqrt(5))  # multiples of it never come close to 
 _CAST = 0.2  # logarithm of the gain of the strongest channel
 
 
-@dataclass(frozen=True)
 class Camera:
-    """One camera: everything that is the same in all its pictures."""
+    """Camera number `index` of a town: everything that is the same in all its pictures.
 
-    colour: Floats  # (3, 3), linear response: white balance times the mixing of the channels
-    exposure: float
-    gamma: float  # of the tone curve
-    haze: float  # the veil that lifts the blacks
-    blur: float  # in pixels
-    noise: float  # in grey levels of 255
-    quality: int  # of JPEG
-    detail: float  # share of the resolution that the sensor really delivers
-    yaw: float  # in which direction most people walk here, radians
-    elevation: float  # how far the camera looks down, radians
-    occlusion: float  # how often something stands in front of a person
-    backdrop: Floats = field(repr=False)  # (h, w, 3), the scene without people, larger than a crop
+    Neighbours in number are told apart by rule, not by luck, so that every seed is about equally
+    hard: their colour casts and the directions in which people walk are golden angles apart,
+    starting from the town's `phase`, and dark cameras alternate with bright ones.
+    """
+
+    def __init__(self, rng: np.random.Generator, index: int, phase: float) -> None:
+        angle = phase + index * _GOLDEN_ANGLE
+        contrast = 1.0 if (index + int(phase * 10)) % 2 else -1.0
+        # (3, 3), linear response: white balance times the mixing of the channels
+        self.colour = _response(rng, angle + rng.normal(0, 0.2))
+        self.exposure = float(np.exp(0.05 + 0.22 * contrast + rng.normal(0, 0.05)))
+        self.gamma = float(1.0 + 0.18 * contrast + rng.normal(0, 0.03))  # of the tone curve
+        self.haze = float(rng.uniform(0.02, 0.10))  # the veil that lifts the blacks
+        self.blur = float(rng.uniform(0.3, 0.8))  # in pixels
+        self.noise = float(rng.uniform(2, 7))  # in grey levels of 255
+        self.quality = int(rng.integers(60, 95))  # of JPEG
+        self.detail = float(rng.uniform(0.6, 1.0))  # share of the resolution that is delivered
+        self.yaw = float(angle + rng.normal(0, 0.2))  # where most people walk, radians
+        self.elevation = float(rng.uniform(0.02, 0.4))  # how far it looks down, radians
+        self.occlusion = float(rng.uniform(0.05, 0.15))  # how often something is in front
+        self.backdrop = _scene(rng)  # (h, w, 3), without people, larger than a crop
 
     def background(self, rng: np.random.Generator, height: int, width: int) -> Floats:
         """Cut a random piece of the scene; the horizon stays roughly where it is."""
@@ -68,31 +74,6 @@ class Camera:
             picture = np.asarray(cv2.resize(coarse, (width, height)), np.float32)
         sigma = self.blur * rng.uniform(0.6, 1.4) * height / 128
         return np.asarray(cv2.GaussianBlur(picture, (0, 0), sigma), np.float32)
-
-
-def camera(rng: np.random.Generator, index: int, phase: float) -> Camera:
-    """Install camera number `index` of a town.
-
-    Neighbours in number are told apart by rule, not by luck, so that every seed is about equally
-    hard: their colour casts and the directions in which people walk are golden angles apart,
-    starting from the town's `phase`, and dark cameras alternate with bright ones.
-    """
-    angle = phase + index * _GOLDEN_ANGLE
-    contrast = 1.0 if (index + int(phase * 10)) % 2 else -1.0
-    return Camera(
-        colour=_response(rng, angle + rng.normal(0, 0.2)),
-        exposure=float(np.exp(0.05 + 0.22 * contrast + rng.normal(0, 0.05))),
-        gamma=float(1.0 + 0.18 * contrast + rng.normal(0, 0.03)),
-        haze=float(rng.uniform(0.02, 0.10)),
-        blur=float(rng.uniform(0.3, 0.8)),
-        noise=float(rng.uniform(2, 7)),
-        quality=int(rng.integers(60, 95)),
-        detail=float(rng.uniform(0.6, 1.0)),
-        yaw=float(angle + rng.normal(0, 0.2)),
-        elevation=float(rng.uniform(0.02, 0.4)),
-        occlusion=float(rng.uniform(0.05, 0.15)),
-        backdrop=_scene(rng),
-    )
 
 
 def _response(rng: np.random.Generator, cast: float) -> Floats:

@@ -47,10 +47,10 @@ class Cloth:
     """
 
     colour: Colour
-    second: Colour
-    pattern: str
-    period: float
-    offset: float
+    second: Colour = (0.0, 0.0, 0.0)
+    pattern: str = "plain"
+    period: float = 1.0
+    offset: float = 0.0
 
     def paint(self, u: Floats, v: Floats) -> Floats:
         """Colours at the given positions, (..., 3); a plain cloth broadcasts."""
@@ -72,53 +72,30 @@ class Cloth:
         return np.float32(v > 0.62 + 0.16 * self.offset)  # two-tone: a yoke of the second colour
 
 
-@dataclass(frozen=True)
 class Appearance:
-    """Everything about a drawn person that stays the same from camera to camera."""
+    """One person dressed at random: everything that stays the same from camera to camera."""
 
-    height: float
-    girth: float
-    skin: Colour
-    hair: Colour
-    hair_length: float
-    hat: Cloth | None
-    upper: Cloth
-    upper_length: float
-    sleeves: float
-    open_front: Colour | None
-    lower: Cloth
-    lower_kind: str
-    lower_length: float
-    shoes: Colour
-    bag: str
-    bag_cloth: Cloth
-    bag_side: float
-
-
-def appearance(rng: np.random.Generator) -> Appearance:
-    """Dress one person at random."""
-    upper, lower = _cloth(rng, 3), _cloth(rng, 4)
-    kind = str(rng.choice(["trousers", "shorts", "skirt"], p=[0.78, 0.08, 0.14]))
-    length = {"trousers": 1.0, "shorts": 0.42, "skirt": rng.uniform(0.4, 0.9)}[kind]
-    return Appearance(
-        height=rng.uniform(0.92, 1.0),
-        girth=float(np.clip(rng.normal(1.0, 0.11), 0.8, 1.35)),
-        skin=_shift(_SKIN[rng.integers(len(_SKIN))], rng, 0.03),
-        hair=_shift(_HAIR[rng.choice(len(_HAIR), p=[0.4, 0.28, 0.14, 0.1, 0.08])], rng, 0.03),
-        hair_length=float(rng.choice([0.0, 0.3, 1.0, 1.6], p=[0.08, 0.5, 0.27, 0.15])),
-        hat=_cloth(rng, 3) if rng.random() < 0.12 else None,
-        upper=upper,
-        upper_length=float(rng.choice([0.0, 0.04, 0.16], p=[0.45, 0.4, 0.15])),
-        sleeves=float(rng.choice([0.45, 1.0], p=[0.3, 0.7])),
-        open_front=_cloth(rng, 3).colour if rng.random() < 0.28 else None,
-        lower=_plainer(lower, rng),
-        lower_kind=kind,
-        lower_length=float(length),
-        shoes=_cloth(rng, 4).colour,
-        bag=str(rng.choice(["none", "backpack", "shoulder", "hand"], p=[0.45, 0.25, 0.2, 0.1])),
-        bag_cloth=_cloth(rng, 3),
-        bag_side=float(rng.choice([-1.0, 1.0])),
-    )
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.upper, lower = _cloth(rng, 3), _cloth(rng, 4)
+        self.lower_kind = str(rng.choice(["trousers", "shorts", "skirt"], p=[0.78, 0.08, 0.14]))
+        lengths = {"trousers": 1.0, "shorts": 0.42, "skirt": rng.uniform(0.4, 0.9)}
+        self.lower_length = float(lengths[self.lower_kind])
+        rng.random()  # drawn for nothing: without it, all that follows would be another
+        self.girth = float(np.clip(rng.normal(1.0, 0.11), 0.8, 1.35))
+        self.skin = _shift(_SKIN[rng.integers(len(_SKIN))], rng, 0.03)
+        hair = _HAIR[rng.choice(len(_HAIR), p=[0.4, 0.28, 0.14, 0.1, 0.08])]
+        self.hair = _shift(hair, rng, 0.03)
+        self.hair_length = float(rng.choice([0.0, 0.3, 1.0, 1.6], p=[0.08, 0.5, 0.27, 0.15]))
+        self.hat = _cloth(rng, 3) if rng.random() < 0.12 else None
+        self.upper_length = float(rng.choice([0.0, 0.04, 0.16], p=[0.45, 0.4, 0.15]))
+        self.sleeves = float(rng.choice([0.45, 1.0], p=[0.3, 0.7]))
+        self.open_front = _cloth(rng, 3).colour if rng.random() < 0.28 else None
+        self.lower = _plainer(lower, rng)
+        self.shoes = _cloth(rng, 4).colour
+        bags, shares = ["none", "backpack", "shoulder", "hand"], [0.45, 0.25, 0.2, 0.1]
+        self.bag = str(rng.choice(bags, p=shares))
+        self.bag_cloth = _cloth(rng, 3)
+        self.bag_side = float(rng.choice([-1.0, 1.0]))
 
 
 def _cloth(rng: np.random.Generator, popularity: int) -> Cloth:
@@ -132,8 +109,7 @@ def _cloth(rng: np.random.Generator, popularity: int) -> Cloth:
 def _plainer(cloth: Cloth, rng: np.random.Generator) -> Cloth:
     """Trousers and skirts carry a pattern only now and then."""
     patterned = cloth.pattern in ("checks", "pinstripes") and rng.random() < 0.5
-    pattern = cloth.pattern if patterned else "plain"
-    return Cloth(cloth.colour, cloth.second, pattern, cloth.period, cloth.offset)
+    return cloth if patterned else Cloth(cloth.colour)
 
 
 def _cloth_colour(rng: np.random.Generator, popularity: int) -> Colour:

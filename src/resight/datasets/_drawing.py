@@ -87,8 +87,8 @@ class Figure:
         ankle = _along(knee, swing - 0.9 * bend, _SHIN)
         toe = (ankle[0] + side * 0.012, ankle[1] - 0.03, ankle[2] + 0.075)
         thick = (0.058 * looks.girth, 0.040 * looks.girth, 0.030 * looks.girth)
-        self._limb(ankle, toe, 0.026, 0.020, _plain(looks.shoes))
-        skin = _plain(looks.skin)
+        self._limb(ankle, toe, 0.026, 0.020, Cloth(looks.shoes))
+        skin = Cloth(looks.skin)
         bare = looks.lower_kind != "trousers"
         self._limb(knee, ankle, thick[1], thick[2], skin if bare else looks.lower)
         self._limb(hip, knee, thick[0], thick[1], looks.lower)
@@ -101,7 +101,7 @@ class Figure:
         shoulder = (side * 0.112 * looks.girth, _SHOULDER - 0.025, 0.0)
         elbow = _along(shoulder, swing - 0.08, _UPPER_ARM, outwards=side * 0.03)
         hand = _along(elbow, swing + 0.25, _FOREARM)
-        skin, thick = _plain(looks.skin), 0.034 * looks.girth
+        skin, thick = Cloth(looks.skin), 0.034 * looks.girth
         self._limb(elbow, hand, 0.8 * thick, 0.6 * thick, skin)
         if looks.sleeves == 1.0:
             self._limb(elbow, _between(elbow, hand, 0.85), 0.9 * thick, 0.8 * thick, looks.upper)
@@ -142,16 +142,16 @@ class Figure:
         if looks.open_front is not None:
             half = 0.042 * looks.girth * self.cos
             strip = [(_NECK - 0.015, 0.6 * half), (hem + 0.01, half)]
-            self._upright(strip, _plain(looks.open_front), shift)
+            self._upright(strip, Cloth(looks.open_front), shift)
         elif looks.upper.pattern == "logo":
             half = (0.03 + looks.upper.period * 0.4) * self.cos
             middle = _SHOULDER - 0.10
             strip = [(middle + 0.035, half), (middle - 0.035, half)]
-            self._upright(strip, _plain(looks.upper.second), shift)
+            self._upright(strip, Cloth(looks.upper.second), shift)
 
     def _head(self, in_front: bool) -> None:
         looks = self.looks
-        self._limb((0, _NECK - 0.02, 0), (0, _HEAD - 0.03, 0), 0.028, 0.028, _plain(looks.skin))
+        self._limb((0, _NECK - 0.02, 0), (0, _HEAD - 0.03, 0), 0.028, 0.028, Cloth(looks.skin))
         self._ellipse((0, _HEAD, 0.0), 0.046, 0.062, looks.skin)
         if looks.hair_length > 0:
             if in_front:
@@ -169,7 +169,7 @@ class Figure:
         looks = self.looks
         if looks.hair_length >= 1:
             low = _HEAD - 0.07 * looks.hair_length
-            self._limb((0, _HEAD, -0.02), (0, low, -0.035), 0.046, 0.04, _plain(looks.hair))
+            self._limb((0, _HEAD, -0.02), (0, low, -0.035), 0.046, 0.04, Cloth(looks.hair))
         if looks.bag == "backpack":
             half, out = self._width(0.075, 0.045), -0.105 * looks.girth
             outline = [(_SHOULDER - 0.0, 0.8 * half), (_SHOULDER - 0.05, half)]
@@ -179,7 +179,7 @@ class Figure:
     def _bag_at_side(self) -> None:
         """Straps of a backpack, or a shoulder bag with its strap across the chest."""
         looks, front = self.looks, self.cos > 0
-        strap = Cloth(looks.bag_cloth.colour, looks.bag_cloth.colour, "plain", 1.0, 0.0)
+        strap = Cloth(looks.bag_cloth.colour)
         if looks.bag == "backpack" and front:
             for side in (-0.07, 0.07):
                 high, low = (side, _SHOULDER, 0.06), (side * 1.1, _HIP + 0.14, 0.075)
@@ -218,7 +218,7 @@ class Figure:
 
     def _ellipse(self, centre: Point, broad: float, tall: float, colour: Colour) -> None:
         ring = self._screen(*centre) + _CIRCLE * (broad * self.pose.scale, tall * self.pose.scale)
-        self._fill(ring, _plain(colour))
+        self._fill(ring, Cloth(colour))
 
     def _fill(self, outline: NDArray[np.float64], cloth: Cloth) -> None:
         """Fill a polygon with cloth, darker towards its edges as a round body is."""
@@ -236,10 +236,6 @@ class Figure:
         v = (self.pose.feet - np.arange(y0, y1, dtype=np.float32)[:, None]) / self.pose.scale
         painted = np.asarray(cloth.paint(u, v) * shade[..., None], np.float32)
         cv2.copyTo(painted, mask, self.canvas[y0:y1, x0:x1])
-
-
-def _plain(colour: Colour) -> Cloth:
-    return Cloth(colour, colour, "plain", 1.0, 0.0)
 
 
 def _along(start: Point, angle: float, length: float, outwards: float = 0.0) -> Point:

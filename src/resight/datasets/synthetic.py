@@ -19,13 +19,14 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.datasets._camera import Camera, camera
-from resight.datasets._clothing import Appearance, appearance
+from resight.datasets._camera import Camera
+from resight.datasets._clothing import Appearance
 from resight.datasets._drawing import Figure, Pose
 from resight.datasets.folders import TABLE
 from resight.datasets.sightings import Sightings
 from resight.datasets.table import write_table
 from resight.errors import InputError
+from resight.validation import check_count
 
 _PERSON, _CAMERA, _SHOT, _WALK = 1, 2, 3, 4  # independent streams of random numbers for each seed
 
@@ -63,7 +64,9 @@ def draw_person(
     >>> draw_person(7, camera=1).shape
     (128, 64, 3)
     """
-    _check(person_seed=person_seed, camera=camera, shot=shot, seed=seed)
+    numbers = {"person_seed": person_seed, "camera": camera, "shot": shot, "seed": seed}
+    for name, number in numbers.items():
+        check_count(number, name, 0)
     height, width = size
     if min(size) < 16:
         raise InputError(f"size {size} is too small to draw a person; give at least 16 x 16 pixels")
@@ -117,8 +120,10 @@ def draw_cameras(
     >>> len(sightings), sorted(set(sightings.cameras.tolist()))
     (6, ['camera-1', 'camera-2'])
     """
-    _check(seed=seed, distractors=distractors)
-    _check(1, n_people=n_people, n_cameras=n_cameras, images_per_camera=images_per_camera)
+    check_count(distractors, "distractors", 0)
+    check_count(n_people, "n_people")
+    check_count(n_cameras, "n_cameras")
+    check_count(images_per_camera, "images_per_camera")
     root, digits = Path(folder), max(4, len(str(n_people + distractors)))
     rows: list[tuple[str, str, str, str, float]] = []
     for view in range(n_cameras):
@@ -147,12 +152,12 @@ def _arrival(seed: int, person: int, view: int) -> float:
 @lru_cache(maxsize=64)
 def _camera(seed: int, index: int) -> Camera:
     phase = np.random.default_rng([seed, _CAMERA]).uniform(0, 2 * np.pi)
-    return camera(np.random.default_rng([seed, _CAMERA, index]), index, phase)
+    return Camera(np.random.default_rng([seed, _CAMERA, index]), index, phase)
 
 
 @lru_cache(maxsize=4096)
 def _appearance(seed: int, person: int) -> Appearance:
-    return appearance(np.random.default_rng([seed, _PERSON, person]))
+    return Appearance(np.random.default_rng([seed, _PERSON, person]))
 
 
 def _pose(rng: np.random.Generator, view: Camera, canvas: NDArray[np.float32]) -> Pose:
@@ -196,10 +201,3 @@ def _write_png(path: Path, image: NDArray[np.uint8]) -> None:
     _, coded = cv2.imencode(".png", cv2.cvtColor(image, cv2.COLOR_RGB2BGR))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(coded.tobytes())
-
-
-def _check(least: int = 0, **numbers: int) -> None:
-    for word, number in numbers.items():
-        if number < least:
-            allowed = "it must be at least 1" if least else "give 0 or a positive integer"
-            raise InputError(f"{word} is {number}; {allowed}")

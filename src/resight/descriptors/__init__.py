@@ -30,7 +30,7 @@ DESCRIPTORS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "whos-star": (f"{_HERE}.whos", "WHOS", {"variant": "star"}),
     "whos-dagger": (f"{_HERE}.whos", "WHOS", {"variant": "dagger"}),
     **{
-        f"{of}-{light}": (f"{_HERE}.relit", "Relit", {"of": of, "light": light})
+        f"{of}-{light}": (f"{_HERE}._base", "Relit", {"of": of, "light": light})
         for of, light in [
             ("gog", "grey"),
             ("gog", "retinex"),

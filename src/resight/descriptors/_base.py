@@ -1,4 +1,4 @@
-"""What a descriptor is: the contract that every descriptor of this package fulfils."""
+"""What a descriptor is: the contract that every one fulfils; and those that are made of others."""
 
 from __future__ import annotations
 
@@ -17,49 +17,42 @@ from resight import images
 from resight._files import digest_of
 from resight.descriptors.describing import Extraction, batch_of, describe_many, extract
 from resight.errors import InputError
+from resight.images.arrays import resize
 from resight.images.colour import Floats, Image
+from resight.images.light import grey_world, retinex
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
     from typing_extensions import Self
 
+LIGHTS = {"grey": grey_world, "retinex": retinex}
+
 
 @dataclass(frozen=True)
 class FeatureParts:
-    """For every feature of a descriptor, the rows of the image and the channel it comes from.
+    """For every feature of a descriptor, the rows of the image and the channel it comes from."""
 
-    `top` and `bottom` are the first row that a feature looks at and the row after the last, of the
-    `height` rows that the image has after resizing; `channel` is an index into `channels`.
-    """
-
-    height: int
+    height: int  # of the image after resizing
     channels: tuple[str, ...]
-    top: NDArray[np.intp]  # (n_features,)
-    bottom: NDArray[np.intp]  # (n_features,)
-    channel: NDArray[np.intp]  # (n_features,)
+    top: NDArray[np.intp]  # (n_features,), the first row that a feature looks at
+    bottom: NDArray[np.intp]  # (n_features,), the row after the last
+    channel: NDArray[np.intp]  # (n_features,), index into `channels`
 
 
 class Describes(Protocol):
-    """What describing needs of a descriptor.
+    """What describing needs of a descriptor; equal fingerprints mean equal vectors.
 
     One that is quicker with several images at once also has `batch`, their number, and
     `describe_many(images)`, which returns an array (n, n_features).
     """
 
     @property
-    def name(self) -> str:
-        """Its name in commands and results."""
-
+    def name(self) -> str: ...
     @property
-    def n_features(self) -> int:
-        """Length of the vectors."""
-
+    def n_features(self) -> int: ...
     @property
-    def fingerprint(self) -> str:
-        """Code version and parameters: equal fingerprints give equal vectors."""
-
-    def describe(self, image: Image) -> NDArray[np.float64]:
-        """Turn one RGB image (height, width, 3) into a vector (n_features,)."""
+    def fingerprint(self) -> str: ...
+    def describe(self, image: Image) -> Floats: ...
 
 
 @dataclass(frozen=True)
@@ -70,35 +63,28 @@ class Joined:
 
     @property
     def name(self) -> str:
-        """Their names, joined by ``+``."""
         return "+".join(part.name for part in self.parts)
 
     @property
     def n_features(self) -> int:
-        """Length of all vectors together."""
         return sum(part.n_features for part in self.parts)
 
     @property
     def fingerprint(self) -> str:
-        """Of all of them, in this order."""
         return digest_of(*(part.fingerprint for part in self.parts))
 
     @property
     def networks(self) -> tuple[Any, ...]:
-        """Those of them that are a user's networks."""
         return tuple(network for part in self.parts for network in getattr(part, "networks", ()))
 
     @property
     def batch(self) -> int:
-        """Images at once: as many as any of them likes."""
         return max((batch_of(part) for part in self.parts), default=1)
 
-    def describe(self, image: Image) -> NDArray[np.float64]:
-        """Describe one image by each of them."""
-        return np.concatenate([part.describe(image) for part in self.parts])
+    def describe(self, image: Image) -> Floats:
+        return self.describe_many([image])[0]
 
-    def describe_many(self, images: Sequence[Image]) -> NDArray[np.float64]:
-        """Describe images by each of them, (n, n_features)."""
+    def describe_many(self, images: Sequence[Image]) -> Floats:
         return np.concatenate([describe_many(part, images) for part in self.parts], axis=1)
 
 
@@ -238,3 +224,30 @@ class Descriptor(ABC):
         samples = InputTags(two_d_array=False, three_d_array=True)
         kind = TransformerTags(preserves_dtype=[])
         return Tags(None, TargetTags(False), kind, requires_fit=False, input_tags=samples)
+
+
+class Relit(Descriptor):
+    """The descriptor `of` (a name) of images whose light was evened out at its size first."""
+
+    allowed: ClassVar = {"light": tuple(LIGHTS)}
+
+    def __init__(self, *, of: str, light: str, mirror: bool = False) -> None:
+        from resight.descriptors import descriptor
+
+        self.of, self.light, self.mirror = of, light, mirror
+        self.name = f"{of}-{light}"
+        self._inner = descriptor(of)
+        self.size, self.blocks = self._inner.size, self._inner.blocks
+
+    @property
+    def version(self) -> int:  # type: ignore[override]  # a property, so that it is never stale
+        """That of the descriptor; that of the light is the version of all images."""
+        return self._inner.version
+
+    def describe_once(self, image: Image) -> Floats:
+        """Describe one image under even light."""
+        return self._inner.describe_once(LIGHTS[self.light](resize(image, *self.size)))
+
+    def feature_names(self) -> list[str]:
+        """Name every feature as the descriptor does."""
+        return self._inner.feature_names()

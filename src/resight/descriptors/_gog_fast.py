@@ -62,7 +62,7 @@ def pixel_groups(image: Image) -> list[Floats]:
     return [shared_features(image), *(colour_features(image, space) for space in COLOURS)]
 
 
-def patch_moments(groups: list[Floats]) -> Floats:
+def patch_moments(groups: Sequence[Floats]) -> Floats:
     """Sum over 5 x 5 patches the products of features that some space needs, (n_pairs, n_patches).
 
     With the constant 1 as one more feature, the sums of all products of a patch hold its pixel

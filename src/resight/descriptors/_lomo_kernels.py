@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight._compile import kernel
-from resight.descriptors._pixel_kernels import gray_levels, pixel_hsv
+from resight.images._kernels import gray_levels, pixel_hsv
 from resight.images.colour import Floats, Image
 
 Codes = NDArray[np.int16]

@@ -212,15 +212,24 @@ def stream(
     """
     if on_error not in ON_ERROR:
         raise unknown_name("way to handle errors", str(on_error), ON_ERROR)
-    jobs, given = _count_jobs(n_jobs), _as_sequence(sources)
-    raises = (Exception,) if on_error == "raise" else ()
+    given, raises = _as_sequence(sources), (Exception,) if on_error == "raise" else ()
+    jobs, size = _count_jobs(n_jobs), max(BATCH, batch_of(descriptor))
+    starts = iter(range(0, len(given), size))
+    with one_thread(), ThreadPoolExecutor(jobs) as pool:
 
-    size = max(BATCH, batch_of(descriptor))
+        def work(start: int) -> Future[Extraction]:
+            part = given[start : start + size]
+            return pool.submit(describe_images, descriptor, part, start, raises=raises)
 
-    def work(start: int) -> Extraction:
-        return describe_images(descriptor, given[start : start + size], start, raises=raises)
-
-    return _in_order(work, iter(range(0, len(given), size)), jobs)
+        waiting = deque(map(work, islice(starts, 2 * jobs)))
+        try:
+            while waiting:
+                chunk = waiting.popleft().result()
+                waiting.extend(map(work, islice(starts, 1)))
+                yield chunk
+        finally:
+            for future in waiting:
+                future.cancel()
 
 
 def extract(
@@ -245,23 +254,6 @@ def extract(
             failures.extend(chunk.failures)
             advance(len(chunk.kept) + len(chunk.failures))
     return Extraction(features[: len(kept)], failures, np.array(kept, np.intp))
-
-
-def _in_order(
-    work: Callable[[int], Extraction], starts: Iterator[int], jobs: int
-) -> Iterator[Extraction]:
-    with one_thread(), ThreadPoolExecutor(jobs) as pool:
-        waiting: deque[Future[Extraction]] = deque(
-            pool.submit(work, start) for start in islice(starts, 2 * jobs)
-        )
-        try:
-            while waiting:
-                chunk = waiting.popleft().result()
-                waiting.extend(pool.submit(work, start) for start in islice(starts, 1))
-                yield chunk
-        finally:
-            for future in waiting:
-                future.cancel()
 
 
 def _as_sequence(sources: Any) -> Sequence[Any]:

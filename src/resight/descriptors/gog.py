@@ -7,9 +7,9 @@ import numpy as np
 from resight.descriptors._base import Descriptor
 from resight.errors import InputError
 from resight.images import colour
-from resight.images.check import as_rgb
+from resight.images.arrays import as_rgb
+from resight.images.arrays import resize as resize_image
 from resight.images.colour import Floats, Image
-from resight.images.resize import resize as resize_image
 
 VERSION = 1  # raise it whenever the numbers change: stored features are then computed anew
 HEIGHT, WIDTH = 128, 48
@@ -181,16 +181,12 @@ def _upper(names: list[str], between: str = "") -> list[str]:
 
 
 class GOG(Descriptor):
-    """Gaussians of Gaussians in four colour spaces: 27,622 features.
+    """Gaussians of Gaussians in four colour spaces (see `gog`): 27,622 features.
 
     Parameters
     ----------
     mirror : bool
         Average over the image and its mirror image.
-
-    See Also
-    --------
-    resight.descriptors.gog : the function of one image, with the reference.
     """
 
     name = "gog"

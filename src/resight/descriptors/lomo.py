@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from resight.descriptors._base import Descriptor
 from resight.errors import InputError
-from resight.images.check import as_rgb
+from resight.images.arrays import as_rgb
+from resight.images.arrays import resize as resize_image
 from resight.images.colour import GRAY_WEIGHTS, Floats, Image
-from resight.images.resize import resize as resize_image
-from resight.images.retinex import retinex as apply_retinex
+from resight.images.light import retinex as apply_retinex
 
 VERSION = 1  # raise it whenever the numbers change: stored features are then computed anew
 HEIGHT, WIDTH = 128, 48
@@ -37,7 +37,7 @@ def lomo(image: Image, *, retinex: bool | NDArray[np.uint8] = True, resize: bool
     ----------
     image : uint8 array of shape (height, width, 3), RGB
     retinex : bool or uint8 array of the same shape
-        True takes the colours from `resight.images.retinex`, False from the image itself
+        True takes the colours from `resight.images.light.retinex`, False from the image itself
         (LOMO-dagger), an array from that image, already processed.
     resize : bool
         Resize to 128 x 48 first. Without it the number of features depends on the height.
@@ -51,7 +51,7 @@ def lomo(image: Image, *, retinex: bool | NDArray[np.uint8] = True, resize: bool
     Notes
     -----
     The authors publish their Retinex only as a binary, so ours is another one (see
-    `resight.images.retinex`) and ``retinex=True`` does not reproduce their numbers; with their
+    `resight.images.light`) and ``retinex=True`` does not reproduce their numbers; with their
     Retinex image given as `retinex`, and for LOMO-dagger, the vectors agree to 1e-12.
     A scale is left out where it has no block, or for a radius where it is narrower than the
     pattern; this happens only with ``resize=False``.
@@ -142,7 +142,7 @@ def _strips(channel: str) -> list[tuple[int, int, int]]:
 
 
 class LOMO(Descriptor):
-    """Local maximal occurrence of colours and textures in strips: 26,960 features.
+    """Local maximal occurrence in strips (see `lomo`): 26,960 features.
 
     Parameters
     ----------
@@ -150,17 +150,6 @@ class LOMO(Descriptor):
         Even out the illumination first; without it this is LOMO-dagger.
     mirror : bool
         Average over the image and its mirror image.
-
-    See Also
-    --------
-    resight.descriptors.lomo : the function of one image, with the reference.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from resight.descriptors import LOMO
-    >>> LOMO(retinex=False).transform([np.full((128, 48, 3), 99, np.uint8)]).shape
-    (1, 26960)
     """
 
     version = VERSION

@@ -9,9 +9,9 @@ import numpy as np
 
 from resight.descriptors._base import Descriptor
 from resight.errors import InputError, unknown_name
-from resight.images.check import as_rgb
+from resight.images.arrays import as_rgb
+from resight.images.arrays import resize as resize_image
 from resight.images.colour import GRAY_WEIGHTS, Floats, Image
-from resight.images.resize import resize as resize_image
 
 VERSION = 1  # raise it whenever the numbers change: stored features are then computed anew
 HEIGHT, WIDTH = 128, 64
@@ -152,7 +152,7 @@ def _places(step: int, size: int) -> list[str]:
 
 
 class WHOS(Descriptor):
-    """Weighted histograms of overlapping stripes, with HOG: 5,138 or 2,960 features.
+    """Weighted histograms of overlapping stripes (see `whos`): 5,138 or 2,960 features.
 
     Parameters
     ----------
@@ -160,10 +160,6 @@ class WHOS(Descriptor):
         "dagger" has L*a*b* and local binary patterns on top and a Gaussian mask.
     mirror : bool
         Average over the image and its mirror image.
-
-    See Also
-    --------
-    resight.descriptors.whos : the function of one image, with the reference.
     """
 
     version = VERSION

@@ -71,48 +71,33 @@ class Evidence(NamedTuple):
 
 @dataclass(eq=False)
 class Calibration(SavableMixin):
-    """What distances of one model mean.
-
-    Attributes
-    ----------
-    pair : (a, b)
-        P(same person | distance d) = 1 / (1 + exp(a + b log d)).
-    choice : (a, b, c)
-        log r(z) = c - a z - b log z, how much likelier z is for the query's person than for a
-        stranger.
-    n_people : int
-        People it was learned from.
-    quantiles, steepness, mates, spreads
-        As in `Strangers`; empty where an older version wrote it, which cannot tell who is absent.
-    checks : array (2, n_queries, 6)
-        How held-out people were judged, with their person in the gallery and without: the fields
-        of `Evidence`, and whether the first unit was right.
-    cameras, rows, heights : arrays (n_queries,)
-        Their cameras, which of the sightings learned from they are, and the heights of their crops
-        in pixels; empty: unknown.
-    centre, basis, limits : arrays (n_features,), (k, n_features), (2,)
-        Mean and main directions of the training sightings' descriptors, and how strange (see
-        `strangeness`) sightings that were not learned from may be; empty: unknown.
-    trained : float32 array (n_sightings, r)
-        Embeddings of the sightings that the model learned from, of a few dimensions.
-    """
+    """What distances of one model mean; what is empty is not known."""
 
     state_version: ClassVar[int] = 4
 
+    # (a, b): P(same person | distance d) = 1 / (1 + exp(a + b log d)).
     pair: tuple[float, float]
+    # (a, b, c): log r(z) = c - a z - b log z, see above.
     choice: tuple[float, float, float]
-    n_people: int
+    n_people: int  # that it was learned from
+    # As in `Strangers`; empty where an older version wrote it, which cannot tell who is absent.
     quantiles: Floats = field(default_factory=lambda: np.empty(0))
     steepness: float = 1.0
     mates: Floats = field(default_factory=lambda: np.empty(0))
     spreads: Floats = field(default_factory=lambda: np.empty(0))
+    # How held-out people were judged, with their person in the gallery and without: the fields of
+    # `Evidence`, and whether the first unit was right, (2, n_queries, 6).
     checks: Floats = field(default_factory=lambda: np.empty(0))
+    # Of these, (n_queries,): cameras, places among the sightings learned from, pixels of height.
     cameras: NDArray[Any] = field(default_factory=lambda: np.empty(0, str))
     rows: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.intp))
     heights: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.intp))
+    # Mean and main directions (k, n_features) of the training sightings' descriptors, and how
+    # strange (2,) sightings that were not learned from may be, see `strangeness`.
     centre: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
     basis: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 0), np.float32))
     limits: Floats = field(default_factory=lambda: np.empty(0))
+    # Embeddings of the sightings that the model learned from, of a few dimensions, (n, r).
     trained: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 0), np.float32))
 
     @classmethod
@@ -146,10 +131,7 @@ class Calibration(SavableMixin):
     def shares(self, distances: ArrayLike) -> Floats:
         """Return the probability of each unit of a gallery if the person is there, adding up to 1.
 
-        Parameters
-        ----------
-        distances : array (n_queries, n_units)
-            Infinite where a unit does not count.
+        `distances` (n_queries, n_units) are infinite where a unit does not count.
         """
         d = np.atleast_2d(np.asarray(distances, np.float64))
         counted = np.isfinite(d)
@@ -235,11 +217,8 @@ class Calibration(SavableMixin):
 
     def _limit(self, held_out: Floats, rate: float) -> float:
         """Return the simulated chance that a part `rate` of held-out people really fell below."""
-        return float(np.quantile(held_out, max(rate - self._margin(rate), rate / 2)))
-
-    def _margin(self, rate: float) -> float:
-        """Return one standard error of a rate: few people err towards unsure."""
-        return float(np.sqrt(rate * (1.0 - rate) / self.n_people))
+        margin = float(np.sqrt(rate * (1.0 - rate) / self.n_people))  # few err towards unsure
+        return float(np.quantile(held_out, max(rate - margin, rate / 2)))
 
     def _least_tolerated(self, limit: float, prior: float) -> float:
         """Return the odds of absence that `found` must tolerate, or what held-out people needed."""

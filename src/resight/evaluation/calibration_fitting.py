@@ -44,12 +44,8 @@ def fit_calibration(held_out: Sequence[HeldOut], n_people: int) -> Calibration:
 def continued(calibration: Calibration, fewer: Choice, step: float) -> Calibration:
     """Continue the trend of `choice` to a metric that learns from more people.
 
-    Parameters
-    ----------
-    fewer : (a, b, c)
-        Learned from rankings of the same people by metrics that learned from fewer people.
-    step : float
-        How far to go on, in units of the step from `fewer` to `calibration`.
+    `fewer` was learned from rankings of the same people by metrics that learned from fewer people;
+    `step` says how far to go on, in units of the step from there to `calibration`.
     """
     choice = np.array(calibration.choice) + step * np.subtract(calibration.choice, fewer)
     a, b = np.maximum(choice[:2], 0.0)

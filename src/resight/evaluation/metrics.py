@@ -1,24 +1,20 @@
-"""CMC, mAP and mINP of distances; `RankingResult` has them for each query too."""
+"""CMC, mAP and mINP of distances, and rank 1 by pairs of cameras.
+
+`RankingResult` has the measures for each query too.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from resight.evaluation.ranking import RankingResult
+from resight.evaluation.ranking import Options, RankingResult, answers
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-
-class Options(TypedDict, total=False):
-    """What `cmc` and all the others take beside distances and people."""
-
-    query_cameras: ArrayLike | None
-    gallery_cameras: ArrayLike | None
-    junk: ArrayLike | None
 
 
 def cmc(
@@ -114,3 +110,43 @@ def average_precisions(
 
 def _ranked(*distances_and_persons: ArrayLike, **options: Unpack[Options]) -> RankingResult:
     return RankingResult.from_distances(*distances_and_persons, depth=0, **options)
+
+
+def camera_pairs(
+    distances: ArrayLike,
+    query_persons: ArrayLike,
+    gallery_persons: ArrayLike,
+    query_cameras: ArrayLike,
+    gallery_cameras: ArrayLike,
+    *,
+    junk: ArrayLike | None = None,
+    cameras: Iterable[str] | None = None,
+) -> dict[str, Any]:
+    """Count right first answers for each pair of cameras: how well one finds people in another.
+
+    Every query is asked of each other camera that has seen its person, among the sightings of
+    that camera alone. Ties never flatter: a wrong sighting at the same distance comes first.
+    Parameters are those of `cmc`, and all cameras in the order of the table. Returns ``cameras``,
+    how many queries were ``asked`` and how many of these were ``right``, by the query's camera
+    (rows) and the camera searched (columns), in plain types.
+
+    >>> found = camera_pairs([[1.0, 2.0, 3.0]], ["a"], ["a", "a", "b"], ["1"], ["2", "3", "3"])
+    >>> found["cameras"], found["right"]
+    (['1', '2', '3'], [[0, 1, 1], [0, 0, 0], [0, 0, 0]])
+    """
+    D = np.asarray(distances, float)
+    labels = answers(D, query_persons, gallery_persons, query_cameras, gallery_cameras, junk)
+    asking, seen, persons = np.asarray(query_cameras), np.asarray(gallery_cameras), labels.persons
+    names = np.union1d(asking, seen).tolist() if cameras is None else list(cameras)
+    asked, right = np.zeros((2, len(names), len(names)), np.int64)
+    for j, name in enumerate(names):
+        columns = np.flatnonzero((seen == name) & ~labels.junk)
+        part, same = D[:, columns], persons[0][:, None] == persons[1][columns]
+        best_right = np.where(same, part, np.inf).min(axis=1, initial=np.inf)
+        best_wrong = np.where(same, np.inf, part).min(axis=1, initial=np.inf)
+        for i, own in enumerate(names):
+            if i != j:
+                counts = (asking == own) & np.isfinite(best_right)
+                asked[i, j] = counts.sum()
+                right[i, j] = (counts & (best_right < best_wrong)).sum()
+    return {"cameras": names, "asked": asked.tolist(), "right": right.tolist()}

@@ -1,4 +1,4 @@
-"""Squared distances among all points [queries; gallery], a few rows or pairs at a time."""
+"""Squared distances among all points [queries; gallery], some at a time; nearest neighbours."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from resight.errors import InputError
 
 Floats = NDArray[np.float64]
 _PAIRS_AT_ONCE = 200_000
+_ELEMENTS_AT_ONCE = 4_000_000
 
 
 class EmbeddedPoints:
@@ -75,6 +76,40 @@ class MeasuredPoints:
 
 
 Pairwise = EmbeddedPoints | MeasuredPoints
+
+
+def nearest(points: Pairwise, k: int) -> tuple[NDArray[np.int32], Floats]:
+    """Find the k nearest of every point, itself first, then by distance and by number.
+
+    Also returns the largest distance of each point (1 where all are 0).
+    """
+    n = points.n_points
+    k = min(k, n)
+    neighbours, scale = np.empty((n, k), np.int32), np.empty(n)
+    step = max(1, _ELEMENTS_AT_ONCE // n)
+    for start in range(0, n, step):
+        stop = min(start + step, n)
+        D = points.rows(start, stop)
+        scale[start:stop] = D.max(axis=1)
+        D[np.arange(stop - start), np.arange(start, stop)] = -1.0
+        neighbours[start:stop] = _smallest(D, k)
+    return neighbours, np.where(scale > 0.0, scale, 1.0)
+
+
+def _smallest(D: Floats, k: int) -> NDArray[np.intp]:
+    """Columns of the k smallest entries of each row, ordered by value and then by column."""
+    if k == D.shape[1]:
+        return np.argsort(D, axis=1, kind="stable")
+    columns = np.sort(np.argpartition(D, k, axis=1)[:, : k + 1], axis=1)
+    values = np.take_along_axis(D, columns, axis=1)
+    order = np.argsort(values, axis=1, kind="stable")
+    chosen: NDArray[np.intp] = np.take_along_axis(columns, order, axis=1)
+    ranked = np.take_along_axis(values, order, axis=1)
+    # The partition picks any of equal values: where the border runs through a tie, sort in full.
+    tied = np.flatnonzero(ranked[:, k - 1] == ranked[:, k])
+    chosen = chosen[:, :k]
+    chosen[tied] = np.argsort(D[tied], axis=1, kind="stable")[:, :k]
+    return chosen
 
 
 def asked_of(asked: ArrayLike, known: Pairwise) -> Floats:

@@ -67,25 +67,13 @@ def gap(near: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Strangers:
-    """What log-distances of a query look like, relative to their mean.
+    """What log-distances of a query look like, relative to their mean."""
 
-    Attributes
-    ----------
-    quantiles : array (n,)
-        Of distances to strangers in units of the query's spread, at (i + 1/2) / n.
-    steepness : float
-        Of their lower tail: below the first quantile their share falls as exp(steepness x).
-    mates, spreads : arrays (m,)
-        Distance to the query's person, and spread, of held-out queries.
-    people : int
-        Held-out people that all this was learned from.
-    """
-
-    quantiles: Floats
-    steepness: float
-    mates: Floats
-    spreads: Floats
-    people: int
+    quantiles: Floats  # (n,), to strangers in units of the query's spread, at (i + 1/2) / n
+    steepness: float  # below the first quantile their share falls as exp(steepness x)
+    mates: Floats  # (m,), to the query's person, of held-out queries in the same units
+    spreads: Floats  # (m,), of the same queries
+    people: int  # held-out people that all this was learned from
 
     def draw(self, n: int) -> tuple[Floats, Floats]:
         """Simulate queries: distances of the nearest of n strangers, sorted, and of the person."""
@@ -105,11 +93,8 @@ class Strangers:
     def fit(self, others: Floats, n: int) -> tuple[float, float]:
         """Return how to scale and move simulated strangers so that they are those of a gallery.
 
-        Parameters
-        ----------
-        others : array (m, depth)
-            What `nearest` gives for other queries among the same n people. Some of them are
-            there, so the first of each is left out; how many is estimated along with it.
+        `others` (m, depth) is what `nearest` gives for other queries among the same n people. Some
+        of them are there, so the first of each is left out; how many is estimated along with it.
         """
         if len(others) < MIN_PEOPLE:
             return 1.0, 0.0

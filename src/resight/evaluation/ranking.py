@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from resight.errors import InputError
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 UNKNOWN_PERSON = ""
 COLUMNS = ("person", "first_rank", "ap", "inp", "candidates", "hits", "top", "top_distances")
 """Columns of `rankings.csv` that a result writes; callers may add their own."""
 _BLOCK_ELEMENTS = 4_000_000  # distances sorted at once: bounds the memory of large galleries
+
+
+class Options(TypedDict, total=False):
+    """What rankings and measures take beside distances and people; see `resight.evaluation.cmc`."""
+
+    query_cameras: ArrayLike | None
+    gallery_cameras: ArrayLike | None
+    junk: ArrayLike | None
 
 
 class Answers(NamedTuple):
@@ -35,15 +46,6 @@ class Answers(NamedTuple):
             # Market-1501's rule: finding the query's own camera again is no achievement.
             ignored |= same & _equal(self.cameras, rows)
         return same & ~ignored, ignored
-
-    def require_shape(self, distances: NDArray[Any]) -> None:
-        """Refuse distances that are not one row for each query, one column for each sighting."""
-        wanted = len(self.query_persons), len(self.junk)
-        if distances.shape != wanted:
-            raise InputError(
-                f"distances of shape {distances.shape} for {wanted[0]} queries and {wanted[1]} "
-                f"gallery rows; the shape must be {wanted}"
-            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,18 +99,15 @@ class RankingResult:
         query_persons: ArrayLike,
         gallery_persons: ArrayLike,
         *,
-        query_cameras: ArrayLike | None = None,
-        gallery_cameras: ArrayLike | None = None,
-        junk: ArrayLike | None = None,
         depth: int = 20,
+        **options: Unpack[Options],
     ) -> RankingResult:
         """Rank a gallery for every query; parameters as in `resight.evaluation.cmc`.
 
         `depth` says how much of each ranked list is kept; the measures never depend on it.
         """
         D = np.asarray(distances)
-        labels = answers(query_persons, gallery_persons, query_cameras, gallery_cameras, junk)
-        labels.require_shape(D)
+        labels = answers(D, query_persons, gallery_persons, **options)
         step = max(1, _BLOCK_ELEMENTS // len(labels.junk))
         blocks = [
             _rank_block(D[start : start + step], *labels.masks(slice(start, start + step)), depth)
@@ -188,13 +187,14 @@ class RankingResult:
 
 
 def answers(
+    distances: NDArray[Any],
     query_persons: ArrayLike,
     gallery_persons: ArrayLike,
     query_cameras: ArrayLike | None = None,
     gallery_cameras: ArrayLike | None = None,
     junk: ArrayLike | None = None,
 ) -> Answers:
-    """Check labels and say what is given and what is needed when they do not fit."""
+    """Check labels and the shape of distances; say what is given and what is needed instead."""
     queries, gallery = np.asarray(query_persons), np.asarray(gallery_persons)
     if queries.ndim != 1 or gallery.ndim != 1 or not len(queries) or not len(gallery):
         raise InputError(
@@ -223,6 +223,12 @@ def answers(
         _require_length("query cameras", asking, len(queries))
         _require_length("gallery cameras", seen, len(gallery))
         cameras = _coded(asking, seen)
+    wanted = len(queries), len(gallery)
+    if distances.shape != wanted:
+        raise InputError(
+            f"distances of shape {distances.shape} for {wanted[0]} queries and {wanted[1]} "
+            f"gallery rows; the shape must be {wanted}"
+        )
     return Answers(queries, _coded(queries, gallery), cameras, ignored)
 
 

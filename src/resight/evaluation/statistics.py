@@ -1,8 +1,9 @@
-"""Statements about several trials: mean, spread, interval, and which of two learners is better."""
+"""Statistics over trials, and whether stated probabilities came true."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,19 +36,10 @@ class Comparison:
 def summarise(values: ArrayLike) -> Summary:
     """Mean, standard deviation (ddof=1) and 95 % t interval of the mean over trials.
 
-    Parameters
-    ----------
-    values : array-like of shape (n_trials,)
-        One measurement for each trial.
-
-    Notes
-    -----
     The interval treats trials as independent. Splits of one dataset overlap, so it describes
     the spread over splits of this dataset, not the uncertainty about new people; to compare two
     learners use `compare_paired`.
 
-    Examples
-    --------
     >>> summary = summarise([1.0, 2.0, 3.0])
     >>> summary.mean, summary.sd, [round(end, 3) for end in summary.ci95]
     (2.0, 1.0, [-0.484, 4.484])
@@ -63,27 +55,11 @@ def summarise(values: ArrayLike) -> Summary:
 def compare_paired(a: ArrayLike, b: ArrayLike, test_fraction: float) -> Comparison:
     """Corrected resampled t test for two learners measured on the same random splits.
 
-    Parameters
-    ----------
-    a, b : array-like of shape (n_trials,)
-        Measurements of the two learners; entry i of both comes from split i.
-    test_fraction : float
-        Part of the people that is tested in a split, between 0 and 1 (half/half: 0.5).
-
-    Returns
-    -------
-    Comparison
-        Positive `mean_difference` means that `a` is larger; `p_value` is two-sided.
-
-    Notes
-    -----
-    Random splits share people, so trials are dependent and the plain paired t test finds
-    differences that are not there. The variance of the mean difference is taken as
-    (1/n + n_test/n_train) s^2 instead of s^2/n [1]_.
-
-    References
-    ----------
-    .. [1] Nadeau and Bengio, "Inference for the generalization error", Machine Learning 2003.
+    Entry i of both comes from split i, of whose people `test_fraction` is tested (half/half: 0.5).
+    Positive `mean_difference` means that `a` is larger; `p_value` is two-sided. Random splits share
+    people, so trials are dependent and the plain paired t test finds differences that are not
+    there. The variance of the mean difference is taken as (1/n + n_test/n_train) s^2 instead of
+    s^2/n (Nadeau and Bengio, "Inference for the generalization error", Machine Learning 2003).
     """
     x, y = _trials(a, "a"), _trials(b, "b")
     if len(x) != len(y) or len(x) < 2:
@@ -115,6 +91,34 @@ def sign_test(more: int, less: int) -> float:
     """
     tail = float(bdtr(min(more, less), more + less, 0.5))
     return min(1.0, 2.0 * tail)
+
+
+def scores(probabilities: ArrayLike, right: ArrayLike, n_bins: int = 10) -> dict[str, Any]:
+    """Tell whether stated probabilities came true: reliability diagram and proper scores.
+
+    ``bins`` hold equally many statements each, in the order of their probability; ``ece`` is the
+    mean gap between what they state and what came true. The constant to compare with is the rate of
+    success itself, the best that one number for all queries can do.
+    """
+    p, hit = np.asarray(probabilities, float), np.asarray(right, float)
+    bins = np.array_split(np.argsort(p, kind="stable"), min(n_bins, len(p)))
+    stated, came_true = (np.array([of[some].mean() for some in bins]) for of in (p, hit))
+    counts = np.array([len(some) for some in bins])
+    found: dict[str, Any] = {
+        "queries": len(p),
+        "right": float(hit.mean()),
+        "ece": float(np.abs(stated - came_true) @ counts / counts.sum()),
+        "bins": {
+            "stated": stated.tolist(),
+            "came_true": came_true.tolist(),
+            "counts": counts.tolist(),
+        },
+    }
+    for name, told in (("", p), ("_constant", np.full(len(p), hit.mean()))):
+        sure = np.clip(told, 1e-12, 1 - 1e-12)
+        found["log_loss" + name] = float(-np.mean(np.where(hit > 0, np.log(sure), np.log1p(-sure))))
+        found["brier" + name] = float(np.mean((told - hit) ** 2))
+    return found
 
 
 def _trials(values: ArrayLike, what: str) -> NDArray[np.float64]:

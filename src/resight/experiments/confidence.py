@@ -14,7 +14,7 @@ from resight.datasets.sightings import UNKNOWN_PERSON, Sightings
 from resight.errors import InputError
 from resight.evaluation.calibration import Calibration, Evidence, Rates, positive
 from resight.evaluation.presence import Expected, evened, evenly, nearest, nearness
-from resight.evaluation.reliability import scores
+from resight.evaluation.statistics import scores
 from resight.experiments.runner import over_splits
 from resight.models.calibrating import calibrate, iterates
 from resight.models.held_out_distances import gram_distances

@@ -21,23 +21,20 @@ from resight.datasets.sightings import Sightings
 from resight.errors import InputError
 from resight.experiments import in_gram_space, out_of_core, results
 from resight.experiments.confidence import confidence
-from resight.experiments.explaining import explain_matches, save_explanations
 from resight.experiments.learning_curve import learning_curve
-from resight.experiments.results import Result, Run
+from resight.experiments.results import Result, Run, Trials
 from resight.experiments.runner import FinishedSplits
-from resight.experiments.trials import Trial
 from resight.features.rows import GRAM_LIMIT, FeatureRows
 from resight.features.store import Features, FeatureStore
 from resight.features.vectors import own_vectors
 from resight.models.training import check_vectors, training_rows
-from resight.plans import Plan, listed, plans_of
+from resight.plans import DESCRIPTOR, MIRROR, Plan, learner_for, listed, plans_of
 from resight.protocols import Protocol, for_dataset, from_file
-from resight.recipe import DESCRIPTOR, MIRROR, learner_for
 from resight.registry import AUTO
 from resight.tuning.gram import gram_space
-from resight.validation import check_count
 from resight.workers.executors import Executor, local
 
+_KEPT = "trials/2"  # how finished splits are written: those of another form are measured again
 # Columns of sightings that rankings depend on.
 _LABELS = ("persons", "cameras", "roles", "sequences", "sites")
 
@@ -65,7 +62,6 @@ def evaluate(
     curve: bool | Sequence[int] = False,
     store: FeatureStore | str | Path = "features",
     out: str | Path | None = None,
-    explain: int = 0,
     jobs: int | None = None,
     executor: Executor | None = None,
 ) -> Result:
@@ -81,7 +77,7 @@ def evaluate(
         Own vectors instead of descriptors, one row for each sighting.
     learner, params, rerank
         As `plans_of` takes them: ``learner="kxqda,xqda", params={"kxqda": {"reg": 1e-3}}``. The
-        default learner is that of `resight.recipe`, which chooses its setting in each split.
+        default learner is that of `resight.plans`, which chooses its setting in each split.
     protocol, splits : optional
         A protocol's name, or a JSON file of own splits; by default the dataset's usual protocol.
     mirror : bool
@@ -91,8 +87,8 @@ def evaluate(
     store : FeatureStore or path
         Where descriptors are kept, and finished splits until the result is there: a call that was
         interrupted goes on with the others.
-    out, explain : optional
-        Folder for the result's files, with so many matches explained.
+    out : path, optional
+        Folder for the result's files.
     jobs : int, optional
         Processes; by default one per core.
     executor : Executor, optional
@@ -105,7 +101,6 @@ def evaluate(
     vectors, sightings = own_vectors(features, sightings, to="evaluate")
     word = learner_for(len(training_rows(sightings))) if learner is None else learner
     plans = plans_of(word, params or {}, rerank)
-    check_count(explain, "explain", 0)
     for plan in plans if calibrate or curve else ():
         plan.require_fixed()
     kept_in = store if isinstance(store, FeatureStore) else FeatureStore(store)
@@ -129,8 +124,7 @@ def evaluate(
             n_jobs=local(jobs).slots,
             executor=workers if features is None else None,
         )
-        runs = evaluation.runs()
-        result = _result(evaluation, runs, mirror)
+        result = _result(evaluation, mirror)
         refusal = None
         try:
             evaluation.diagnose(result.document, calibrate, curve)
@@ -138,8 +132,6 @@ def evaluate(
             refusal = DiagnosticsError(str(error), result)
     if out is not None:
         result.save(out)
-        n_explained = explain if features is None else 0
-        save_explanations(Path(out), explain_matches(evaluation, runs, n_explained, mirror))
     evaluation.finished.remove()
     if refusal is not None:
         raise refusal
@@ -162,8 +154,9 @@ def _described(
     return [FeatureSet(*pair, usable) for pair in zip(found, mirrored, strict=True)]
 
 
-def _result(evaluation: Evaluation, runs: list[Run], mirror: bool) -> Result:
-    sightings, used = evaluation.sightings, [one.features for one in evaluation.feature_sets]
+def _result(evaluation: Evaluation, mirror: bool) -> Result:
+    runs, sightings = evaluation.runs(), evaluation.sightings
+    used = [one.features for one in evaluation.feature_sets]
     facts = {
         "sightings": len(sightings),
         "fingerprint": {"+".join(one.descriptors): one.fingerprint for one in used},
@@ -174,7 +167,7 @@ def _result(evaluation: Evaluation, runs: list[Run], mirror: bool) -> Result:
     for run, (features, plan) in zip(told["runs"], product(used, evaluation.plans), strict=True):
         run["fit"] = results.fit_facts(plan, features, mirror)
     told["winner"] = results.winner_of(told)
-    return Result(told, results.ranking_rows(sightings, runs), tuple(failures.values()))
+    return Result(told, results.ranking_rows(runs), tuple(failures.values()))
 
 
 class FeatureSet(NamedTuple):
@@ -243,20 +236,20 @@ class Evaluation:
         labels = [getattr(self.sightings, name).tolist() for name in _LABELS]
         facts = [labels, [asdict(plan) for plan in plans], results.environment()]
         text = json.dumps(facts, sort_keys=True, default=repr)
-        return self.finished.folder(self.protocol.fingerprint, text, *used, *identity)
+        return self.finished.folder(_KEPT, self.protocol.fingerprint, text, *used, *identity)
 
-    def _trials(self, given: FeatureSet) -> list[list[Trial]]:
+    def _trials(self, given: FeatureSet) -> list[Trials]:
         """Measure all plans on a feature set, in their order."""
         large = [plan for plan in self.plans if out_of_core.exceeds_gram_space(plan, given.source)]
         small = [plan for plan in self.plans if plan not in large]
         for plan in large:
             out_of_core.check(plan, given.source)
-        found = {id(plan): self._out_of_core(given, plan) for plan in large}
+        found: dict[int, Trials] = {id(plan): self._out_of_core(given, plan) for plan in large}
         if small:
             found |= zip(map(id, small), self._in_gram_space(given, small), strict=True)
         return [found[id(plan)] for plan in self.plans]
 
-    def _in_gram_space(self, given: FeatureSet, plans: Sequence[Plan]) -> list[list[Trial]]:
+    def _in_gram_space(self, given: FeatureSet, plans: Sequence[Plan]) -> Sequence[Trials]:
         trainable = None  # rows whose inner products with all others are needed: all of them
         if all(plan.learner != "euclidean" for plan in plans):  # which compares test rows directly
             trainable = np.unique(np.concatenate([split.train for split in self.protocol.splits]))
@@ -272,7 +265,7 @@ class Evaluation:
             title=f"splits, {'+'.join(given.features.descriptors)}",
         )
 
-    def _out_of_core(self, given: FeatureSet, plan: Plan) -> list[Trial]:
+    def _out_of_core(self, given: FeatureSet, plan: Plan) -> Trials:
         return out_of_core.measure(
             self.sightings,
             self.protocol,

@@ -12,14 +12,15 @@ import numpy as np
 
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
-from resight.experiments.trials import Ranked, Trial, rank_directions, trials_over
+from resight.experiments.runner import over_splits
+from resight.experiments.trials import Trial, rank_directions
 from resight.learners.euclidean import Euclidean
 from resight.plans import FROM_TRAINING, Plan
 from resight.protocols import Protocol, Split
 from resight.registry import AUTO
 from resight.tuning.cross_validation import choose
 from resight.tuning.fold_metrics import Fold
-from resight.tuning.gram import Between, GramSpace, Products, Rows, between_test_rows, within
+from resight.tuning.gram import GramSpace, Products, Rows, between_test_rows, within
 from resight.tuning.search import Search, variants_of
 
 
@@ -31,17 +32,18 @@ def measure(
     *,
     mirrored: GramSpace | None = None,
     **how: Any,
-) -> list[list[Trial]]:
-    """Measure each plan on each split; returns a list of trials for each plan.
+) -> list[tuple[dict[str, Any], ...]]:
+    """Measure each plan on each split; returns the trials of each plan (`Trial.to_dict`).
 
     `mirrored` is the space of features averaged over mirror images, among which `auto` may
     choose; `how` is what `over_splits` takes.
     """
 
-    def trials(split: Split) -> list[Trial]:
-        return measure_split(sightings, protocol, space, split, plans, mirrored)
+    def trials(split: Split) -> list[dict[str, Any]]:
+        found = measure_split(sightings, protocol, space, split, plans, mirrored)
+        return [trial.to_dict(sightings) for trial in found]
 
-    return trials_over(trials, protocol.splits, **how)
+    return list(zip(*over_splits(trials, protocol.splits, **how), strict=True))
 
 
 def measure_split(
@@ -67,6 +69,7 @@ class _OnSplit:
 
     def __post_init__(self) -> None:
         train = self.split.train
+        self.where = self.sightings, self.protocol, self.split
         self.labels = self.sightings.persons[train], self.sightings.cameras[train]
         self._known: dict[tuple[bool, bool, bool], Products] = {}
 
@@ -92,7 +95,8 @@ class _OnSplit:
             between = between_test_rows(learner, self._known[key], *self.labels)
         seconds = time.perf_counter() - start
         said = dict.fromkeys(str(warning.message) for warning in caught)
-        return Trial(self._ranked(between, plan), params, seconds, table, tuple(said))
+        rankings = rank_directions(*self.where, between, plan.rerank)
+        return Trial(rankings, params, seconds, table, tuple(said))
 
     def auto_trial(self, plan: Plan) -> Trial:
         """Choose everything on the training people of this split, in its own Gram space."""
@@ -114,8 +118,5 @@ class _OnSplit:
         seconds = time.perf_counter() - start
         table = [tried.as_dict() for tried in search.tried]
         stopped = () if search.stopped is None else (search.stopped,)
-        rankings = self._ranked(within(embedding), plan)
+        rankings = rank_directions(*self.where, within(embedding), plan.rerank)
         return Trial(rankings, setting.as_dict(), seconds, table, stopped)
-
-    def _ranked(self, between: Between, plan: Plan) -> tuple[Ranked, ...]:
-        return rank_directions(self.sightings, self.protocol, self.split, between, plan.rerank)

@@ -11,23 +11,23 @@ import tempfile
 import time
 import warnings
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
 from resight.evaluation.reranking import cross_view_reciprocal
-from resight.experiments.trials import Trial, ranked, trials_over
-from resight.features.rows import BLOCK, GRAM_LIMIT, FeatureRows
+from resight.experiments.runner import over_splits
+from resight.experiments.trials import Trial, ranked
+from resight.features.rows import BLOCK, GRAM_LIMIT, FeatureRows, Features
 from resight.kernels import NON_NEGATIVE
 from resight.learners._base import squared_euclidean
-from resight.learners.kxqda import KXQDA
-from resight.models.choosing import choose_candidate, too_many
-from resight.models.landmark_fitting import LandmarkJob, fit_landmark_model
+from resight.models.fitting import fit_plan
 from resight.models.model import Model
+from resight.models.training import Training, too_many
 from resight.plans import Plan
 from resight.protocols import Protocol, Split
 from resight.registry import AUTO
@@ -66,80 +66,42 @@ def measure(
     executor: Executor | None = None,
     scratch: Path | None = None,
     **how: Any,
-) -> list[Trial]:
+) -> list[dict[str, Any]]:
     """Measure a plan on each split, one after the other; `how` is what `over_splits` takes.
 
     `executor` sums up the chunks of landmark fits in the folder `scratch`, which its workers
     must see; without it this process does.
     """
+    features = Features(source.parts, (), source.blocks, fingerprint)
+    precise = "precision" in plan.spec.make().get_params()  # float32 as in Gram space
+    used = replace(plan, params={"precision": "float32", **plan.params}) if precise else plan
 
-    def trials(split: Split) -> list[Trial]:
-        start, training = time.perf_counter(), source.select(split.train)
-        labels = sightings.persons[split.train], sightings.cameras[split.train]
+    def trial(split: Split) -> dict[str, Any]:
+        start, seen = time.perf_counter(), sightings.select(split.train)
+        training = Training([features], source.index[split.train], seen)
         with (
             nullcontext(scratch) if scratch else tempfile.TemporaryDirectory() as room,
             warnings.catch_warnings(record=True) as caught,
         ):
             warnings.simplefilter("always")
-            fitted = fit_on(training, *labels, plan, fingerprint, Path(room), executor)
+            model, decision = fit_plan(used, training, scratch=Path(room), executor=executor)
             rankings = []
             for query, gallery in split.directions:
-                D = _distances(fitted.model, source.select(query), source.select(gallery))
+                D = _distances(model, source.select(query), source.select(gallery))
                 D = D if plan.rerank is None else cross_view_reciprocal(D)
                 rankings.append(ranked(sightings, protocol, query, gallery, D))
         seconds, said = time.perf_counter() - start, dict.fromkeys(str(w.message) for w in caught)
-        return [Trial(tuple(rankings), fitted.params, seconds, fitted.table, tuple(said))]
+        params, table = dict(plan.params), None
+        if decision is not None:
+            table, chosen = decision.candidates, decision.chosen
+            if model.learner.get_params().get("landmarks") is not None:  # whose kernel was given
+                chosen = {name: chosen[name] for name in ("reg", "reg_form")}
+            params |= chosen
+            said |= {decision.note: None} if decision.note else {}
+        found = Trial(tuple(rankings), params, seconds, table, tuple(said))
+        return found.to_dict(sightings)
 
-    return trials_over(trials, protocol.splits, **how)[0]
-
-
-class Fitted(NamedTuple):
-    """A model, with all parameters of its learner that were given or chosen."""
-
-    model: Model
-    params: dict[str, Any]
-    table: list[dict[str, Any]] | None = None  # how each candidate scored
-
-
-def fit_on(
-    training: FeatureRows,
-    persons: NDArray[Any],
-    cameras: NDArray[Any],
-    plan: Plan,
-    fingerprint: str,
-    scratch: Path,
-    executor: Executor | None = None,
-) -> Fitted:
-    """Fit a plan on stored features, choosing among its candidates if it has any."""
-    params, labels = dict(plan.params), (persons, cameras)
-    learner = plan.spec.make(**params)
-    if "precision" in learner.get_params():
-        learner.set_params(precision=params.get("precision", "float32"))  # as in Gram space
-    model = Model((), learner, normalize=plan.normalize)
-    if isinstance(learner, KXQDA):
-        learner.landmarks = learner.wanted_landmarks(len(training))
-        if learner.landmarks is not None:
-            choosing = bool(plan.candidates)
-            job = LandmarkJob(training, *labels, model, fingerprint, choose=choosing)
-            choice = fit_landmark_model(job, scratch, executor)
-            if choice is None:
-                return Fitted(model, params)
-            best = {"reg": choice.best.reg, "reg_form": choice.best.reg_form}
-            return Fitted(model, params | best, choice.table())
-    table = None
-    if plan.candidates:
-        decision = choose_candidate(plan, training, *labels)
-        params, table = params | decision.chosen, decision.candidates
-        learner.set_params(**decision.chosen)
-        if decision.note is not None:
-            warnings.warn(decision.note, UserWarning, stacklevel=2)
-    if model.normalizer is not None:
-        model.normalizer = training.normalizer()
-    rows = training.read()
-    for start in range(0, len(rows), BLOCK):  # in place: one copy of the training rows is enough
-        rows[start : start + BLOCK] = model.normalized(rows[start : start + BLOCK])
-    learner.fit(rows, *labels)
-    return Fitted(model, params, table)
+    return over_splits(trial, protocol.splits, **how)
 
 
 def _distances(model: Model, queries: FeatureRows, gallery: FeatureRows) -> Floats:

@@ -12,7 +12,6 @@ import platform
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +21,10 @@ from resight._files import atomic_write, write_json
 from resight._version import __version__
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
-from resight.evaluation.camera_pairs import CameraPairs
 from resight.evaluation.ranking import COLUMNS
 from resight.evaluation.statistics import summarise
 from resight.experiments.tables import results_table
-from resight.experiments.trials import RANKS, Trial, warnings_of
+from resight.experiments.trials import LABELS, RANKS, warnings_of
 from resight.features.store import Failure, Features
 from resight.plans import Plan
 from resight.protocols import Protocol
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 SURE = 0.05  # p below which a margin is called more than chance
-LABELS = ("run", "split", "direction", "query", "query_camera", "top_paths")
+Trials = Sequence[dict[str, Any]]  # of one plan, one for each split: `Trial.to_dict`
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Run:
 
     plan: Plan
     descriptors: tuple[str, ...]
-    trials: list[Trial]
+    trials: Trials
 
     @property
     def title(self) -> str:
@@ -86,7 +84,8 @@ class Result:
     def save(self, folder: str | Path) -> None:
         """Write `result.json` and `rankings.csv` into a folder, each atomically."""
         with atomic_write(Path(folder) / "rankings.csv", "w") as stream:
-            writer = csv.DictWriter(stream, (*LABELS, *COLUMNS), lineterminator="\n")
+            columns = ("run", "split", *LABELS, *COLUMNS)
+            writer = csv.DictWriter(stream, columns, lineterminator="\n")
             writer.writeheader()
             writer.writerows(self.rankings)
         write_json(Path(folder) / "result.json", self.document)
@@ -120,10 +119,11 @@ class Result:
         return results_table(self.document, html=True)
 
 
-def summary_of(trials: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def summary_of(trials: Trials) -> dict[str, dict[str, Any]]:
     """Summarise figures of trials (`Trial.figures`): mean, sd and 95% interval, in percent."""
     values = {name: [trial["ranks"][name] for trial in trials] for name in trials[0]["ranks"]}
-    values["map"] = [trial["map"] for trial in trials]
+    others = (name for name in ("map", "minp") if name in trials[0])
+    values |= {name: [trial[name] for trial in trials] for name in others}
     return {name: percent_summary(fractions) for name, fractions in values.items()}
 
 
@@ -163,8 +163,9 @@ def environment() -> dict[str, Any]:
 
 
 def _run_document(run: Run) -> dict[str, Any]:
-    pairs = [one.cameras for trial in run.trials for one in trial.rankings if one.cameras]
-    summary = summary_of([trial.figures() for trial in run.trials])
+    pairs = [one for trial in run.trials for one in trial["camera_pairs"]]
+    counts = {name: [one[name] for one in pairs] for name in ("asked", "right") if pairs}
+    summed = {name: np.sum(values, axis=0).tolist() for name, values in counts.items()}
     return {
         "learner": run.plan.learner,
         "title": run.title,
@@ -173,38 +174,33 @@ def _run_document(run: Run) -> dict[str, Any]:
         "params": run.plan.params,
         "rerank": run.plan.rerank,
         "trials": [_trial_document(trial) for trial in run.trials],
-        "summary": summary | {"minp": percent_summary([trial.minp for trial in run.trials])},
-        "camera_pairs": CameraPairs.total(pairs).to_dict() if pairs else None,
-        "warnings": warnings_of([trial.warnings for trial in run.trials]),
+        "summary": summary_of(run.trials),
+        "camera_pairs": {"cameras": pairs[0]["cameras"], **summed} if pairs else None,
+        "warnings": warnings_of([trial["warnings"] for trial in run.trials]),
     }
 
 
-def _trial_document(trial: Trial) -> dict[str, Any]:
-    curve = np.mean([one.result.cmc[:50] for one in trial.rankings], axis=0)
+def _trial_document(trial: dict[str, Any]) -> dict[str, Any]:
     found = {
-        "cmc": {str(k): 100.0 * trial.rank(k) for k in RANKS},
-        "curve": [round(100.0 * value, 4) for value in curve.tolist()],
-        "map": 100.0 * trial.map,
-        "minp": 100.0 * trial.minp,
-        "fit_s": trial.fit_s,
+        "cmc": {str(k): 100.0 * trial["ranks"][f"rank{k}"] for k in RANKS},
+        "curve": [round(100.0 * value, 4) for value in trial["curve"]],
+        "map": 100.0 * trial["map"],
+        "minp": 100.0 * trial["minp"],
+        "fit_s": trial["fit_s"],
     }
-    if trial.choice is not None:
-        found |= {"chosen": trial.params, "candidates": trial.choice}
+    if trial["choice"] is not None:
+        found |= {"chosen": trial["params"], "candidates": trial["choice"]}
     return found
 
 
-def ranking_rows(sightings: Sightings, runs: Sequence[Run]) -> list[dict[str, str]]:
+def ranking_rows(runs: Sequence[Run]) -> list[dict[str, str]]:
     """Return the rows of `rankings.csv`: one for each run, split, direction and query."""
-    rows = []
-    paths, cameras = sightings.paths.tolist(), sightings.cameras.tolist()
-    for (number, run), (split, _) in product(enumerate(runs), enumerate(runs[0].trials)):
-        for direction, (result, query, gallery, _) in enumerate(run.trials[split].rankings):
-            found = gallery.tolist()
-            for row, source in zip(result.to_rows(), query.tolist(), strict=True):
-                top = "|".join(paths[found[int(place)]] for place in row["top"].split())
-                own = (f"{number}", f"{split}", f"{direction}", paths[source], cameras[source], top)
-                rows.append({**dict(zip(LABELS, own, strict=True)), **row})
-    return rows
+    return [
+        {"run": f"{number}", "split": f"{split}", **row}
+        for number, run in enumerate(runs)
+        for split, trial in enumerate(run.trials)
+        for row in trial["rankings"]
+    ]
 
 
 def winner_of(document: dict[str, Any]) -> dict[str, Any]:

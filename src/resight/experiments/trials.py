@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -13,18 +13,17 @@ from numpy.typing import NDArray
 
 from resight.datasets.sightings import Sightings
 from resight.errors import unknown_name
-from resight.evaluation.camera_pairs import CameraPairs, camera_pairs
-from resight.evaluation.local_metrics import adapt_locally
+from resight.evaluation.metrics import camera_pairs
 from resight.evaluation.pairwise import MeasuredPoints
 from resight.evaluation.ranking import RankingResult
 from resight.evaluation.reranking import cross_view_reciprocal, k_reciprocal
-from resight.evaluation.smoothed_manifold import smoothed_manifold
-from resight.experiments.runner import over_splits
+from resight.evaluation.supervised_reranking import adapt_locally, smoothed_manifold
 from resight.plans import RERANKERS
 from resight.protocols import Protocol, Split, person_scores, scored_persons
 from resight.tuning.gram import Between, Floats, Rows
 
 RANKS = (1, 5, 10, 20)
+LABELS = ("direction", "query", "query_camera", "top_paths")
 
 
 class Ranked(NamedTuple):
@@ -33,29 +32,17 @@ class Ranked(NamedTuple):
     result: RankingResult
     query_rows: Rows
     gallery_rows: Rows
-    cameras: CameraPairs | None = None  # where three or more cameras are ranked
+    cameras: dict[str, Any] | None = None  # where three or more cameras are ranked
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it in plain types."""
-        ranking = {field.name: getattr(self.result, field.name) for field in fields(self.result)}
-        distances = ranking["top_distances"].astype(object)
-        distances[np.isnan(self.result.top_distances)] = None  # JSON has no NaN
-        ranking["top_distances"] = distances
-        return {
-            "ranking": {name: values.tolist() for name, values in ranking.items()},
-            "query_rows": self.query_rows.tolist(),
-            "gallery_rows": self.gallery_rows.tolist(),
-            "cameras": None if self.cameras is None else self.cameras.to_dict(),
-        }
-
-    @classmethod
-    def from_dict(cls, told: dict[str, Any]) -> Ranked:
-        """Restore what `to_dict` gave."""
-        query, gallery = (np.array(told[name], np.intp) for name in ("query_rows", "gallery_rows"))
-        cameras = None if told["cameras"] is None else CameraPairs.from_dict(told["cameras"])
-        distances = np.array(told["ranking"]["top_distances"], float)
-        result = RankingResult(**{**told["ranking"], "top_distances": distances})
-        return cls(result, query, gallery, cameras)
+    def to_rows(self, sightings: Sightings, direction: int) -> list[dict[str, str]]:
+        """Return rows of `rankings.csv`, without the numbers of run and split."""
+        paths, cameras = sightings.paths, sightings.cameras
+        found, rows = paths[self.gallery_rows].tolist(), []
+        for row, source in zip(self.result.to_rows(), self.query_rows, strict=True):
+            top = "|".join(found[int(place)] for place in row["top"].split())
+            own = f"{direction}", str(paths[source]), str(cameras[source]), top
+            rows.append({**dict(zip(LABELS, own, strict=True)), **row})
+        return rows
 
 
 @dataclass(frozen=True)
@@ -68,52 +55,35 @@ class Trial:
     choice: list[dict[str, Any]] | None = None  # how each candidate scored
     warnings: tuple[str, ...] = ()  # what the learner had to say about its fit
 
+    def mean(self, measure: Callable[[RankingResult], Any]) -> Any:
+        """Mean over directions."""
+        return np.mean([measure(one.result) for one in self.rankings], axis=0).tolist()
+
     def rank(self, k: int) -> float:
         """Fraction found within the first k, mean of directions."""
-        return float(np.mean([one.result.rank(k) for one in self.rankings]))
-
-    @property
-    def map(self) -> float:
-        """Mean average precision, mean of directions."""
-        return float(np.mean([one.result.mean_average_precision for one in self.rankings]))
-
-    @property
-    def minp(self) -> float:
-        """Mean inverse negative penalty, mean of directions."""
-        return float(np.mean([one.result.mean_inverse_negative_penalty for one in self.rankings]))
+        return float(self.mean(lambda result: result.rank(k)))
 
     def figures(self) -> dict[str, Any]:
         """Return it in plain types, without the rankings themselves."""
         return {
             "ranks": {f"rank{k}": self.rank(k) for k in RANKS},
-            "map": self.map,
+            "map": self.mean(lambda result: result.mean_average_precision),
             "params": self.params,
             "fit_s": self.fit_s,
             "choice": self.choice,
             "warnings": list(self.warnings),
         }
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all of it in plain types."""
-        return {**self.figures(), "rankings": [ranked.to_dict() for ranked in self.rankings]}
-
-    @classmethod
-    def from_dict(cls, told: dict[str, Any]) -> Trial:
-        """Restore what `to_dict` gave."""
-        rankings = tuple(map(Ranked.from_dict, told["rankings"]))
-        return cls(rankings, told["params"], told["fit_s"], told["choice"], tuple(told["warnings"]))
-
-
-def trials_over(
-    measure: Callable[[Split], list[Trial]], splits: Sequence[Split], **how: Any
-) -> list[list[Trial]]:
-    """Measure some plans on each split, as `over_splits` does; return the trials of each plan."""
-
-    def plain(split: Split) -> list[dict[str, Any]]:
-        return [trial.to_dict() for trial in measure(split)]
-
-    found = over_splits(plain, splits, **how)
-    return [[Trial.from_dict(one) for one in of_plan] for of_plan in zip(*found, strict=True)]
+    def to_dict(self, sightings: Sightings) -> dict[str, Any]:
+        """Return all that a result tells of it, in plain types."""
+        rows = [one.to_rows(sightings, number) for number, one in enumerate(self.rankings)]
+        return {
+            **self.figures(),
+            "minp": self.mean(lambda result: result.mean_inverse_negative_penalty),
+            "curve": self.mean(lambda result: result.cmc[:50]),
+            "camera_pairs": [one.cameras for one in self.rankings if one.cameras],
+            "rankings": list(chain.from_iterable(rows)),
+        }
 
 
 def warnings_of(splits: Sequence[Sequence[str]]) -> list[str]:

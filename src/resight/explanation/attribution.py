@@ -1,8 +1,12 @@
-"""How much each feature adds to a learned distance: exact where linear, integrated elsewhere."""
+"""How much each part adds to a learned distance: exact where linear, integrated elsewhere.
+
+What a network measures where cannot be read off its vector: there strips of both images are
+covered, and nothing but distances is looked at.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -13,6 +17,7 @@ from numpy.typing import NDArray
 
 from resight.errors import InputError
 from resight.explanation.kernel_path import View, integrated_gradients, times_rows
+from resight.explanation.parts import N_BANDS
 from resight.kernels import OF_PRODUCTS, inner_products
 from resight.learners._base import KernelMetricLearner, MetricLearner
 from resight.learners.euclidean import Euclidean
@@ -25,6 +30,7 @@ Groups = NDArray[np.intp]
 EXACT = "exact"
 INTEGRATED = "integrated gradients"
 LEFT_OUT = "leave part out"
+_GREY = (124, 116, 104)  # ImageNet's mean, which most networks are shown as nothing
 
 
 # Divides a distance of pairs of normalised rows, twice (n_pairs, n_features), among the groups that
@@ -170,3 +176,29 @@ def _linear_term(learner: MetricLearner) -> Term | None:
         M = (form + form.T) / 2.0
         return _difference_term(lambda D: D * (D @ P @ M @ P.T))
     return _difference_term(lambda D: D * (D @ P @ P.T))
+
+
+def occlude(model: Any, pair: NDArray[Any], images: Sequence[NDArray[np.uint8]]) -> Floats:
+    """By how much the distance falls when one descriptor sees one strip covered, (n_parts,).
+
+    `pair` (2, n_features) holds the descriptors of the two images as they are.
+    """
+    covered = [_covered(image, band) for image in images for band in range(N_BANDS)]
+    described = model.describe(covered).reshape(2, N_BANDS, -1)
+    ends = np.cumsum([0, *(part.n_features for part in model.descriptor.parts)])
+    sides = []
+    for whole, strips in zip(pair, described, strict=True):
+        rows = np.repeat(whole[None], (len(ends) - 1) * N_BANDS, axis=0)
+        for number, (start, stop) in enumerate(pairwise(ends)):
+            part = slice(number * N_BANDS, (number + 1) * N_BANDS)
+            rows[part, start:stop] = strips[:, start:stop]
+        sides.append(np.concatenate([rows, whole[None]]))
+    distances = np.diagonal(model.distances(*sides))
+    return np.asarray(distances[-1] - distances[:-1])  # the last has nothing covered
+
+
+def _covered(image: NDArray[np.uint8], band: int) -> NDArray[np.uint8]:
+    edges = np.linspace(0, len(image), N_BANDS + 1).round().astype(int)
+    other = image.copy()
+    other[edges[band] : edges[band + 1]] = _GREY
+    return other

@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from numpy.typing import NDArray
 
 from resight.explanation.explanation import PEOPLE, alike, percent
-from resight.explanation.occlusion import OCCLUSION
+from resight.explanation.parts import OCCLUSION
 from resight.images.reading import data_uri
 
 _TEMPLATES = Path(__file__).parent / "templates"

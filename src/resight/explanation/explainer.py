@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from resight.errors import InputError
-from resight.explanation.attribution import LEFT_OUT, metric_of, opaque
+from resight.explanation.attribution import LEFT_OUT, metric_of, occlude, opaque
 from resight.explanation.explanation import Explanation
-from resight.explanation.occlusion import OCCLUSION, occlude, occlusion_partition
-from resight.explanation.parts import partition_of
+from resight.explanation.parts import OCCLUSION, occlusion_partition, partition_of
 from resight.images import read
 from resight.kernels import inner_products
 

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.explanation.attribution import EXACT, INTEGRATED, LEFT_OUT
-from resight.explanation.occlusion import OCCLUSION
-from resight.explanation.parts import N_BANDS, Partition
+from resight.explanation.parts import N_BANDS, OCCLUSION, Partition
 
 Floats = NDArray[np.float64]
 

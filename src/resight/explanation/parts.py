@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.descriptors import descriptor
-from resight.descriptors._base import FeatureParts
+from resight.descriptors._base import FeatureParts, Joined
 
 Floats = NDArray[np.float64]
 
 N_BANDS = 8  # strips of equal height that are drawn over a crop
+OCCLUSION = "occlusion"
 
 _KINDS = dict.fromkeys(("hs", "hsv", "rgb", "lab"), "colour")
 _KINDS |= dict.fromkeys(("siltp3", "siltp5", "lbp"), "texture") | {"hog": "edges"}
@@ -83,3 +84,15 @@ def _spread(parts: FeatureParts) -> Floats:
     top, bottom = parts.top[:, None].astype(float), parts.bottom[:, None].astype(float)
     inside = np.minimum(bottom, edges[1:]) - np.maximum(top, edges[:-1])
     return np.asarray(np.maximum(inside, 0.0) / (bottom - top))
+
+
+def occlusion_partition(descriptor: Joined) -> Partition:
+    """Return one part for each strip and descriptor."""
+    channels = tuple(Channel(part.name, "strips", OCCLUSION) for part in descriptor.parts)
+    n_channels = len(channels)
+    return Partition(
+        channels,
+        np.zeros(descriptor.n_features, np.intp),
+        np.repeat(np.arange(n_channels), N_BANDS),
+        np.tile(np.eye(N_BANDS), (n_channels, 1)),
+    )

@@ -24,7 +24,7 @@ from resight.datasets.sightings import Sightings
 from resight.descriptors._base import Describes
 from resight.descriptors.describing import Extraction, Failure, describe_images, one_thread
 from resight.errors import InputError
-from resight.features._chunks import write_chunk
+from resight.features._tables import write_chunk
 from resight.images.colour import Image
 from resight.networks.files import can_be_found, packed
 from resight.workers.executors import Executor, InProcess, LocalProcesses, Outcome, run
@@ -126,7 +126,10 @@ def describe_crops(task: Task, descriptor: Describes, fingerprint: str, version:
         return Extraction(np.empty((0, 0), np.float32), [], np.empty(0, np.intp))
 
     def read(crop: Crop) -> Image:
-        content = _content(crop.path, task.contents)
+        try:
+            content = _content(crop.path) if task.contents is None else task.contents[crop.path]
+        except KeyError:
+            raise InputError("the file disappeared before it could be sent") from None
         if digest_of(content) != crop.digest:
             raise InputError("the file changed while it was being described; run again")
         image = images.read(content)
@@ -141,11 +144,7 @@ def describe_crops(task: Task, descriptor: Describes, fingerprint: str, version:
     return replace(done, features=done.features[:0])
 
 
-def _content(path: str, contents: Mapping[str, bytes] | None) -> bytes:
-    if contents is not None:
-        if path not in contents:
-            raise InputError("the file disappeared before it could be sent")
-        return contents[path]
+def _content(path: str) -> bytes:
     try:
         with open(path, "rb", buffering=0) as stream:
             return stream.readall()

@@ -1,25 +1,74 @@
-"""Rows of stored features, read some at a time: for tables that do not fit into memory."""
+"""Features of sightings, as tables; and some of their rows, read when they are needed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.learners.normalizer import BlockNormalizer
+from resight.descriptors.describing import Failure
+
+if TYPE_CHECKING:
+    from resight.learners.normalizer import BlockNormalizer
 
 Rows = NDArray[np.intp]
-Floats = NDArray[np.float64]
+Floats32 = NDArray[np.float32]
 
 GRAM_LIMIT = 4 * 10**9
 """Bytes of inner products up to which Gram space is used."""
 BLOCK = 2048  # rows read at once: 220 MB of 27,000 float32 features
 
 
+@dataclass(frozen=True)
+class Features:
+    """Descriptors of some sightings, one row each, in their order."""
+
+    parts: tuple[Floats32, ...]  # (n, d_i) each, memory-mapped; a row that failed is all NaN
+    descriptors: tuple[str, ...]  # their names, one a part
+    blocks: tuple[int, ...]  # widths that `BlockNormalizer` treats separately, over all parts
+    fingerprint: str  # of descriptors and image contents: where it is equal, features are
+    failures: tuple[Failure, ...] = ()  # sightings without features, if these are collected
+    changed: tuple[str, ...] = ()  # files with other contents than the store had under that name
+    computed: int = 0  # vectors that were not in the store when the call began
+    file: str | None = None  # where own vectors were read from
+    made_by: tuple[Any, ...] = ()  # the descriptors themselves; none for own vectors
+
+    @property
+    def networks(self) -> list[bool]:
+        """Which parts a network of the user's made."""
+        from resight.descriptors import Network
+
+        return [isinstance(one, Network) for one in self.made_by or self.parts]
+
+    @cached_property
+    def features(self) -> Floats32:
+        """All parts side by side, (n, d): the memory map itself if there is one part only."""
+        return self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts, axis=1)
+
+    @property
+    def blocks_of_parts(self) -> list[tuple[int, ...]]:
+        """Widths of the blocks of each part."""
+        ends = np.cumsum(self.blocks)
+        parts = np.searchsorted(np.cumsum([part.shape[1] for part in self.parts]), ends)
+        widths = np.array(self.blocks)
+        return [tuple(widths[parts == i].tolist()) for i in range(len(self.parts))]
+
+    @property
+    def usable(self) -> NDArray[np.bool_]:
+        """Mask (n,) of the sightings that have features."""
+        mask = np.ones(len(self.parts[0]), bool)
+        mask[[failure.row for failure in self.failures]] = False
+        return mask
+
+
 class FeatureRows:
     """Some rows of feature tables put side by side, those of `index` in this order, or all.
+
+    They are read some at a time, since tables may not fit into memory.
 
     To other processes go names of files where all parts (n, d_i) are mapped from files, whole or
     some rows that lie side by side; otherwise the rows of `index`, by value. `blocks` are the
@@ -69,6 +118,8 @@ class FeatureRows:
 
     def normalizer(self) -> BlockNormalizer:
         """Return the `BlockNormalizer` of these rows, fitted without holding them all."""
+        from resight.learners.normalizer import BlockNormalizer
+
         total = np.zeros(self.n_features)
         for block in self.in_blocks():
             total += block.sum(axis=0, dtype=np.float64)
@@ -86,26 +137,17 @@ class FeatureRows:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.parts = tuple(
-            _mapped(*part) if isinstance(part, tuple) else part for part in state["parts"]
+            np.memmap(*part) if isinstance(part, tuple) else part for part in state["parts"]
         )
         self.blocks, self.index = state["blocks"], state["index"]
 
 
-def _mapped(file: str, first: int, n_rows: int) -> NDArray[Any]:
-    """Rows that lie side by side in a ``.npy`` file."""
-    table: NDArray[Any] = np.load(file, mmap_mode="r", allow_pickle=False)
-    return table[first : first + n_rows]
-
-
-def _place_of(part: NDArray[Any]) -> tuple[str, int, int] | None:
-    """Return where `_mapped` finds the rows of an array that maps a file; None for others."""
-    file = str(part.filename) if isinstance(part, np.memmap) else ""
-    if not file.endswith(".npy"):
+def _place_of(part: NDArray[Any]) -> tuple[Any, ...] | None:
+    """Return how `np.memmap` maps the same rows of a file; None for an array that maps none."""
+    if not isinstance(part, np.memmap) or not part.filename or not part.flags.c_contiguous:
         return None
     whole = part
     while isinstance(whole.base, np.memmap):
         whole = whole.base
-    first, inside = divmod(part.ctypes.data - whole.ctypes.data, whole.strides[0])
-    again = _mapped(file, first, len(part))
-    same = (again.shape, again.strides, again.dtype) == (part.shape, part.strides, part.dtype)
-    return (file, first, len(part)) if same and inside == 0 else None
+    offset = whole.offset + part.ctypes.data - whole.ctypes.data
+    return str(part.filename), part.dtype, "r", offset, part.shape

@@ -17,7 +17,6 @@ file     what it holds
 from __future__ import annotations
 
 import csv
-import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ from numpy.typing import NDArray
 from resight._files import digest_of_file
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
-from resight.features.store import Features
+from resight.features.rows import Features
 from resight.times import parse
 from resight.validation import MAX_TEXT, check_file
 
@@ -88,7 +87,13 @@ def load_vectors(
     if labels is not None or not {LABELS[name] for name in needs or NEEDED} <= columns.keys():
         beside = Path(labels) if labels is not None else path.with_suffix(".csv")
         if beside != path and (needs or beside.is_file()):
-            named_in, columns = beside, _labels_in(beside, path, needs)
+            if not beside.exists():
+                raise InputError(
+                    f"{path.name} does not say {'s and '.join(needs)}s, and there is no file "
+                    f"{beside}; write a CSV with a line {','.join(needs)} and then one line for "
+                    "each vector"
+                )
+            named_in, columns = beside, _read_labels(check_file(beside, MAX_TEXT), needs)[0]
     count = len(next(iter(columns.values()), vectors))
     vectors = _check_vectors(path, vectors, count)
     features = Features(
@@ -169,14 +174,13 @@ def _flat(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _read_csv(path: Path, needs: Sequence[str]) -> tuple[NDArray[Any], Columns]:
-    header, delimiter = _header(path, needs)
+    columns, header, delimiter = _read_labels(path, needs)
     numbers = [index for index, name in enumerate(header) if name not in LABELS]
     if not numbers:
         raise InputError(
             f"{path.name} has no feature columns, only {', '.join(header)}; every column that is "
             f"not one of {', '.join(LABELS)} is taken as a feature"
         )
-    columns = _read_labels(path, header, delimiter)
     try:
         told: Any = {"skiprows": 1, "comments": None, "quotechar": '"', "encoding": "utf-8-sig"}
         vectors = np.loadtxt(path, delimiter=delimiter, usecols=numbers, ndmin=2, **told)
@@ -185,54 +189,38 @@ def _read_csv(path: Path, needs: Sequence[str]) -> tuple[NDArray[Any], Columns]:
     return vectors, columns
 
 
-def _header(path: Path, needs: Sequence[str]) -> tuple[list[str], str]:
+def _read_labels(path: Path, needs: Sequence[str]) -> tuple[Columns, list[str], str]:
+    """Return the columns of a CSV that are labels, the names of all columns and the delimiter."""
+    rows, line = [], 1
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
-            first = stream.readline(_LINE)
+            delimiter = max(",;\t", key=stream.readline(_LINE).count)
+            stream.seek(0)
+            reader = csv.reader(stream, delimiter=delimiter)
+            header = [name.strip() for name in next(reader, [])]
+            for name in needs:
+                if name not in header:
+                    shown = ", ".join(header[:8]) or "none"
+                    raise InputError(
+                        f"{path.name} lacks the column {name!r}; its first line must name the "
+                        f"columns (found: {shown})"
+                    )
+            wanted = [(header.index(name), LABELS[name]) for name in LABELS if name in header]
+            for row in filter(None, reader):
+                line = reader.line_num
+                if len(row) != len(header):
+                    raise InputError(
+                        f"{path.name} line {line}: {len(row)} values for {len(header)} columns"
+                    )
+                rows.append([row[index].strip() for index, _ in wanted])
     except UnicodeDecodeError as error:
         raise InputError(f"{path.name} is not UTF-8 text; save it as CSV in UTF-8") from error
-    delimiter = max(",;\t", key=first.count)
-    try:
-        header = [name.strip() for name in next(csv.reader([first], delimiter=delimiter), [])]
     except csv.Error as error:
-        raise InputError(f"{path.name} line 1: {error}") from error
-    for name in needs:
-        if name not in header:
-            shown = ", ".join(header[:8]) or "none"
-            raise InputError(
-                f"{path.name} lacks the column {name!r}; its first line must name the columns "
-                f"(found: {shown})"
-            )
-    return header, delimiter
-
-
-def _read_labels(path: Path, header: list[str], delimiter: str) -> Columns:
-    wanted = [(header.index(name), LABELS[name]) for name in LABELS if name in header]
-    rows = []
-    with path.open(encoding="utf-8-sig", newline="") as stream:
-        reader = csv.reader(stream, delimiter=delimiter)
-        for row in itertools.islice(reader, 1, None):
-            if not row:
-                continue
-            if len(row) != len(header):
-                raise InputError(
-                    f"{path.name} line {reader.line_num}: {len(row)} values for {len(header)} "
-                    "columns"
-                )
-            rows.append([row[index].strip() for index, _ in wanted])
+        raise InputError(f"{path.name}, after line {line}: {error}") from error
     if not rows:
         raise InputError(f"{path.name} has no rows; add one line for each sighting")
-    table = np.array(rows)
-    return {name: table[:, index] for index, (_, name) in enumerate(wanted)}
-
-
-def _labels_in(labels: Path, path: Path, needs: Sequence[str]) -> Columns:
-    if not labels.exists():
-        raise InputError(
-            f"{path.name} does not say {'s and '.join(needs)}s, and there is no file {labels}; "
-            f"write a CSV with a line {','.join(needs)} and then one line for each vector"
-        )
-    return _read_labels(labels, *_header(check_file(labels, MAX_TEXT), needs))
+    columns = zip((name for _, name in wanted), np.array(rows).T, strict=True)
+    return dict(columns), header, delimiter
 
 
 def _check_vectors(path: Path, vectors: NDArray[Any], count: int) -> NDArray[Any]:

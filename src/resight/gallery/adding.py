@@ -39,8 +39,6 @@ from resight.workers.executors import Executor, Outcome
 if TYPE_CHECKING:
     from resight.features.store import FeatureStore
 
-_TRIES = 3  # how often the model may be replaced between embedding a batch and storing it
-
 
 class Described(NamedTuple):
     """Descriptors (n, n_features) and the fingerprint of what computed them.
@@ -118,11 +116,10 @@ class Stream:
         self._model, self._manifest = view.model, view.manifest
         self._descriptor = view.model.descriptor
         self._given = given.features if isinstance(given, Described) else None
-        self._lookup = None
-        if given is not None and not isinstance(given, Described):
-            self._lookup = given.lookup(self._descriptor)
+        stored = None if given is None or isinstance(given, Described) else given
+        self._lookup = None if stored is None else stored.lookup(self._descriptor)
         self._known = set(view.rows)
-        self._begun: dict[range, _Batch] = {}  # read, perhaps described, not stored yet
+        self._begun: dict[range, _Batch | None] = {}  # read, perhaps described, not stored yet
 
     def run(
         self,
@@ -141,15 +138,14 @@ class Stream:
 
     def _prepare(self, rows: range) -> Task | None:
         """Read a batch just before it is described; None if there is nothing to describe."""
-        if rows not in self._begun:
-            batch = self._read_batch(rows)
-            if batch is None:
-                return None
-            self._begun[rows] = batch
+        if rows not in self._begun:  # or it is tried again
+            self._begun[rows] = self._read_batch(rows)
         batch = self._begun[rows]
+        if batch is None or not len(batch.missing):
+            return None
         contents = {str(batch.table.ids[place]): batch.images[place] for place in batch.missing}
         crops = [Crop(name, name, digest_of(image), None) for name, image in contents.items()]
-        return Task(crops, contents, None) if crops else None
+        return Task(crops, contents, None)
 
     def _read_batch(self, rows: range) -> _Batch | None:
         """Read the images of some rows that are new; None if there are none."""
@@ -168,21 +164,20 @@ class Stream:
         if not found:
             return None
         places, keys, contents = zip(*found.values(), strict=True)
-        new = np.array(places, np.intp)
+        new, some = np.array(places, np.intp), self._sightings.select(places)
         if self._given is not None:
             features = np.array(self._given[new], np.float32)
         elif self._lookup is not None:
             features = self._lookup(keys)
         else:
             features = np.full((len(new), self._manifest.width), np.nan, np.float32)
-        return _Batch(_table(self._sightings, new, list(found)), new, list(contents), features)
+        names = np.array([Path(str(path)).name for path in some.paths])
+        shown = (np.array([*found]), some.persons, some.cameras, some.times, some.sequences, names)
+        table = Table(*shown, added=np.full(len(new), time.time()))
+        return _Batch(table, new, list(contents), features)
 
     def _read(self, row: int) -> tuple[str, str, bytes]:
-        """Return the id of a sighting, its key in a feature store and the image to be stored.
-
-        The id is what the sighting shows, where and when, so that a file that is added twice is
-        there once.
-        """
+        """Return the id of a sighting, its key in a feature store and the image to be stored."""
         path = self._sightings.root / str(self._sightings.paths[row])
         if self._imageless and self._given is not None and not path.is_file():
             self.result.imageless += 1
@@ -191,14 +186,15 @@ class Stream:
             content, box = crops.read(path), box_of(self._sightings, row)
             most = crops.MAX_PIXELS if box is None else images.MAX_PIXELS
             picture = images.read(content, str(path), most)
-            key, kept = crop_key(digest_of(content), box), crops.keep(content, picture, box)[0]
-            shows = kept
+            shows = kept = crops.keep(content, picture, box)[0]
+            key = crop_key(digest_of(content), box)
         camera, time_ = str(self._sightings.cameras[row]), float(self._sightings.times[row])
+        # The id is what it shows, where and when, so that a file that is added twice is there once.
         return digest_of(shows, camera, repr(time_))[:24], key, kept
 
     def _take(self, outcome: Outcome[range, Extraction]) -> list[str]:
         """Store what a worker described; return the ids that are there for good now."""
-        batch = self._begun.pop(outcome.item, None)
+        batch = self._begun.pop(outcome.item)
         if batch is None:
             return []
         missing, reasons = batch.missing, {}
@@ -224,40 +220,26 @@ class Stream:
         self.result.failures.append(Failure(row, str(self._sightings.paths[row]), reason))
 
     def _store(self, table: Table, pictures: list[bytes], features: Floats32) -> None:
-        """Embed a batch with the model in use now and store it."""
-        for attempt in range(_TRIES):
-            before, self._manifest = self._manifest, Manifest.read(self._engine)
-            generation, stored = self._manifest.current.number, self._manifest.stored
+        """Embed a batch and store it; what another process made of the model meanwhile holds."""
+        stored, before = self._manifest.stored, self._manifest
+        kept = as_stored(features, stored)
+        embeddings = self._embed(kept)
+        with self._engine.transaction():
+            self._manifest = Manifest.read(self._engine)
             if self._manifest.descriptor != before.descriptor:
                 raise StoreError(
                     f"gallery {self._engine.uri}: its model was replaced by one with other "
                     "descriptors. What was added before is safe; run the same command again"
                 )
-            if generation != before.current.number:  # another process replaced the model
+            generation = self._manifest.current.number
+            if generation != before.current.number:
                 self._model = load_model(self._engine, generation)
-            kept = as_stored(features, stored)
-            embeddings = np.asarray(self._model.embed(kept.astype(np.float32)), np.float32)
-            try:
-                none = stored == "none"
-                rows = Rows(table, pictures, None if none else kept, embeddings)
-                self._engine.add(rows, generation)
-                return
-            except StoreError:
-                replaced = Manifest.read(self._engine).current.number != generation
-                if not replaced or attempt == _TRIES - 1:
-                    raise
+                embeddings = self._embed(kept)
+            rows = Rows(table, pictures, None if stored == "none" else kept, embeddings)
+            self._engine.add(rows, generation)
 
-
-def _table(sightings: Sightings, rows: NDArray[np.intp], ids: list[str]) -> Table:
-    return Table(
-        ids=np.array(ids),
-        persons=sightings.persons[rows],
-        cameras=sightings.cameras[rows],
-        times=sightings.times[rows],
-        sequences=sightings.sequences[rows],
-        sources=np.array([Path(str(path)).name for path in sightings.paths[rows]]),
-        added=np.full(len(rows), time.time()),
-    )
+    def _embed(self, features: NDArray[np.floating[Any]]) -> Floats32:
+        return np.asarray(self._model.embed(features.astype(np.float32)), np.float32)
 
 
 def as_stored(features: Floats32, kind: Stored) -> NDArray[np.floating[Any]]:

@@ -14,7 +14,7 @@ from resight.gallery.engines import connect
 from resight.gallery.engines.base import Engine
 from resight.gallery.filters import Filter
 from resight.gallery.gallery import Gallery
-from resight.gallery.log import verify
+from resight.gallery.log import log_rows, verify
 from resight.gallery.manifest import ERASING, Manifest, load_model
 from resight.gallery.view import features_of, read_journal
 from resight.images import read
@@ -48,10 +48,9 @@ def check(uri: str) -> Report:
         model = load_model(engine, manifest.current.number)
         ids: list[str] = engine.table().ids.tolist()
         report.sightings = len(ids)
-        report.problems += [*_of_model(manifest, model), *_of_rows(engine, manifest, ids)]
-        report.problems += _of_embeddings(engine, manifest, model, ids)
-        report.problems += _of_the_whole(engine, ids)
-        report.notes += _leftovers(engine, manifest, ids)
+        for look in (_of_the_whole, _of_rows, _of_embeddings):
+            report.problems += look(engine, manifest, model, ids)
+        report.notes += _leftovers(engine, manifest, {*ids})
         if manifest.current.indexed and not report.problems:
             report.recall = measure_recall(Gallery.open(uri))
     except StoreError as error:
@@ -62,7 +61,7 @@ def check(uri: str) -> Report:
     return report
 
 
-def _of_model(manifest: Manifest, model: Any) -> Iterator[str]:
+def _of_the_whole(engine: Engine, manifest: Manifest, model: Any, ids: list[str]) -> Iterator[str]:
     if model.descriptor_fingerprint != manifest.descriptor:
         yield (
             f"descriptors were made by {manifest.descriptor}, this version of resight makes "
@@ -70,15 +69,21 @@ def _of_model(manifest: Manifest, model: Any) -> Iterator[str]:
         )
     if model.fingerprint != manifest.current.fingerprint:
         yield f"the model is {model.fingerprint}, the manifest names {manifest.current.fingerprint}"
+    if engine.names(ERASING):
+        yield (
+            "erasing was begun and not finished, so what is to go is still there; finish it: "
+            f"resight gallery forget {engine.uri} --resume"
+        )
+    yield from (f"log: {text}" for text in verify(log_rows(engine)).problems)
 
 
-def _of_rows(engine: Engine, manifest: Manifest, everybody: list[str]) -> Iterator[str]:
+def _of_rows(engine: Engine, manifest: Manifest, model: Any, ids: list[str]) -> Iterator[str]:
     stored = manifest.stored != "none"
-    for start in range(0, len(everybody), _BATCH):
-        ids = everybody[start : start + _BATCH]
-        images = engine.fetch(ids, "image")
-        features = features_of(engine, manifest, None, ids) if stored else {}
-        for sighting in ids:
+    for start in range(0, len(ids), _BATCH):
+        some = ids[start : start + _BATCH]
+        images = engine.fetch(some, "image")
+        features = features_of(engine, manifest, None, some) if stored else {}
+        for sighting in some:
             try:
                 read(images[sighting], f"sighting {sighting}: its image")
             except InputError as error:
@@ -110,20 +115,7 @@ def _of_embeddings(engine: Engine, manifest: Manifest, model: Any, ids: list[str
         )
 
 
-def _of_the_whole(engine: Engine, ids: list[str]) -> Iterator[str]:
-    twice = len(ids) - len({*ids})
-    if twice:
-        yield f"{twice} sightings are stored twice"
-    if engine.names(ERASING):
-        yield (
-            "erasing was begun and not finished, so what is to go is still there; finish it: "
-            f"resight gallery forget {engine.uri} --resume"
-        )
-    yield from (f"log: {text}" for text in verify(engine.log_rows()).problems)
-
-
-def _leftovers(engine: Engine, manifest: Manifest, ids: list[str]) -> Iterator[str]:
-    known = {*ids}
+def _leftovers(engine: Engine, manifest: Manifest, known: set[str]) -> Iterator[str]:
     waiting = len(known - engine.embedded(manifest.current.number))
     if waiting:
         yield f"{waiting} sightings wait for an embedding; the next search makes it"

@@ -8,7 +8,7 @@ Sightings that the model learned from are left out: their distances say nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
@@ -28,12 +28,10 @@ from resight.evaluation.presence import MIN_PEOPLE as MIN_UNITS
 from resight.evaluation.presence import Expected, evened, evenly, nearest, nearness
 from resight.gallery.engines.base import Floats32
 from resight.gallery.grouping import join_close
-from resight.gallery.index import ExactIndex
+from resight.gallery.index import ExactIndex, Floats, Rows
 from resight.gallery.view import View
 
 T = TypeVar("T")
-Rows = NDArray[np.intp]
-Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 _LOOKED = 64  # nearest sightings of a camera among which groups are sought
@@ -90,29 +88,33 @@ def judge(
     `outside` says that the query (r,) looks like nothing that the model learned from; `several`
     are the embeddings (n_pictures, r) of the pictures that the query is the mean of.
     """
-    calibration = view.calibration
-    if calibration is None or view.index is None or not searched.any():
+    calibration, index = view.calibration, view.index
+    if calibration is None or index is None or not searched.any():
         return None
-    distances = view.index.distances(query)
+    [distances] = index.distances(query[None])
     usable = searched & ~trained(view)
     scale = float(np.median(distances[usable if usable.any() else searched]))
     scale *= calibration.relative_at(0.0)
     if several is not None:
         # The distances to their mean are shorter by a constant, which would make gaps larger.
-        each = [np.log(positive(view.index.distances(one))) for one in several]
-        distances = np.exp(np.mean(each, axis=0))
+        distances = np.exp(np.log(positive(index.distances(several))).mean(axis=0))
     probabilities, units = np.full(len(distances), np.nan), np.where(searched, view.units, -1)
     rates, told = view.manifest.rates, []
     for camera in np.unique(view.table.cameras[usable]).tolist():
         rows = np.flatnonzero(usable & (view.table.cameras == camera))
-        units[rows] = joined(view, rows, distances[rows])
-        fair = distances[rows] * _lengthened(view, camera)[rows]
+        units[rows] = _joined(view, index, rows, distances[rows])
+        longer = _once(index.kept, ("longer", camera), _lengthened, view, index, camera)
+        fair = distances[rows] * longer[rows]
         of_unit, codes = _means(fair, units[rows])
         if len(of_unit) < MIN_UNITS:
             continue
         there: Any = rates.prior  # of a model that resight 0.1 calibrated: presence is not known
         if calibration.decides:
-            told.append(_evidence(view, calibration, camera, of_unit))
+            n = len(of_unit)
+            fit = _once(view.kept, ("fit", camera), _fit, view, index, calibration, camera)
+            given = calibration.strangers, n, fit
+            expected = _once(view.kept, ("expected", camera, n), Expected.of, *given)
+            told.append(calibration.evidence(of_unit[None], expected))
             there = told[-1].probability(rates.prior) / told[-1].share
         probabilities[rows] = there * calibration.shares(of_unit[None])[0][codes]
     left_out = searched & ~usable
@@ -129,16 +131,6 @@ def judge(
         answer, rates.false_accepts, rates.false_rejects, int(searched.sum()), why, measured
     )
     return Judgement(probabilities, units, max(scale, np.finfo(float).tiny), presence)
-
-
-def _evidence(view: View, calibration: Calibration, camera: str, of_unit: Floats) -> Evidence:
-    """Return the evidence that the person is before one camera, by the distances of its units."""
-    n = len(of_unit)
-    fit = _once(view.kept, ("fit", camera), lambda: _fit(view, calibration, camera))
-    expected = _once(
-        view.kept, ("expected", camera, n), lambda: Expected.of(calibration.strangers, n, fit)
-    )
-    return calibration.evidence(of_unit[None], expected)
 
 
 def _answer(
@@ -170,10 +162,10 @@ def _answer(
     return cast("Answer", calibration.answers(joint, rates).item()), ""
 
 
-def _once(kept: dict[Any, Any], key: Any, make: Callable[[], T]) -> T:
+def _once(kept: dict[Any, Any], key: Any, make: Callable[..., T], *args: Any) -> T:
     """Work something out once for a view or an index."""
     if key not in kept:
-        kept[key] = make()
+        kept[key] = make(*args)
     found: T = kept[key]
     return found
 
@@ -184,33 +176,26 @@ def _means(distances: Floats, units: Rows) -> tuple[Floats, Rows]:
     return np.bincount(codes, distances) / np.bincount(codes), codes
 
 
-def _fit(view: View, calibration: Calibration, camera: str) -> tuple[float, float]:
+def _fit(
+    view: View, index: ExactIndex, calibration: Calibration, camera: str
+) -> tuple[float, float]:
     """Search the camera for sightings of other cameras: how near its strangers come."""
-    if view.index is None:
-        return 1.0, 0.0
     here = view.table.cameras == camera
     rows = np.flatnonzero(here & ~trained(view))
-    lists, longer = [], _lengthened(view, camera)[rows]
+    lists, longer = [], _once(index.kept, ("longer", camera), _lengthened, view, index, camera)
     others, squares = _others(view, camera, _OTHERS), None
     if len(others) and len(rows) <= _TOGETHER:
-        X = view.index.embeddings[rows].astype(np.float64)
-        squares = _squares(X, X)
-        _scales(view, rows)
-    for row, found in zip(others.tolist(), _from(view.index, others), strict=True):
-        distances = found[rows]
-        units = joined(view, rows, distances, squares)
-        counted = units != units[rows == row] if here[row] else np.ones(len(rows), bool)
-        of_unit, _ = _means((distances * longer)[counted], units[counted])
-        lists.append(nearest(np.log(positive(of_unit))[None]))
+        squares = index.distances(index.embeddings[rows], rows)
+        _scales(view, index, rows)
+    for part in np.array_split(others, max(1, len(others) * len(rows) // _AT_ONCE)):
+        found = index.distances(index.embeddings[part], rows)
+        for row, distances in zip(part.tolist(), found, strict=True):
+            units = _joined(view, index, rows, distances, squares)
+            counted = units != units[rows == row] if here[row] else np.ones(len(rows), bool)
+            of_unit, _ = _means((distances * longer[rows])[counted], units[counted])
+            lists.append(nearest(np.log(positive(of_unit))[None]))
     n = len(np.unique(view.units[rows]))
     return calibration.strangers.fit(np.concatenate(lists), n) if lists else (1.0, 0.0)
-
-
-def _from(index: ExactIndex, rows: Rows) -> Iterator[Floats]:
-    """Yield the distances (n,) of some rows to all, computed together as the memory allows."""
-    parts = np.array_split(rows, max(1, len(rows) * len(index) // _AT_ONCE))
-    for part in parts:
-        yield from index.distances_of_many(index.embeddings[part])
 
 
 def _others(view: View, camera: str, most: int) -> Rows:
@@ -224,36 +209,23 @@ def _others(view: View, camera: str, most: int) -> Rows:
     return rows[evenly(len(rows), most)]
 
 
-def _lengthened(view: View, camera: str) -> Floats:
+def _lengthened(view: View, index: ExactIndex, camera: str) -> Floats:
     """Return what distances to the rows of a camera are multiplied by, (n,): see `evened`."""
-    factors = np.ones(len(view.table))
-    if view.index is None:
-        return factors
-    embeddings = view.index.embeddings
-
-    def made() -> Floats:
-        rows = np.flatnonzero(view.table.cameras == camera)
-        asked = _others(view, camera, max(_OTHERS, min(1000, _PRODUCTS // len(rows))))
-        # Before the camera itself, everybody would be near to their own other sightings.
-        if len(asked) >= _FEW and view.table.cameras[asked[0]] != camera:
-            near = [
-                nearness(np.log(positive(_squares(embeddings[asked], embeddings[part]))))
-                for part in np.split(rows, range(_BLOCK, len(rows), _BLOCK))
-            ]
-            factors[rows] = evened(np.ones(len(rows)), np.concatenate(near))
-        return factors
-
-    return _once(view.index.kept, ("longer", camera), made)
+    rows, factors = np.flatnonzero(view.table.cameras == camera), np.ones(len(view.table))
+    asked = _others(view, camera, max(_OTHERS, min(1000, _PRODUCTS // len(rows))))
+    # Before the camera itself, everybody would be near to their own other sightings.
+    if len(asked) >= _FEW and view.table.cameras[asked[0]] != camera:
+        near = [
+            nearness(np.log(positive(index.distances(index.embeddings[asked], part))))
+            for part in np.split(rows, range(_BLOCK, len(rows), _BLOCK))
+        ]
+        factors[rows] = evened(np.ones(len(rows)), np.concatenate(near))
+    return factors
 
 
-def _squares(a: NDArray[Any], b: NDArray[Any]) -> Floats:
-    """Return squared distances (n_a, n_b)."""
-    X, Y = a.astype(np.float64, copy=False), b.astype(np.float64, copy=False)
-    products = X @ Y.T  # half the work where both are one array
-    return np.asarray((X**2).sum(1)[:, None] + (Y**2).sum(1) - 2.0 * products)
-
-
-def joined(view: View, rows: Rows, distances: Floats, squares: Floats | None = None) -> Rows:
+def _joined(
+    view: View, index: ExactIndex, rows: Rows, distances: Floats, squares: Floats | None = None
+) -> Rows:
     """Return the units of one camera's rows; near ones that nothing joins are grouped.
 
     Only the nearest are looked at: whether far ones belong together does not matter to the query.
@@ -262,57 +234,46 @@ def joined(view: View, rows: Rows, distances: Floats, squares: Floats | None = N
     units = view.units[rows].copy()
     near = np.argsort(distances, kind="stable")[:_LOOKED]
     loose = near[(view.persons[rows[near]] == "") & (view.table.sequences[rows[near]] == "")]
-    if view.index is None or len(loose) < 2:
-        return units
     if squares is None:
-        X = view.index.embeddings[rows[loose]].astype(np.float64)
-        near_squares = _squares(X, X)
+        near_squares = index.distances(index.embeddings[rows[loose]], rows[loose])
     else:
         near_squares = squares[np.ix_(loose, loose)]
-    scales = _scales(view, rows[loose])
+    scales = np.sqrt(_scales(view, index, rows[loose]))
     n, calibration = len(rows), view.model.calibration  # one of n is the same person, if any
-    cut = _once(view.kept, ("cut", n), lambda: calibration.relative_at(np.log(n)))
-    codes = join_close(near_squares <= cut * np.sqrt(np.outer(scales, scales)))
-    first = np.unique(codes, return_index=True)[1]
-    units[loose] = units[loose][first][codes]
+    cut = _once(view.kept, ("cut", n), calibration.relative_at, np.log(n))
+    units[loose] = units[loose[join_close(near_squares <= cut * np.outer(scales, scales))]]
     return units
 
 
-def _scales(view: View, rows: Rows) -> Floats:
+def _scales(view: View, index: ExactIndex, rows: Rows) -> Floats:
     """Return the median squared distance of each row to sightings of its camera."""
-    if view.index is None:
-        return np.ones(len(rows))
-    scales: Floats = view.index.kept.setdefault("scales", np.full(len(view.table), np.nan))
+    scales: Floats = index.kept.setdefault("scales", np.full(len(view.table), np.nan))
     new = rows[np.isnan(scales[rows])]
     if len(new):
         here = np.flatnonzero(view.table.cameras == view.table.cameras[rows[0]])
-        D = _squares(
-            view.index.embeddings[here[evenly(len(here), _OTHERS)]], view.index.embeddings[new]
-        )
-        scales[new] = np.median(np.maximum(D, 0.0), axis=0)
+        sample = index.embeddings[here[evenly(len(here), _OTHERS)]]
+        scales[new] = np.median(index.distances(sample, new), axis=0)
     return scales[rows]
 
 
 def trained(view: View) -> Bools:
     """Return which sightings the model learned from."""
+    return _once(view.kept, "trained", _trained, view)
 
-    def found() -> Bools:
-        rows = np.isin(view.table.ids, list(view.trained_on))
-        known = view.calibration
-        if known is not None and view.index is not None and len(known.trained):
-            rows |= known.knows(view.index.embeddings)
-        return rows
 
-    return _once(view.kept, "trained", found)
+def _trained(view: View) -> Bools:
+    rows = np.isin(view.table.ids, list(view.trained_on))
+    known = view.calibration
+    if known is not None and view.index is not None and len(known.trained):
+        rows |= known.knows(view.index.embeddings)
+    return rows
 
 
 def not_judged(view: View) -> str:
     """Say why a search states no probabilities."""
     if view.calibration is not None:
         return "" if view.index is not None else "this gallery is too large to be judged in memory"
-    if "people" not in view.kept:
-        view.kept["people"] = len(seen_by_two(view.persons, view.table.cameras))
-    people = int(view.kept["people"])
+    people = len(_once(view.kept, "people", seen_by_two, view.persons, view.table.cameras))
     if people < MIN_PEOPLE:
         return f"not calibrated yet: label {MIN_PEOPLE - people} more people in two cameras"
     return "not calibrated yet: retrain the model"

@@ -3,25 +3,105 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from resight._files import sync_folder
 from resight.errors import InputError, StoreError
-from resight.gallery.engines.base import Engine, Rows, Table
-from resight.gallery.engines.lance import LanceSource
+from resight.gallery import log
+from resight.gallery.engines.base import META, Batches, Column, Engine, Rows, Table
 from resight.gallery.engines.sqlite import SqliteEngine
 from resight.gallery.forgetting import resume
 from resight.gallery.gallery import Gallery
 from resight.gallery.manifest import MODELS, Generation, Manifest
-from resight.gallery.rebuilding import empty_place
+from resight.gallery.rebuilding import Step, empty_place, refuse_gallery
+from resight.gallery.users import all_users, put_user
 
 _BATCH = 64
-Step = Callable[[float], None]  # called with the share that is done
+
+
+class LanceSource:
+    """What 0.1 kept with LanceDB in a folder or on an object store; only read."""
+
+    def __init__(self, uri: str) -> None:
+        if find_spec("lancedb") is None:
+            raise InputError(
+                f"to convert {uri} the package lancedb is needed: pip install 'resight[convert]'"
+            )
+        import lancedb
+
+        self.uri = uri
+        if "://" not in uri and not (Path(uri) / "documents.lance").is_dir():
+            raise StoreError(f"there is no gallery of resight 0.1 at {uri}; give its folder")
+        with self._explaining("cannot be opened"):
+            self._database: Any = lancedb.connect(uri)
+
+    @contextmanager
+    def _explaining(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (RuntimeError, ValueError, OSError) as error:
+            first = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
+            raise StoreError(
+                f"the gallery of resight 0.1 at {self.uri} {what} ({first}). For an object store "
+                "check the address and the credentials in the environment"
+            ) from error
+
+    def _read(self, table: str, columns: list[str], where: str = "") -> Any:
+        with self._explaining(f"cannot be read: table {table}"):
+            search = self._database.open_table(table).search().select(columns)
+            return (search.where(where) if where else search).limit(10**9).to_arrow()
+
+    def exists(self) -> bool:
+        """Whether there is a gallery; `get` says what is wrong if there is none."""
+        return True
+
+    def get(self, name: str) -> bytes | None:
+        """Read a document."""
+        found = self._read("documents", ["content"], f"name = '{name}'")
+        return bytes(found["content"][0].as_py()) if found.num_rows else None
+
+    def names(self, prefix: str) -> list[str]:
+        """List documents."""
+        found = self._read("documents", ["name"])["name"].to_pylist()
+        return sorted(name for name in found if name.startswith(prefix))
+
+    def read(self, journal: str) -> list[tuple[str, str]]:
+        """Return the entries of a journal, oldest first."""
+        if journal == "models":  # 0.1 kept no history of models
+            return []
+        found = self._read(journal, ["key", "content", "number"]).sort_by("number")
+        return list(zip(found["key"].to_pylist(), found["content"].to_pylist(), strict=True))
+
+    def table(self) -> Table:
+        """Return all sightings, each once."""
+        found = self._read("sightings", META.split(", "))
+        columns = [found[name].to_numpy() for name in META.split(", ")]
+        numbers = (3, 6)  # time and added
+        whole = Table(*(c.astype(float if i in numbers else str) for i, c in enumerate(columns)))
+        order = np.lexsort((whole.ids, whole.added))
+        _, first = np.unique(whole.ids[order], return_index=True)
+        return whole.select(order[np.sort(first)])
+
+    def fetch(self, ids: Sequence[str], column: Column) -> dict[str, bytes]:
+        """Read images or descriptors of some sightings."""
+        among = ", ".join(f"'{sighting}'" for sighting in ids)  # ids are hexadecimal digits
+        found = self._read("sightings", ["id", column], f"id IN ({among})")
+        return dict(zip(found["id"].to_pylist(), found[column].to_pylist(), strict=True))
+
+    def embeddings(self, generation: int, width: int) -> Batches:
+        """Yield the embeddings of a model."""
+        for batch in self._read(f"embeddings_{generation}", ["id", "vector"]).to_batches():
+            vectors = batch["vector"].flatten().to_numpy(zero_copy_only=False)
+            yield batch["id"].to_numpy(zero_copy_only=False).astype(str), vectors.reshape(-1, width)
+
+
 Source = Engine | LanceSource
 
 
@@ -70,8 +150,7 @@ def convert(old: str, uri: str | Path, on_step: Step | None = None) -> int:
 
 def _copied_into(source: Source, uri: str | Path, on_step: Step | None) -> int:
     Manifest.read(source)  # refuses what is no gallery before anything is made
-    with closing(empty_place(uri)) as target, target.claimed("convert"):
-        empty_place(uri)  # again: another process may have finished meanwhile
+    with closing(empty_place(uri)) as target:
         return _copy(source, target, on_step)
 
 
@@ -80,22 +159,25 @@ def _copy(source: Source, target: Engine, on_step: Step | None) -> int:
     manifest, table = Manifest.read(source), source.table()
     target.create()
     with target.transaction():
+        refuse_gallery(target)  # that another process has made meanwhile
         for start in range(0, len(table), _BATCH):
             part = table.select(np.arange(start, min(start + _BATCH, len(table))))
             target.add(_rows(source, manifest, part), manifest.current.number)
             if on_step is not None:
                 on_step((start + len(part)) / len(table))
         for generation in manifest.history:
-            _copy_model(source, target, generation, table)
-        for journal in ("labels", "access", MODELS):
+            _copy_model(source, target, generation)
+        for journal in ("labels", MODELS):
             for key, text in source.read(journal):
                 target.append(journal, key, text)
         if isinstance(source, Engine):  # sessions and tokens stay behind
-            target.log_append(list(source.log_rows()))
-            for user in source.users():
-                target.put_user(user)
+            log.write(target, list(log.log_rows(source)))
+            for user in all_users(source):
+                put_user(target, user)
+        else:
+            log.adopt(target, source.read("access"))
         history = tuple(replace(generation, indexed=0) for generation in manifest.history)
-        replace(manifest, history=history).store(target)
+        replace(manifest, history=history, pending=None).store(target)
     return len(table)
 
 
@@ -112,13 +194,10 @@ def _rows(source: Source, manifest: Manifest, part: Table) -> Rows:
         raise StoreError(lacks) from error
 
 
-def _copy_model(source: Source, target: Engine, generation: Generation, table: Table) -> None:
+def _copy_model(source: Source, target: Engine, generation: Generation) -> None:
     number = generation.number
     for name in [*source.names(f"model/{number}/"), f"trained/{number}"]:
         target.put({name: source.get(name) or b"[]"})
     target.start_generation(number, generation.width)
-    row_of = {sighting: row for row, sighting in enumerate(table.ids.tolist())}
     for ids, vectors in source.embeddings(number, generation.width):
-        known = np.array([sighting in row_of for sighting in ids.tolist()], bool)
-        rows = np.array([row_of[sighting] for sighting in ids[known].tolist()], np.intp)
-        target.embed(number, table.select(rows), vectors[known])
+        target.embed(number, ids, vectors)

@@ -14,7 +14,7 @@ from PIL import Image
 
 from resight import images
 from resight.errors import InputError
-from resight.images.boxes import MIN_HEIGHT, MIN_WIDTH
+from resight.images.arrays import MIN_HEIGHT, MIN_WIDTH
 from resight.validation import read_bytes
 
 Picture = NDArray[np.uint8]

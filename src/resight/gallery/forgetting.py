@@ -17,13 +17,13 @@ from dataclasses import asdict, dataclass, field, replace
 import numpy as np
 
 from resight.errors import StoreError, unknown_name
-from resight.gallery import log
+from resight.gallery import log, users
 from resight.gallery import manifest as kept
 from resight.gallery.engines.base import Engine
 from resight.gallery.engines.scanning import Scanner, Traces, needles_of
 from resight.gallery.gallery import Gallery
 from resight.gallery.labels import Entry
-from resight.gallery.log import BEFORE_THE_CHAIN, Actor, operator
+from resight.gallery.log import Actor, operator
 from resight.gallery.manifest import ERASING, Manifest
 from resight.gallery.rebuilding import unfinished
 from resight.times import EPOCH
@@ -176,22 +176,15 @@ def _remove(engine: Engine, job: _Job) -> _Job:
         engine.remove(job.ids)
         labels = _strike_labels(engine, ids, job.person)
         engine.drop([kept.GROUPS, *_jobs_naming(engine, job.person)], searched=False)
-        journal = engine.read(BEFORE_THE_CHAIN)
-        old = [key for key, text in journal if log.names(text, ids, job.person)]
-        engine.strike(BEFORE_THE_CHAIN, old)
         found = log.concerned(engine, ids, job.person)
         if job.person:
-            engine.drop_purposes()
+            users.drop_purposes(engine)
         if any(found) or not job.logged:
             what = "forget" if job.person else "expire"
             log.empty(engine, Actor(**job.by), what, found, sightings=len(ids))
-        job = replace(
-            job,
-            labels=job.labels + labels,
-            searches=job.searches + len(old) + sum(map(len, found)),
-            models=job.models + models,
-            logged=True,
-        )
+        labels, models = job.labels + labels, job.models + models
+        searches = job.searches + sum(map(len, found))
+        job = replace(job, labels=labels, searches=searches, models=models, logged=True)
         engine.put({job.name: job.dump()})
     return job
 
@@ -205,11 +198,8 @@ def _places(engine: Engine, job: _Job, left: Traces, spellings: set[bytes]) -> l
     """
     ids = set(job.ids)
     places = ["sightings"] if ids & set(engine.table().ids.tolist()) else []
-    places += [
-        f"the journal {journal}"
-        for journal in ("labels", BEFORE_THE_CHAIN)
-        if any(log.names(text, ids, job.person) for _, text in engine.read(journal))
-    ]
+    answers = engine.read("labels")
+    places += ["answers"] if any(log.names(text, ids, job.person) for _, text in answers) else []
     places += ["the log"] if any(log.concerned(engine, ids, job.person)) else []
     rest = set().union(*left.values()) - spellings
     if rest:  # without what other sightings have too: the same image was added twice
@@ -231,8 +221,7 @@ def _strike_labels(engine: Engine, ids: set[str], person: str) -> int:
         elif left != entry:
             amended[key] = left.dump()
     undone = [key for key, e in entries.items() if e.kind in ("undo", "confirm") and e.a in struck]
-    engine.strike("labels", [*struck, *undone])
-    engine.amend("labels", amended)
+    engine.amend("labels", [*struck, *undone], amended)
     return len(struck) + len(amended)
 
 
@@ -251,10 +240,11 @@ def _replace_models(engine: Engine, ids: set[str]) -> int:
     manifest = Manifest.read(engine)
     others = unfinished(engine)  # of a rebuild that was killed or still goes on
     taught = {n for n in (*manifest.numbers, *others) if ids & {*kept.trained_on(engine, n)}}
-    tainted = manifest.numbers & taught
-    if tainted:
-        clean = tuple(g for g in manifest.history if g.number not in tainted)
-        manifest.with_history(clean).store(engine)
+    tainted, pending = manifest.numbers & taught, manifest.pending
+    if taught:
+        clean = manifest.with_history(tuple(g for g in manifest.history if g.number not in tainted))
+        begun = None if pending is None or pending.number in taught else pending
+        replace(clean, pending=begun).store(engine)
     for number in taught:
         kept.drop_model(engine, number)
     candidate = engine.get(kept.CANDIDATE)

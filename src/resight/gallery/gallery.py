@@ -19,7 +19,7 @@ from resight.errors import InputError
 from resight.gallery.adding import Added, Described, Stream, as_stored, check_described
 from resight.gallery.crops import NO_IMAGE, Query, picture_of, thumb
 from resight.gallery.engines import connect
-from resight.gallery.engines.base import Engine, Floats32
+from resight.gallery.engines.base import Engine
 from resight.gallery.filters import Filter
 from resight.gallery.labels import Entry, Kind, gone
 from resight.gallery.log import Actor, Writer, append, operator
@@ -27,14 +27,15 @@ from resight.gallery.log import Entry as Act
 from resight.gallery.manifest import DESCRIPTORS, Manifest, Origin, Stored, check_days
 from resight.gallery.parts import ChangedError, Parts
 from resight.gallery.people import Card, people
-from resight.gallery.rebuilding import BATCH, create, pending, rebuild, undo
+from resight.gallery.rebuilding import BATCH, create, rebuild, undo
 from resight.gallery.reranking import Rerank
-from resight.gallery.searching import Asked, Hits, Search
-from resight.gallery.view import View, current_view, features_of, stored_embeddings, summary
+from resight.gallery.searching import Hits, Search, questions
+from resight.gallery.view import View, current_view, features_of, summary
 from resight.images import read
 from resight.validation import check_count, check_name, check_names
 
 if TYPE_CHECKING:
+    from resight.explanation.explainer import Explainer
     from resight.features.store import FeatureStore
     from resight.models.model import Model
     from resight.workers.dask_cluster import ClusterExecutor
@@ -270,7 +271,7 @@ class Gallery:
             How many; all that the conditions leave, if they are fewer.
         cameras, exclude_cameras, after, before, persons
             Conditions (see `Filter`); times in seconds, both ends included.
-        rerank : "k-reciprocal" | "ssm" | "ol-mans", optional
+        rerank : "k-reciprocal" | "ol-mans", optional
             Re-rank the first 500 by their neighbourhoods, or by labelled people too:
             post-processing that uses the gallery.
         by_track : bool
@@ -299,29 +300,14 @@ class Gallery:
         return self.describe([picture_of(query, self.standing) for query in queries])
 
     def search_like(
-        self,
-        sighting: str,
-        k: int = 20,
-        where: Filter | None = None,
-        *,
-        whole_track: bool = False,
-        by_track: bool = False,
+        self, sighting: str, k: int = 20, where: Filter | None = None, *, by_track: bool = False
     ) -> Hits:
-        """Find the sightings most like a stored one (or like its whole track), itself left out."""
-        view = self.view
-        if sighting not in view.rows:
-            raise gone(sighting)
-        like = [sighting]
-        if whole_track:
-            mates = view.tracks == view.tracks[view.rows[sighting]]
-            like += [mate for mate in view.table.ids[mates].tolist() if mate != sighting]
-        described = self.features(like)
-        pictures = self.engine.fetch(like, "image").values()
-        thumbs = [thumb(read(content)) for content in pictures if content != NO_IMAGE]
-        described = described._replace(thumbs=np.array(thumbs) if thumbs else None)
-        return self.search_described(
-            described, k, where, like=like, together=True, by_track=by_track
-        )[0]
+        """Find the sightings most like a stored one, which is left out."""
+        described, image = self.features([sighting]), self.image(sighting)
+        if image != NO_IMAGE:
+            described = described._replace(thumbs=thumb(read(image))[None])
+        how: Any = {"like": [sighting], "together": True, "by_track": by_track}
+        return self.search_described(described, k, where, **how)[0]
 
     def search_described(
         self,
@@ -335,7 +321,10 @@ class Gallery:
         by_track: bool = False,
         same_pictures: bool = False,
     ) -> list[Hits]:
-        """Search for many queries at once, given as descriptors (n_queries, n_features)."""
+        """Search for many queries at once, given as descriptors (n_queries, n_features).
+
+        The first of them may be those of stored sightings, `like`, which are left out.
+        """
         check_count(k, "k")
         where, tries = where or Filter(), 0
         while True:
@@ -343,13 +332,27 @@ class Gallery:
             check_described(view.manifest, described)
             where.check_cameras(view.cameras)
             how = (k, where, like, rerank, by_track, same_pictures, self._parts)
-            asked = _asked(self.engine, view, described, like, together)
+            queries = questions(self.engine, view, described, like, together)
             try:
-                return Search(self.engine, view, *how).run(*asked)
+                return Search(self.engine, view, *how).run(queries)
             except ChangedError:  # while a cluster was asked: once more, as it is now
                 tries += 1
                 if tries == _ROUNDS:
                     raise
+
+    def explainer(self) -> Explainer:
+        """Return what explains distances, beside those between some sightings of the gallery."""
+        from resight.explanation.explainer import N_PAIRS, Explainer
+
+        view = self.view
+        unnamed = np.flatnonzero(view.persons == "")  # whom no model has learned from
+        rows = unnamed if len(unnamed) >= N_PAIRS else np.arange(len(view.table))
+        if not len(rows):
+            return Explainer(view.model)
+        n_drawn = min(len(rows), 4 * N_PAIRS)
+        drawn = np.sort(np.random.default_rng(0).choice(rows, n_drawn, replace=False))
+        references = self.features(view.table.ids[drawn].tolist()).features
+        return Explainer(view.model, references, view.persons[drawn])
 
     # ---- models
 
@@ -496,26 +499,5 @@ class Gallery:
 
     def info(self) -> dict[str, object]:
         """Describe the gallery in plain data."""
-        facts = summary(self.engine, self.view, pending(self.engine))
+        facts = summary(self.engine, self.view)
         return facts if self._parts is None else {**facts, "search": "exact, over a cluster"}
-
-
-def _asked(
-    engine: Engine, view: View, described: Described, like: Sequence[str], together: bool
-) -> tuple[Floats32, list[Asked]]:
-    """Embed queries, and say what else is known of each; those that are stored were embedded."""
-    queries = stored_embeddings(engine, view, like)
-    if len(like) < len(described.features):
-        more = np.asarray(view.model.embed(described.features[len(like) :]), np.float32)
-        queries = np.concatenate([queries, more]) if len(like) else more
-    outside, thumbs = np.zeros(len(queries), bool), described.thumbs
-    if view.calibration is not None:
-        outside = view.calibration.outside(described.features)
-    if not together:
-        own = [None] * len(queries) if thumbs is None else [one[None] for one in thumbs]
-        return queries, [Asked(*one) for one in zip(own, outside.tolist(), strict=True)]
-    if not len(queries):
-        raise InputError("no image to search for; give one or more of one person")
-    # The mean of |q - g|^2 over the queries q is |mean q - g|^2 plus a constant.
-    several = queries if len(queries) > 1 else None
-    return queries.mean(axis=0, keepdims=True), [Asked(thumbs, bool(outside.all()), several)]

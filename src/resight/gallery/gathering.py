@@ -18,14 +18,9 @@ _WAITS = 20  # of the first of them, at most
 class Gathering(Generic[Question, Answer]):
     """Questions that come while others are answered share the next answer.
 
-    Parameters
-    ----------
-    answer : callable
-        Takes a list of questions and returns as many answers.
-    wait : float
-        If several came together the last time, or other threads are `at_work`, as many are waited
-        for, and more as long as one comes within these seconds, at most twenty times; a thread
-        that is alone never waits.
+    If several came together the last time, or other threads are `at_work`, as many are waited for,
+    and more as long as one comes within `wait` seconds, at most twenty times; a thread that is
+    alone never waits.
     """
 
     def __init__(self, answer: Callable[[list[Question]], list[Answer]], wait: float = 0.0) -> None:
@@ -38,11 +33,7 @@ class Gathering(Generic[Question, Answer]):
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Tell that this thread will ask, or works with an answer and may ask again soon after.
-
-        Whoever asks meanwhile waits a little: the processor has enough to do, and the questions
-        that come then are answered together.
-        """
+        """Tell that this thread will ask soon: whoever asks meanwhile waits a little for it."""
         with self._counting:
             self._busy += 1
         try:
@@ -58,10 +49,9 @@ class Gathering(Generic[Question, Answer]):
         with self._answering:
             if not outcome:
                 self._answer_all()
-        answer, error = outcome
-        if error is not None:
-            raise error
-        found: Answer = answer
+        found: Answer = outcome[0]
+        if outcome[1] is not None:
+            raise outcome[1]
         return found
 
     def _answer_all(self) -> None:

@@ -254,23 +254,18 @@ def cluster(odds: Floats, apart: Sequence[tuple[int, int]] = ()) -> Rows:
 
 
 def join_close(close: NDArray[np.bool_]) -> Rows:
-    """Join each row to the group of which it is close to half or more; numbers from 0 on.
+    """Join each row to the group of which it is close to half or more; named by its first row.
 
     Of several groups it is the one with most of these, so that a chain of likenesses does not join
     strangers at its ends.
     """
-    before: list[list[int]] = [[] for _ in close]  # earlier rows that each is close to
-    for row, other in np.argwhere(np.tril(close, -1)).tolist():
-        before[row].append(other)
-    codes: list[int] = []
-    sizes: list[int] = []
-    for others in before:  # a search does this hundreds of times: arrays so small are slow
-        links: dict[int, int] = {}
-        for other in others:
-            links[codes[other]] = links.get(codes[other], 0) + 1
-        fit = [(-n, group) for group, n in links.items() if 2 * n >= sizes[group]]
-        codes.append(min(fit)[1] if fit else len(sizes))
-        if not fit:
-            sizes.append(0)
-        sizes[codes[-1]] += 1
-    return np.array(codes, np.intp)
+    groups, sizes = np.arange(len(close)), np.ones(len(close), np.intp)
+    before = np.tril(close, -1)
+    for row in np.flatnonzero(before.any(axis=1)).tolist():
+        links = np.bincount(groups[before[row]], minlength=len(close))
+        links[2 * links < sizes] = 0
+        best = links.argmax()
+        if links[best]:
+            groups[row] = best
+            sizes[best] += 1
+    return groups

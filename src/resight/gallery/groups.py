@@ -143,7 +143,7 @@ def propose(view: View, n: int) -> list[str]:
     pool = unknown[:: max(1, len(unknown) // _POOL)][:_POOL]
     nearest = np.full(len(pool), np.inf)  # stays infinite where there is no other camera
     for place, row in enumerate(pool.tolist()):
-        distances = view.index.distances(view.index.embeddings[row])
+        [distances] = view.index.distances(view.index.embeddings[[row]])
         elsewhere = view.table.cameras != view.table.cameras[row]
         nearest[place] = distances[elsewhere].min(initial=np.inf)
     order = np.argsort(-nearest, kind="stable")
@@ -197,18 +197,14 @@ def accept(
                 )
         given, called = list(sightings), name.strip()
         if called in view.named:
-            rows = view.people.rows(view.people.place(called))
-            given, called = [str(view.table.ids[rows[0]]), *given], ""
-        kind: Any = "same" if len(given) > 1 else "name"
-        entries = [Entry(kind, given[0], "".join(given[1:2]), called, more=tuple(given[2:]))]
-        if dropped:
-            entries += [Entry("different", given[0], dropped[0], more=tuple(dropped[1:]))]
-        return entries
+            given, called = [view.people.ids(called)[0], *given], ""
+        entries = [Entry.of("same" if len(given) > 1 else "name", given[0], given[1:], called)]
+        return entries + ([Entry.of("different", given[0], dropped)] if dropped else [])
 
     return gallery.answer(made, by)
 
 
 def not_sure(gallery: Gallery, sightings: Sequence[str], *, by: Actor | None = None) -> Entry:
     """Say that one cannot tell whether sightings show one person; they are shown last then."""
-    a, b, *more = *sightings, "", ""
-    return gallery.teach("unsure", a, b, more=[one for one in more if one], by=by)
+    first = "".join(sightings[:1])
+    return gallery.answer(lambda view: [Entry.of("unsure", first, sightings[1:])], by)[0]

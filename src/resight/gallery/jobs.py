@@ -15,6 +15,8 @@ import secrets
 import socket
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -31,19 +33,10 @@ _log = logging.getLogger(__name__)
 Kind = Literal["add", "improve", "rebuild", "group"]
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 _KEPT = 100  # jobs that are kept after their end
-
-
-@dataclass
-class Timing:
-    """Seconds: how long a lease holds, how often it is renewed and how often work is looked for."""
-
-    lease: float = 15.0
-    beat: float = 2.0
-    poll: float = 1.0
-    regroup: float = 30.0
-
-
-TIMING = Timing()
+_FORGOTTEN = 86_400.0  # seconds after which an upload that no job names is removed
+# Seconds: how long a lease holds, how often it is renewed, how often jobs and groups are looked at.
+LEASE, BEAT, POLL, REGROUP = 15.0, 2.0, 1.0, 30.0
+_LISTED = 1000  # failures whose reasons are kept
 
 
 @dataclass(frozen=True)
@@ -51,9 +44,8 @@ class Job:
     """One job.
 
     `settings` are what it was told; of "add": ``upload`` (of the spool), ``camera``, ``start``,
-    ``find``; of "improve": ``adopt``, whether a better model is used at once; "rebuild" uses the
-    model that "improve" found. `result` has of "improve" the figures of `Candidate`, ``words``,
-    ``adopted``, of "group" ``groups``.
+    ``find``; "rebuild" uses the model that "improve" found. `result` has of "improve" the figures
+    of `Candidate`, ``words``, ``adopted``, of "group" ``groups``.
     """
 
     key: str  # later jobs have greater ones
@@ -129,8 +121,6 @@ class Jobs:
             old = [JOBS + one.key for one in known if not one.open][_KEPT:]
             self._engine.drop(old, searched=False)
             self._write(job)
-        if draft is not None:
-            self.upload(job)  # is no draft any longer
         self.gallery.record(by, f"start {kind}", job=key)
         return job
 
@@ -155,7 +145,7 @@ class Jobs:
                 if not lost and job.state != "queued":
                     continue
                 if "upload" not in job.settings or self.upload(job).files.is_dir():
-                    until = time.time() + TIMING.lease
+                    until = time.time() + LEASE
                     job = replace(job, state="running", owner=owner, until=until, words="starting")
                     self._write(job)
                     return job
@@ -167,7 +157,7 @@ class Jobs:
             now = self._read(JOBS + job.key)
             if now is None or (now.owner, now.state) != (job.owner, "running"):
                 raise _StoppedError
-            job = replace(now, **changes, until=time.time() + TIMING.lease)
+            job = replace(now, **changes, until=time.time() + LEASE)
             self._write(job)
         return job
 
@@ -179,7 +169,7 @@ class Jobs:
 
     def upload(self, job: Job) -> Draft:
         """Return the files of a job."""
-        return Draft.taken(self.spool, str(job.settings["upload"]))
+        return Draft(self.spool / str(job.settings["upload"]))
 
     def drop_upload(self, job: Job) -> None:
         """Remove the files of a job."""
@@ -187,10 +177,18 @@ class Jobs:
             self.upload(job).drop()
 
     def sweep(self) -> None:
-        """Remove uploads of ended jobs whose process died before it could."""
-        for job in self.list() if any(self.spool.glob("*")) else ():
-            if not job.open and job.until < time.time():
-                self.drop_upload(job)
+        """Remove uploads of ended jobs whose process died before it could, and forgotten ones."""
+        now, folders = time.time(), [*self.spool.glob("*")]  # every job was written after its files
+        jobs = {job.settings.get("upload"): job for job in self.list()} if folders else {}
+        for folder in folders:
+            job = jobs.get(folder.name)
+            with suppress(FileNotFoundError):  # removed meanwhile
+                if job is None:
+                    ended = now - folder.stat().st_mtime > _FORGOTTEN
+                else:
+                    ended = not job.open and job.until < now
+                if ended:
+                    Draft(folder).drop()
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -203,14 +201,6 @@ class Jobs:
     def _write(self, job: Job) -> None:
         document = json.dumps(asdict(job), allow_nan=False).encode()
         self._engine.put({JOBS + job.key: document}, searched=False)
-
-
-_BROKEN = {
-    "add": "adding failed; what was stored before is safe, the server's log says why",
-    "improve": "retraining failed; the current model is unchanged",
-    "rebuild": "changing the model failed; the current model is unchanged",
-    "group": "grouping failed; the groups found before are unchanged",
-}
 
 
 class Running:
@@ -234,13 +224,12 @@ class Running:
 
     def run(self) -> None:
         """Do the work, whatever happens."""
-        from resight.gallery.work import WORK
-
         beating = threading.Thread(target=self._beat, daemon=True)
         beating.start()
         end: dict[str, Any] = {}
+        work, broken = _WORK[self.job.kind]
         try:
-            result = WORK[self.job.kind](self)
+            result = work(self)
             end = {"state": "done", "share": 1.0, "result": result, "words": result["words"]}
         except _StoppedError:
             pass
@@ -248,7 +237,7 @@ class Running:
             end = {"state": "failed", "words": str(error)}
         except Exception:
             _log.exception("job %s failed", self.job.kind)
-            end = {"state": "failed", "words": _BROKEN[self.job.kind]}
+            end = {"state": "failed", "words": broken}
         self._ended.set()
         beating.join()
         try:
@@ -260,7 +249,7 @@ class Running:
 
     def _beat(self) -> None:
         """Renew the lease, with the news, until the work has ended or is not ours any longer."""
-        while not self._ended.wait(TIMING.beat):
+        while not self._ended.wait(BEAT):
             try:
                 self.job = self.jobs.update(self.job, **self._news)
             except _StoppedError:
@@ -268,6 +257,73 @@ class Running:
                 return
             except ResightError as error:  # the database may be back before the lease has ended
                 _log.warning("job %s: %s", self.job.key, error)
+
+
+def _add(run: Running) -> dict[str, Any]:
+    """Add what was uploaded; after a kill, what is stored already is passed over."""
+    settings = {**run.job.settings}
+    draft, camera = run.jobs.upload(run.job), settings.pop("camera", "")
+    settings.pop("upload")
+    run.step("reading the upload", 0.0)
+    parts = draft.sightings(
+        camera, on_frame=lambda n: run.tell(words="cutting people out"), **settings
+    )
+    total, done, new, failures = sum(map(len, parts)), 0, 0, []
+
+    def on_batch(ids: list[str]) -> None:
+        nonlocal done
+        done += len(ids)
+        run.tell(words="adding", done=done, total=total, share=round(done / total, 4))
+
+    for part in parts:
+        added = run.gallery.add(part, on_batch=on_batch)
+        done, new = done + len(added.already), new + len(added.added)
+        failures += added.failures
+    listed = [[str(one.path), str(one.reason)] for one in failures[:_LISTED]]
+    run.tell(done=done, total=total, failures=listed, failed=len(failures))
+    run.gallery.record(run.by, "add", added=new, job=run.job.key)
+    words = f"{done:,} of {total:,} sightings are in the gallery"
+    return {"words": words + (f"; {len(failures):,} could not be read" if failures else "")}
+
+
+def _improve(run: Running) -> dict[str, Any]:
+    """Fit a model on the answers, measure what it gains, and keep it."""
+    from resight.gallery.teaching import keep_candidate, refit
+
+    candidate = refit(run.gallery, run.step)
+    keep_candidate(run.gallery.engine, candidate)
+    words = candidate.words + ("" if candidate.better else ", so it was kept")
+    return {**candidate.figures, "adopted": False, "words": words}
+
+
+def _rebuild(run: Running) -> dict[str, Any]:
+    """Use the model that "improve" found."""
+    from resight.gallery.teaching import adopt, kept_candidate
+
+    candidate = kept_candidate(run.gallery.engine)
+    gain = {"before": candidate.before, "after": candidate.after}
+    adopt(run.gallery, candidate, run.step)
+    run.gallery.record(run.by, "model adopted", gain=gain)
+    words = f"{candidate.words}; it is now in use"
+    if candidate.uncalibrated is not None:
+        words += f", without probabilities: {candidate.uncalibrated}"
+    return {**gain, "adopted": True, "words": words}
+
+
+def _group(run: Running) -> dict[str, Any]:
+    """Group the unknown sightings."""
+    from resight.gallery.groups import group
+
+    n = len(group(run.gallery, run.step).groups)
+    return {"groups": n, "words": f"{n:,} groups of unknown sightings"}
+
+
+_WORK: dict[Kind, tuple[Callable[[Running], dict[str, Any]], str]] = {
+    "add": (_add, "adding failed; what was stored before is safe, the server's log says why"),
+    "improve": (_improve, "retraining failed; the current model is unchanged"),
+    "rebuild": (_rebuild, "changing the model failed; the current model is unchanged"),
+    "group": (_group, "grouping failed; the groups found before are unchanged"),
+}
 
 
 class Worker(threading.Thread):
@@ -289,7 +345,7 @@ class Worker(threading.Thread):
                 _log.warning("jobs: %s", error)
                 busy = False
             if not busy:
-                self._ending.wait(TIMING.poll)
+                self._ending.wait(POLL)
 
     def work_once(self) -> bool:
         """Run the next job, if there is one."""
@@ -307,7 +363,7 @@ class Worker(threading.Thread):
         """Have the unknown sightings grouped, if the groups that are kept are old."""
         from resight.gallery.groups import Groups
 
-        if time.monotonic() - self._looked < TIMING.regroup:
+        if time.monotonic() - self._looked < REGROUP:
             return False
         self._looked, view = time.monotonic(), self.jobs.gallery.view
         kept = Groups.read(self.jobs.gallery.engine)

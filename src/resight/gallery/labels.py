@@ -43,22 +43,13 @@ def gone(sighting: str) -> InputError:
 class Entry:
     """One thing that somebody taught.
 
-    Attributes
-    ----------
-    kind : str
-        "same": all the sightings show one person, called `person` if that is given. "different":
-        `a` shows another person than each of the others. "unsure": somebody looked at them and
-        could not tell. "name": `a` is called `person`. "merge": the people of `a` and `b` are one,
-        called `person`. "split": all but `a` are a new person called `person`. "detach": all but
-        `a` are unknown again, and not the person of `a`. "cover": `a` is the picture of its
-        person. "undo" and "confirm" name the entry they are about in `a`.
-    a, b, more : str, str, tuple of str
-        Sightings; with "split" and "detach" `a` is one that stays, empty if none does.
-    person : str
-    who, when : str, float
-        Who taught it and at what time.
-    needs_second : bool
-        Whether it counts only once somebody else has confirmed it.
+    "same": all the sightings show one person, called `person` if that is given. "different": `a`
+    shows another person than each of the others. "unsure": somebody looked at them and could not
+    tell. "name": `a` is called `person`. "merge": the people of `a` and `b` are one, called
+    `person`. "split": all but `a` are a new person called `person`. "detach": all but `a` are
+    unknown again, and not the person of `a`; with both, `a` is empty if no sighting stays. "cover":
+    `a` is the picture of its person. "undo" and "confirm" name the entry they are about in `a`.
+    With `needs_second` it counts only once somebody else has confirmed it.
     """
 
     kind: Kind
@@ -70,6 +61,11 @@ class Entry:
     key: str = field(default_factory=lambda: secrets.token_hex(8))
     needs_second: bool = False
     more: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(kind: Kind, a: str, others: Sequence[str], person: str = "") -> Entry:
+        """Make one about a sighting and any number of others."""
+        return Entry(kind, a, "".join(others[:1]), person, more=tuple(others[1:]))
 
     @property
     def sightings(self) -> list[str]:

@@ -28,20 +28,50 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from resight.errors import InputError
 from resight.gallery.engines import connect
 from resight.gallery.engines.base import Engine
-from resight.gallery.engines.database import LogRow
 from resight.gallery.gathering import Gathering
 from resight.gallery.manifest import Manifest
 
-BEFORE_THE_CHAIN = "access"  # the journal in which galleries of layout 2 have their log
+_PAGE = 5000  # entries read at once
 _WAIT = 0.002  # seconds that make one commit of the entries of many threads
 # These concern nobody and say why other entries are empty: retention leaves them alone.
 ERASING = ("forget", "expire", "log retention")
 Numbers = tuple[list[int], list[int]]  # of entries whose subjects go, and of those that go whole
+
+
+class LogRow(NamedTuple):
+    """One entry as it is stored."""
+
+    number: int
+    hash: str
+    commitment: str
+    salt: str | None
+    act: str | None
+    subject_salt: str | None
+    subjects: str | None
+
+
+def log_head(engine: Engine) -> tuple[int, str]:
+    """Return number and hash of the last entry, (0, "") before the first."""
+    found = engine.ask("SELECT number, hash FROM log ORDER BY number DESC LIMIT 1")
+    return (int(found[0][0]), str(found[0][1])) if found else (0, "")
+
+
+def log_rows(engine: Engine, first: int = 1) -> Iterator[LogRow]:
+    """Yield entries from a number on, in order."""
+    query = f"SELECT * FROM log WHERE number >= ? ORDER BY number LIMIT {_PAGE}"
+    while page := [LogRow(*row) for row in engine.ask(query, first)]:
+        yield from page
+        first = page[-1].number + 1
+
+
+def write(engine: Engine, entries: Sequence[LogRow]) -> None:
+    """Write entries that are part of the chain."""
+    engine.many("INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?)", entries)
 
 
 @dataclass(frozen=True)
@@ -67,12 +97,9 @@ def operator(via: str = "command line", purpose: str = "") -> Actor:
 class Entry:
     """One act, before it is part of the chain.
 
-    Attributes
-    ----------
-    subjects : dict
-        ``query`` and ``shown``: sightings (a query from outside is ``sha256:`` and the digest of
-        its file); ``persons``: name -> one of their sightings, by which it is seen whether the
-        person was erased before the entry could be written.
+    `subjects` are sightings, ``query`` and ``shown`` (a query from outside is ``sha256:`` and the
+    digest of its file), and ``persons``: name -> one of their sightings, by which it is seen
+    whether the person was erased before the entry could be written.
     """
 
     by: Actor
@@ -109,20 +136,28 @@ def append(engine: Engine, entries: Sequence[Entry]) -> None:
     with engine.transaction():
         ids = set().union(*(entry.ids() for entry in entries))
         known = engine.known(sorted(ids)) if ids else set()
-        number, last = engine.log_head()
-        rows = []
-        for entry in entries:
-            number += 1
-            rows.append(entry.row(number, last, known))
-            last = rows[-1].hash
-        engine.log_append(rows)
+        before, last = log_head(engine)
+        chained = []
+        for number, entry in enumerate(entries, before + 1):
+            chained.append(entry.row(number, last, known))
+            last = chained[-1].hash
+        write(engine, chained)
+
+
+def adopt(engine: Engine, journal: Iterable[tuple[str, str]]) -> None:
+    """Begin the chain with the access log of 0.1; all that an entry says is its subjects."""
+    entries = []
+    for _, text in journal:
+        old = json.loads(text)
+        when, by = float(old.get("when", 0.0)), Actor(old.get("who", ""), "resight 0.1")
+        entries.append(Entry(by, f"{old.get('what', '')} (0.1)", {}, {"entry": old}, when, when))
+    append(engine, entries)
 
 
 class Writer(Gathering[Entry, None]):
-    """Writes entries of many threads: those that come while one is written share the next commit.
+    """Writes entries of many threads, durable when `ask` returns; many share a commit.
 
-    It has a connection of its own, so that searches go on while the disk is waited for. `ask`
-    returns once the entry is durable.
+    It has a connection of its own, so that searches go on while the disk is waited for.
     """
 
     def __init__(self, uri: str) -> None:
@@ -135,31 +170,14 @@ class Writer(Gathering[Entry, None]):
         return [None] * len(entries)
 
 
-def shown(row: LogRow) -> dict[str, Any]:
-    """Return an entry in plain data."""
-    act = {"what": "erased"} if row.act is None else json.loads(row.act)
-    subjects = {} if row.subjects is None else json.loads(row.subjects)
-    act.pop("subjects", None)
-    return {"number": row.number, **act, **subjects}
-
-
 def latest(engine: Engine, n: int) -> list[dict[str, Any]]:
-    """Return the last entries, oldest first; those from before the chain have no number."""
-    rows = list(engine.log_rows(max(1, engine.log_head()[0] - n + 1)))
-    old = _before_the_chain(engine, n - len(rows)) if len(rows) < n else []
-    return [*old, *map(shown, rows)]
-
-
-def _before_the_chain(engine: Engine, last: int | None = None) -> list[dict[str, Any]]:
-    """Return entries of galleries of layout 2, which nothing proves."""
-    old = [json.loads(text) for _, text in engine.read(BEFORE_THE_CHAIN, last)]
-    return [{"number": None, "chained": False, **entry} for entry in old]
-
-
-def export(engine: Engine) -> Iterator[dict[str, Any]]:
-    """Yield everything that proves the chain, entry by entry."""
-    yield from _before_the_chain(engine)
-    yield from (row._asdict() for row in engine.log_rows())
+    """Return the last entries in plain data, oldest first."""
+    entries = []
+    for row in log_rows(engine, max(1, log_head(engine)[0] - n + 1)):
+        act = json.loads(row.act or '{"what": "erased"}')
+        act.pop("subjects", None)
+        entries.append({"number": row.number, **act, **json.loads(row.subjects or "{}")})
+    return entries
 
 
 @dataclass(frozen=True)
@@ -223,7 +241,7 @@ def names(text: str, ids: set[str], person: str) -> bool:
 def concerned(engine: Engine, ids: set[str], person: str) -> Numbers:
     """Return numbers of entries whose subjects, and of those whose act names somebody."""
     subjects, acts = [], []
-    for row in engine.log_rows():
+    for row in log_rows(engine):
         purpose = "" if row.act is None else str(json.loads(row.act).get("purpose", ""))
         if (person and person in purpose) or names(row.act or "{}", ids, ""):
             acts.append(row.number)
@@ -237,7 +255,9 @@ def empty(engine: Engine, by: Actor, what: str, found: Numbers, **facts: Any) ->
     subjects, acts = found
     facts |= {"emptied_subjects": _ranges(subjects), "emptied_acts": _ranges(acts)}
     with engine.transaction():
-        engine.log_empty(subjects, acts)
+        values = "UPDATE log SET subject_salt = NULL, subjects = NULL{} WHERE number = ?"
+        engine.many(values.format(""), [(number,) for number in subjects])
+        engine.many(values.format(", salt = NULL, act = NULL"), [(number,) for number in acts])
         append(engine, [Entry(by, what, facts, {}, time.time())])
 
 
@@ -248,16 +268,13 @@ def expire_log(engine: Engine, by: Actor, now: float | None = None) -> int:
         return 0
     limit = (time.time() if now is None else now) - 86_400.0 * days
     with engine.transaction():
-        journal = [(key, json.loads(text)) for key, text in engine.read(BEFORE_THE_CHAIN)]
-        old = [key for key, entry in journal if entry.get("when", 0.0) < limit]
-        read = ((row.number, json.loads(row.act)) for row in engine.log_rows() if row.act)
+        read = ((row.number, json.loads(row.act)) for row in log_rows(engine) if row.act)
         acts = [n for n, act in read if act["end"] < limit and act["what"] not in ERASING]
-        if old or acts:
-            engine.strike(BEFORE_THE_CHAIN, old)
-            empty(engine, by, "log retention", ([], acts), before_the_chain=len(old))
-    if old or acts:
-        engine.purge([], only=["log", "journal"])
-    return len(old) + len(acts)
+        if acts:
+            empty(engine, by, "log retention", ([], acts))
+    if acts:
+        engine.purge([], only=["log"])
+    return len(acts)
 
 
 def _texts(value: Any) -> Iterator[str]:

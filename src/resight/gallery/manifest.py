@@ -18,7 +18,7 @@ from resight.validation import MAX_DAYS, check_count, check_name, check_number, 
 
 if TYPE_CHECKING:
     from resight.evaluation.calibration import Rates
-    from resight.gallery.engines.lance import LanceSource
+    from resight.gallery.copying import LanceSource
 
 SCHEMA = "resight.gallery/2"
 _READ = ("resight.gallery/1", SCHEMA)  # 1 is what resight 0.1 wrote
@@ -69,6 +69,7 @@ class Manifest:
     prior: float = 0.5  # how probable it is before looking that a camera has seen the person
     false_accepts: float = 0.1  # how often the answer "found" may be wrong about people not there
     false_rejects: float = 0.1  # and "absent" about people who are there
+    pending: Generation | None = None  # the model of a rebuild that has not finished
 
     @property
     def rates(self) -> Rates:
@@ -97,6 +98,16 @@ class Manifest:
         descriptor, width = last.descriptor or self.descriptor, last.n_features or self.width
         return replace(self, history=history, descriptor=descriptor, width=width)
 
+    def _checked(self) -> Manifest:
+        """Refuse parts of the wrong kind."""
+        if not self.history or self.stored not in get_args(Stored):
+            raise ValueError("no model, or an unknown way to store descriptors")
+        check_name(self.descriptor, "descriptor")
+        self.rates.check()
+        for count in (self.width, *(n for g in self.history for n in (g.number, g.width))):
+            check_count(count, "number or width")
+        return self
+
     def store(self, engine: Engine) -> None:
         """Write it: one document, so readers see the old or the new one."""
         document = {"schema": SCHEMA, "resight": __version__, **asdict(self)}
@@ -117,7 +128,9 @@ class Manifest:
             if schema in _READ:
                 document.pop("resight")
                 document["history"] = tuple(Generation(**g) for g in document["history"])
-                return _checked(Manifest(**document))
+                if document.get("pending") is not None:
+                    document["pending"] = Generation(**document["pending"])
+                return Manifest(**document)._checked()
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StoreError(
                 f"gallery {engine.uri}: its manifest is damaged; restore it from a backup"
@@ -126,19 +139,6 @@ class Manifest:
             f"gallery {engine.uri} has format {schema!r}, resight {__version__} reads "
             f"{SCHEMA!r}; update resight or create the gallery again"
         )
-
-
-def _checked(manifest: Manifest) -> Manifest:
-    """Refuse parts of the wrong kind."""
-    if not manifest.history or manifest.stored not in get_args(Stored):
-        raise ValueError("no model, or an unknown way to store descriptors")
-    check_name(manifest.descriptor, "descriptor")
-    check_count(manifest.width, "width")
-    manifest.rates.check()
-    for generation in manifest.history:
-        check_count(generation.number, "number")
-        check_count(generation.width, "width")
-    return manifest
 
 
 def model_documents(prefix: str, model: Any) -> dict[str, bytes]:
@@ -151,7 +151,7 @@ def model_documents(prefix: str, model: Any) -> dict[str, bytes]:
 
 def read_model(engine: Engine, prefix: str) -> Any:
     """Load the model that `model_documents` wrote."""
-    from resight.models.search_model import open_model
+    from resight.models.files import open_model
 
     if not engine.names(prefix):
         raise StoreError(f"gallery {engine.uri}: the files of {prefix.rstrip('/')} are missing")

@@ -27,13 +27,10 @@ from resight._files import digest_of
 from resight.errors import StoreError
 from resight.gallery.engines import connect
 from resight.gallery.engines.base import Engine, Floats32
-from resight.gallery.index import ExactIndex
+from resight.gallery.index import ExactIndex, Floats, Nearest, Rows
 from resight.gallery.view import View
 from resight.workers.dask_cluster import ClusterError, ClusterExecutor
 
-Rows = NDArray[np.intp]
-Floats = NDArray[np.float64]
-Nearest = tuple[Rows, Floats]
 SIZE = 1 << 16  # numbers of a part: with 256 dimensions 64 MB
 _POLL = 0.5  # seconds after which it is looked whether a worker that does not answer is still there
 
@@ -88,7 +85,7 @@ class _Part:
         rows = order[np.searchsorted(known, numbers, sorter=order)]
         return _Part(wanted.generation, numbers, ExactIndex(vectors[rows]))
 
-    def search(self, wanted: Wanted, queries: Floats32, k: int, within: Floats) -> list[Nearest]:
+    def search(self, wanted: Wanted, queries: Floats32, k: int) -> list[Nearest]:
         """Return the k nearest of each query: places among the wanted sightings, distances."""
         places = np.flatnonzero(self.numbers <= wanted.last)
         allowed = np.zeros(len(self.numbers), bool)
@@ -96,7 +93,7 @@ class _Part:
         if wanted.allowed is not None:
             bits = np.frombuffer(wanted.allowed, np.uint8)
             allowed[places] = np.unpackbits(bits, count=len(places))
-        found = self.index.search(queries, k, None if allowed.all() else allowed, within)
+        found = self.index.search(queries, k, None if allowed.all() else allowed)
         return [(np.searchsorted(places, rows), distances) for rows, distances in found]
 
 
@@ -109,22 +106,20 @@ _LOCK = threading.Lock()
 def answer(wanted: list[Wanted], queries: Floats32 | None = None, k: int = 1) -> list[Any]:
     """Search some parts (in a worker), or only read them; None for one that cannot be had.
 
-    Of each part come, in three arrays, how many each query found and all places and distances;
-    what is farther than k sightings of the parts before it is left out.
+    Of each part come the places and distances of the k nearest, (n_queries, k) each; the distances
+    are infinite where fewer were found.
     """
-    queries = np.empty((0, 1), np.float32) if queries is None else queries
     answers: list[Any] = []
-    best = np.full((len(queries), k), np.inf)  # distances so far
     for one in wanted:
         part = _ready(one)
-        if part is None or not len(queries):
+        if part is None or queries is None:
             answers.append(None if part is None else ())
             continue
-        found = part.search(one, queries, k, best[:, -1])
-        for row, (_, distances) in zip(best, found, strict=True):
-            row[:] = np.sort(np.concatenate([row, distances]))[:k]
-        places, distances = (np.concatenate(values) for values in zip(*found, strict=True))
-        answers.append((np.array([len(rows) for rows, _ in found]), places, distances))
+        shape = len(queries), min(k, len(part.numbers))
+        places, distances = np.zeros(shape, np.intp), np.full(shape, np.inf)
+        for row, (rows, near) in enumerate(part.search(one, queries, k)):
+            places[row, : len(rows)], distances[row, : len(rows)] = rows, near
+        answers.append((places, distances))
     return answers
 
 
@@ -169,45 +164,44 @@ class Parts:
         self._table: object = None  # that the layout belongs to
         self._layout: dict[int, tuple[Rows, Wanted]] = {}  # by the first number of a part
         self._owners: dict[int, str] = {}
-        self._loads: dict[str, tuple[int, Future[Any]]] = {}  # one at a time for each worker
-        self._moving = False  # whether a thread sees to it that these go on
+        self._moving = False  # whether a thread has parts read where they belong
 
     def nearest(
         self, view: View, queries: Floats32, k: int, allowed: NDArray[np.bool_] | None
     ) -> tuple[list[Nearest], set[int]]:
         """Return rows and distances of the k nearest of each query, and the parts that lack."""
         with self._lock:
-            layout = self._laid_out(view)
-            owners = self._shared_out()
-            if self._loads and not self._moving:
+            layout, wished = self._laid_out(view), self._wished()
+            for first, worker in wished.items():
+                self._owners.setdefault(first, worker)
+            owners = {first: self._owners[first] for first in wished}
+            if owners != wished and not self._moving:
                 self._moving = True
                 threading.Thread(target=self._hand_over, daemon=True).start()
         asked, missing = defaultdict[str, list[Wanted]](list), set()
         for first, (rows, wanted) in layout.items():
-            owner = owners[first]
             if allowed is not None:
                 if not allowed[rows].any():
                     continue  # nothing to be found: neither asked for nor missed
                 wanted = wanted._replace(allowed=np.packbits(allowed[rows]).tobytes())
-            if owner is None:
-                missing.add(first)
+            if owners[first] in wished.values():
+                asked[owners[first]].append(wanted)
             else:
-                asked[owner].append(wanted)
+                missing.add(first)
         tasks = {
             self._executor.submit(answer, its, queries, k, on=worker): (worker, its)
             for worker, its in asked.items()
         }
-        found: list[list[Nearest]] = [[] for _ in queries]
-        for wanted, of_part in self._answered(tasks):
-            if of_part is None:
+        of_parts = [np.empty((len(queries), 0), np.intp)]
+        near = [np.empty((len(queries), 0))]
+        for _, wanted, found in self._answered(tasks):
+            if found is None:
                 missing.add(wanted.first)
-                continue
-            counts, places, distances = of_part
-            cuts, rows = np.cumsum(counts)[:-1], layout[wanted.first][0][places]
-            pairs = zip(np.split(rows, cuts), np.split(distances, cuts), strict=True)
-            for of_query, pair in zip(found, pairs, strict=True):
-                of_query.append(pair)
-        return [_merged(of_query, k) for of_query in found], missing
+            else:
+                of_parts.append(layout[wanted.first][0][found[0]])
+                near.append(found[1])
+        pairs = zip(np.hstack(of_parts), np.hstack(near), strict=True)
+        return [_merged(rows, distances, k) for rows, distances in pairs], missing
 
     def told(self, missing: Iterable[int]) -> str:
         """Say what an answer lacks, empty if it lacks nothing."""
@@ -238,42 +232,35 @@ class Parts:
             self._table, self._layout = view.table, layout
         return self._layout
 
-    def _shared_out(self) -> dict[int, str | None]:
-        """Return whom to ask for each part, None while nobody holds it; have parts moved."""
-        workers = self._executor.workers()
-        wished = assigned(tuple(self._layout), tuple(workers))
-        for worker, (first, task) in [*self._loads.items()]:
-            if worker in workers and not task.done():
-                continue
-            del self._loads[worker]
-            read = task.done() and not task.cancelled() and task.exception() is None
-            if read and wished.get(first) == worker:
-                if self._owners[first] in workers:
-                    self._executor.submit(drop, self._layout[first][1], on=self._owners[first])
-                self._owners[first] = worker
-        for first, worker in wished.items():
-            if self._owners.setdefault(first, worker) != worker and worker not in self._loads:
-                task = self._executor.submit(answer, [self._layout[first][1]], on=worker)
-                self._loads[worker] = first, task
-        owners = ((first, self._owners[first]) for first in wished)
-        return {first: owner if owner in workers else None for first, owner in owners}
+    def _wished(self) -> dict[int, str]:
+        """Return the worker that each part belongs to."""
+        return assigned(tuple(self._layout), tuple(self._executor.workers()))
 
     def _hand_over(self) -> None:
-        """Have parts read where they belong, one after the other, also while nobody searches."""
-        while self._moving:
-            with self._lock:
-                tasks = [task for _, task in self._loads.values()]
-            wait(tasks, _POLL, "FIRST_COMPLETED")
-            with self._lock:
-                self._moving = False
-                with suppress(ClusterError):  # said to whoever searches
-                    self._shared_out()
-                    self._moving = bool(self._loads)
+        """Have every worker read its parts, one after the other, also while nobody searches."""
+        with suppress(StoreError, ClusterError):  # said to whoever searches
+            while True:
+                with self._lock:
+                    layout, wished = self._layout, self._wished()
+                    here = {first: self._owners[first] for first in wished}
+                moves = {to: layout[first][1] for first, to in wished.items() if to != here[first]}
+                if not moves:
+                    break
+                tasks = {
+                    self._executor.submit(answer, [wanted], on=worker): (worker, [wanted])
+                    for worker, wanted in moves.items()
+                }
+                for worker, wanted, read in self._answered(tasks):
+                    if read is not None:
+                        self._owners[wanted.first] = worker
+                        if here[wanted.first] in wished.values():
+                            self._executor.submit(drop, wanted, on=here[wanted.first])
+        self._moving = False
 
     def _answered(
         self, tasks: dict[Future[Any], tuple[str, list[Wanted]]]
-    ) -> Iterator[tuple[Wanted, Any]]:
-        """Yield parts with their answers as they come, None where the worker was lost."""
+    ) -> Iterator[tuple[str, Wanted, Any]]:
+        """Yield workers, parts and answers as they come, None where the worker was lost."""
         while tasks:
             done, waiting = wait(tasks, timeout=_POLL, return_when="FIRST_COMPLETED")
             if not done:
@@ -284,7 +271,7 @@ class Parts:
                 worker, wanted = tasks.pop(task)
                 error = None if task.cancelled() else task.exception()
                 if task.cancelled() or (error and self._executor.worker_died(error)):
-                    yield from ((one, None) for one in wanted)
+                    yield from ((worker, one, None) for one in wanted)
                     continue
                 if isinstance(error, StoreError):
                     raise StoreError(
@@ -297,7 +284,7 @@ class Parts:
                         f"gallery {self._uri} changes faster than the cluster reads it; search "
                         "again, or see `resight gallery check`"
                     )
-                yield from zip(wanted, answers, strict=True)
+                yield from ((worker, *pair) for pair in zip(wanted, answers, strict=True))
 
 
 @lru_cache(maxsize=8)
@@ -311,10 +298,8 @@ def assigned(firsts: tuple[int, ...], workers: tuple[str, ...]) -> dict[int, str
     return found
 
 
-def _merged(found: list[Nearest], k: int) -> Nearest:
+def _merged(rows: Rows, distances: Floats, k: int) -> Nearest:
     """Return the k nearest of several parts; equal distances keep the order of the table."""
-    if not found:
-        return np.empty(0, np.intp), np.empty(0)
-    rows, distances = (np.concatenate(values) for values in zip(*found, strict=True))
     order = np.lexsort((rows, distances))[:k]
+    order = order[np.isfinite(distances[order])]
     return rows[order], distances[order]

@@ -8,16 +8,17 @@ one is told who did what, and nothing is written.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, wraps
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import ConflictError, InputError, unknown_name
 from resight.gallery.engines.base import Floats32
+from resight.gallery.index import Rows
 from resight.gallery.labels import Entry
 from resight.gallery.log import Actor
 from resight.gallery.view import View
@@ -26,8 +27,8 @@ from resight.validation import check_count
 if TYPE_CHECKING:
     from resight.gallery.gallery import Gallery
 
-Rows = NDArray[np.intp]
 Order = Literal["name", "sightings", "seen"]
+Correction = Literal["rename", "merge", "split", "detach", "cover"]
 PER_PAGE = 48
 
 
@@ -66,6 +67,10 @@ class People:
             raise unknown_name("person", name, self.names[max(0, place - 5) : place + 5].tolist())
         return place
 
+    def ids(self, name: str) -> list[str]:
+        """Return the sightings of a person."""
+        return [str(one) for one in self._view.table.ids[self.rows(self.place(name))]]
+
     @cached_property
     def seen(self) -> NDArray[np.float64]:
         """When each was last seen, -inf where no sighting has a time."""
@@ -101,16 +106,10 @@ class People:
 def people(
     view: View, query: str = "", page: int = 1, *, per_page: int = PER_PAGE, order: Order = "name"
 ) -> tuple[list[Card], int]:
-    """Return one page of people, and how many there are on all pages.
+    """Return one page of people (a page after the last is the last), and how many there are in all.
 
-    Parameters
-    ----------
-    query : str
-        Only those whose name contains it, in capitals or not.
-    page : int
-        From 1 on; a page after the last is the last.
-    order : "name" | "sightings" | "seen"
-        Names from A on, those with the most sightings first, those seen last first.
+    `query` leaves those whose name contains it, in capitals or not. Orders are names from A on,
+    those with the most sightings first ("sightings") and those seen last first ("seen").
     """
     known, wanted = view.people, query.strip().casefold()
     check_count(page, "page")
@@ -152,76 +151,52 @@ def similar_people(view: View, name: str, n: int = 8) -> list[Card]:
     return found
 
 
-def _correction(make: Callable[..., Entry]) -> Callable[..., Entry]:
-    """Turn what makes an entry into a function of a gallery that writes it.
+def correct(
+    gallery: Gallery,
+    what: Correction,
+    name: str,
+    sightings: Sequence[str] = (),
+    *,
+    new: str = "",
+    other: str = "",
+    seen: str = "",
+    by: Actor | None = None,
+) -> Entry:
+    """Correct a person; `seen`, the version that was looked at, refuses one changed since.
 
-    It is called as ``f(gallery, name, ..., seen="", by=None)``; with `seen`, the version of the
-    person that somebody looked at, it refuses one who was changed since.
+    "rename" gives the name `new`; "merge" makes `other` and the person one, who keeps the name;
+    "split" makes some sightings a new person, called `new` or after the first of them; "detach"
+    says "not this person" of some: they are unknown again; "cover" chooses the one that is shown.
     """
 
-    @wraps(make)
-    def correct(
-        gallery: Gallery, name: str, *given: Any, seen: str = "", by: Actor | None = None
-    ) -> Entry:
-        def made(view: View) -> list[Entry]:
-            if seen:
-                _refuse_stale(view, name, seen)
-            rows = view.people.rows(view.people.place(name))
-            return [make(view, name, *given, ids=view.table.ids[rows].tolist())]
+    def made(view: View) -> Entry:
+        if seen:
+            _refuse_stale(view, name, seen)
+        ids = view.people.ids(name)
+        if what == "rename":
+            return Entry("name", ids[0], person=new)
+        if what == "merge":
+            if name == other:
+                raise InputError(f"{name!r} cannot be merged with itself; choose another person")
+            return Entry("merge", ids[0], view.people.ids(other)[0], name)
+        strange = [one for one in sightings if one not in {*ids}]
+        if strange or not sightings:
+            which = f"{strange[0]!r} is not one of {name!r}" if strange else "no sighting given"
+            raise InputError(f"{which}; select some of this person's sightings")
+        if what == "cover":
+            if len(sightings) > 1:
+                raise InputError("select one sighting for the cover")
+            return Entry("cover", sightings[0])
+        stay = [one for one in ids if one not in {*sightings}]
+        if what == "detach":
+            return Entry.of("detach", "".join(stay[:1]), sightings)
+        if not stay:
+            raise InputError(f"these are all sightings of {name!r}; rename the person instead")
+        return Entry.of("split", stay[0], sightings, new.strip() or f"person {sightings[0][:12]}")
 
-        return gallery.answer(made, by)[0]
-
-    return correct
-
-
-@_correction
-def rename(view: View, name: str, new: str, *, ids: list[str]) -> Entry:
-    """Give a person another name."""
-    return Entry("name", ids[0], person=new)
-
-
-@_correction
-def set_cover(view: View, name: str, sighting: str, *, ids: list[str]) -> Entry:
-    """Choose the sighting that shows a person."""
-    _require(name, ids, [sighting])
-    return Entry("cover", sighting)
-
-
-@_correction
-def merge(view: View, name: str, other: str, *, ids: list[str]) -> Entry:
-    """Make two people one, who keeps the first name; refused if they were said to be different."""
-    if name == other:
-        raise InputError(f"{name!r} cannot be merged with itself; choose another person")
-    rows = view.people.rows(view.people.place(other))
-    return Entry("merge", ids[0], str(view.table.ids[rows[0]]), person=name)
-
-
-@_correction
-def split(
-    view: View, name: str, sightings: Sequence[str], new: str = "", *, ids: list[str]
-) -> Entry:
-    """Make some sightings of a person a new one, called `new` or after the first of them."""
-    stay = _require(name, ids, sightings)
-    if not stay:
-        raise InputError(f"these are all sightings of {name!r}; rename the person instead")
-    called = new.strip() or f"person {sightings[0][:12]}"
-    return Entry("split", stay[0], sightings[0], called, more=tuple(sightings[1:]))
-
-
-@_correction
-def detach(view: View, name: str, sightings: Sequence[str], *, ids: list[str]) -> Entry:
-    """Say "not this person" of some sightings: they are unknown again, and kept apart from it."""
-    stay = _require(name, ids, sightings)
-    return Entry("detach", "".join(stay[:1]), sightings[0], more=tuple(sightings[1:]))
-
-
-def _require(name: str, ids: list[str], sightings: Sequence[str]) -> list[str]:
-    """Refuse sightings of somebody else; return those of the person that are left."""
-    strange = [one for one in sightings if one not in {*ids}]
-    if strange or not sightings:
-        what = f"sighting {strange[0]!r} is not one of {name!r}" if strange else "no sighting given"
-        raise InputError(f"{what}; select some of this person's sightings")
-    return [one for one in ids if one not in {*sightings}]
+    if what not in get_args(Correction):
+        raise unknown_name("correction", what, get_args(Correction))
+    return gallery.answer(lambda view: [made(view)], by)[0]
 
 
 def _refuse_stale(view: View, name: str, seen: str) -> None:
@@ -230,7 +205,7 @@ def _refuse_stale(view: View, name: str, seen: str) -> None:
     key, _, state = seen.partition(".")
     if here and person(view, name).version.partition(".")[2] == state:
         return
-    ids = {*view.table.ids[view.people.rows(view.people.place(name))].tolist()} if here else set()
+    ids = {*view.people.ids(name)} if here else set()
     since = view.labels.since(key)
     about = [e for e in since if e.kind == "undo" or not ids or ids & {*e.sightings}]
     told = "; ".join(entry.told() for entry in about[-3:]) or "sightings were added or removed"

@@ -1,16 +1,14 @@
 """The first model of a gallery and the next: making an empty gallery, and rebuilding one.
 
-A rebuild is a job that may be killed at any moment and goes on where it was. The new model and the
-note that it is on its way are stored first, embeddings follow in batches, each in one commit. The
-switch is one more, when all are there: until then nobody reads the new embeddings, from then on
-nobody the old ones.
+A rebuild may be killed at any moment and goes on where it was. The new model is stored first and
+noted in the manifest, embeddings follow in batches, each in one commit. The switch is one more,
+when all are there: until then nobody reads the new embeddings, from then on nobody the old ones.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -32,11 +30,10 @@ from resight.gallery.manifest import (
     trained_on,
 )
 from resight.gallery.view import embed_rows
-from resight.validation import parse_json
 
-_NOTE = "rebuild"  # the document that names the model on its way
 _PASSES = 5  # later ones embed what was added meanwhile; searches fill in the very last
 BATCH = 512
+Step = Callable[[float], None]  # called with the share that is done
 
 
 def create(uri: str | Path, model: Any, retention_days: float | None, stored: Stored) -> Engine:
@@ -63,16 +60,22 @@ def create(uri: str | Path, model: Any, retention_days: float | None, stored: St
 def empty_place(uri: str | Path) -> Engine:
     """Return the engine of a place without a gallery; a killed process may have left its tables."""
     engine = connect(uri)
-    if engine.exists() and engine.get(NAME) is not None:
-        raise StoreError(f"{engine.uri} is already a gallery; open it or choose another place")
+    if engine.exists():
+        refuse_gallery(engine)
     local = Path(engine.uri)
     if "://" not in engine.uri and local.exists():
-        ours = ("gallery.sqlite", "convert.lock")
-        if local.is_file() or not all(file.name.startswith(ours) for file in local.iterdir()):
+        files = [] if local.is_file() else [file.name for file in local.iterdir()]
+        if local.is_file() or not all(name.startswith("gallery.sqlite") for name in files):
             raise InputError(
                 f"{uri} exists and is not a gallery; nothing was written. Choose another"
             )
     return engine
+
+
+def refuse_gallery(engine: Engine) -> None:
+    """Refuse tables that hold a gallery already."""
+    if engine.get(NAME) is not None:
+        raise StoreError(f"{engine.uri} is already a gallery; open it or choose another place")
 
 
 def rebuild(
@@ -80,7 +83,7 @@ def rebuild(
     model: Any,
     origin: Origin,
     examples: Sequence[str],
-    on_step: Callable[[float], None] | None,
+    on_step: Step | None,
     batch_size: int,
 ) -> None:
     """Embed every sighting with another model, then switch; see `Gallery.rebuild`."""
@@ -94,10 +97,8 @@ def rebuild(
         )
     wanted = generation_of(model, 0, origin, manifest.width if known else None)
     job = _resumed(engine, manifest, wanted, examples)
-    job = job or _begun(engine, manifest, model, wanted, examples)
-    for share in _embedded(engine, manifest, job, model, batch_size):
-        if on_step is not None:
-            on_step(share)
+    job = job or _begun(engine, model, wanted, examples)
+    _embed_all(engine, manifest, job, model, batch_size, on_step or (lambda share: None))
     _switch(engine, job)
 
 
@@ -114,10 +115,7 @@ def undo(engine: Engine) -> None:
 def generation_of(
     model: Any, number: int, origin: Origin, n_features: int | None = None
 ) -> Generation:
-    """Ask a model how long its descriptors and embeddings are, by trying it where need be.
-
-    A metric without embeddings says why it has none.
-    """
+    """Ask a model, or try, how long its descriptors and embeddings are; some say they have none."""
     _require_model(model)
     if n_features is None and hasattr(model, "n_features"):
         n_features = int(model.n_features)
@@ -125,14 +123,8 @@ def generation_of(
         nothing = np.zeros((128, 64, 3), np.uint8)
         n_features = int(np.asarray(model.describe([nothing])).shape[1])
     width = int(np.asarray(model.embed(np.zeros((1, n_features), np.float32))).shape[1])
-    return Generation(
-        number,
-        model.fingerprint,
-        width,
-        origin,
-        descriptor=model.descriptor_fingerprint,
-        n_features=n_features,
-    )
+    kind = {"descriptor": model.descriptor_fingerprint, "n_features": n_features}
+    return Generation(number, model.fingerprint, width, origin, **kind)
 
 
 def _require_model(given: Any) -> None:
@@ -140,15 +132,6 @@ def _require_model(given: Any) -> None:
         raise InputError(
             f"give a fitted model, as resight.load(path) reads it, not {type(given).__name__}"
         )
-
-
-def pending(engine: Engine) -> Generation | None:
-    """Return the model that is on its way, None if there is none."""
-    content = engine.get(_NOTE)
-    if content is None:
-        return None
-    job = Generation(**parse_json(content))
-    return None if job.number in Manifest.read(engine).numbers else job
 
 
 def unfinished(engine: Engine) -> list[int]:
@@ -160,37 +143,32 @@ def unfinished(engine: Engine) -> list[int]:
 def _resumed(
     engine: Engine, manifest: Manifest, wanted: Generation, examples: Sequence[str]
 ) -> Generation | None:
-    """Return the job that was begun for the same model, None if there is none.
-
-    It may have been killed after its switch: then the model is in use already.
-    """
-    for job in (manifest.current, pending(engine)):
-        if job is None or replace(wanted, number=job.number, when=job.when) != replace(
-            job, indexed=0, descriptor=wanted.descriptor, n_features=wanted.n_features
-        ):
-            continue
-        kept = job.number in engine.generations()
-        if kept and trained_on(engine, job.number) == list(examples):
-            return job
+    """Return the job begun for the same model; killed after its switch, that is in use already."""
+    for job in (manifest.current, manifest.pending):
+        if job is not None and job.number in engine.generations():
+            same = ("fingerprint", "width", "origin")
+            if all(getattr(job, name) == getattr(wanted, name) for name in same) and (
+                trained_on(engine, job.number) == list(examples)
+            ):
+                return job
     return None
 
 
-def _begun(
-    engine: Engine, manifest: Manifest, model: Any, wanted: Generation, examples: Sequence[str]
-) -> Generation:
+def _begun(engine: Engine, model: Any, wanted: Generation, examples: Sequence[str]) -> Generation:
     """Make room for a model's embeddings; its number was never used before."""
     with engine.transaction():
+        manifest = Manifest.read(engine)
         job = replace(wanted, number=max(*manifest.numbers, *unfinished(engine), 0) + 1)
         engine.start_generation(job.number, job.width)
         store_model(engine, job.number, model, examples)
-        engine.put({_NOTE: json.dumps(asdict(job)).encode()})
+        replace(manifest, pending=job).store(engine)
     return job
 
 
-def _embedded(
-    engine: Engine, manifest: Manifest, job: Generation, model: Any, batch_size: int
-) -> Iterator[float]:
-    """Embed what has no embedding yet; yield the share that is done after each batch."""
+def _embed_all(
+    engine: Engine, manifest: Manifest, job: Generation, model: Any, size: int, on_step: Step
+) -> None:
+    """Embed what has no embedding yet; tell the share that is done after each batch."""
     for _ in range(_PASSES):
         table = engine.table()
         present = engine.embedded(job.number)
@@ -198,29 +176,26 @@ def _embedded(
         if not len(lacking):
             return
         done = len(table) - len(lacking)
-        for start in range(0, len(lacking), batch_size):
-            part = table.select(lacking[start : start + batch_size])
+        for start in range(0, len(lacking), size):
+            part = table.ids[lacking[start : start + size]].tolist()
             embed_rows(engine, manifest, job.number, model, part)
             done += len(part)
-            yield done / len(table)
+            on_step(done / len(table))
 
 
 def _switch(engine: Engine, job: Generation) -> None:
     """Put the new model in use and remove those that nobody can go back to."""
     with engine.transaction():
         manifest = Manifest.read(engine)  # again: it may have changed since the job was begun
-        if job.number not in manifest.numbers:
-            if pending(engine) != job:
-                raise StoreError(
-                    f"gallery {engine.uri}: another process is switching to another model, "
-                    "so this one was not used. Wait for it to finish and run the same command again"
-                )
-            base, *later = (*manifest.history, job)
-            manifest.with_history((base, *later[-2:])).store(engine)
-            note(engine, job.fingerprint, origin=job.origin, used=True)
-        other = pending(engine)  # begun by another process after our switch
+        if job.number in manifest.numbers:
+            return
+        if manifest.pending != job:
+            raise StoreError(
+                f"gallery {engine.uri}: another process is switching to another model, "
+                "so this one was not used. Wait for it to finish and run the same command again"
+            )
+        base, *later = (*manifest.history, job)
+        replace(manifest.with_history((base, *later[-2:])), pending=None).store(engine)
+        note(engine, job.fingerprint, origin=job.origin, used=True)
         for number in unfinished(engine):
-            if other is None or number != other.number:
-                drop_model(engine, number)
-        if other is None:
-            engine.drop([_NOTE])
+            drop_model(engine, number)

@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 
 from resight.errors import InputError, unknown_name
 from resight.gallery.engines.base import Floats32
+from resight.gallery.index import Floats, Rows
 
-Rows = NDArray[np.intp]
-Floats = NDArray[np.float64]
-Rerank = Literal["k-reciprocal", "cross-view", "ssm", "ol-mans"]
+Rerank = Literal["k-reciprocal", "cross-view", "ol-mans"]
 
 METHODS: tuple[Rerank, ...] = get_args(Rerank)
 CANDIDATES = 500  # first results of a query that are re-ranked; those after them keep their order
-_LABELLED = 2000  # labelled sightings that ssm and ol-mans look at, at most
+_LABELLED = 2000  # labelled sightings that ol-mans looks at, at most
 NOTE = (
     "post-processing that uses the gallery: results are not sorted by distance and "
     "not comparable with a plain search"
@@ -32,18 +31,13 @@ class Found(NamedTuple):
     before: Rows | None = None  # (n,), ranks from 1 before re-ranking, if there was any
 
 
-def method_named(name: str) -> Rerank:
-    """Return the method of that name."""
-    if name not in METHODS:
-        raise unknown_name("re-ranking", name, METHODS)
-    return name
-
-
-def check(method: Rerank, n_queries: int, by_track: bool = False) -> None:
+def check(method: Rerank, n_queries: int, by_track: bool) -> None:
     """Refuse an unknown method, and a single query where queries are compared with each other."""
+    if method not in METHODS:
+        raise unknown_name("re-ranking", method, METHODS)
     if by_track:
         raise InputError("re-ranking orders sightings, not tracks; leave one of the two out")
-    if method_named(method) == "cross-view" and n_queries < 2:
+    if method == "cross-view" and n_queries < 2:
         raise InputError(
             "cross-view re-ranking compares the queries with each other: with one query it "
             "changes nothing. Search for two or more images at once, or use k-reciprocal"
@@ -61,75 +55,54 @@ def rerank(
 
     "cross-view" takes mutual ranks across views, from the distances between all queries and all
     candidates. The others take each query with its own candidates, so that an answer does not
-    depend on what else was asked: k-reciprocal encoding, affinities smoothed over candidates and
-    labelled sightings (ssm), or a local metric that pushes labelled sightings of other people away
-    from the query (ol-mans). See `reranking`, `smoothed_manifold` and `local_metrics` of
-    `resight.evaluation`.
+    depend on what else was asked: k-reciprocal encoding, or a local metric that pushes labelled
+    sightings of other people away from the query (ol-mans). See `reranking` and
+    `supervised_reranking` of `resight.evaluation`.
     """
     from resight.evaluation.pairwise import EmbeddedPoints
-    from resight.evaluation.reranking import k_reciprocal
+    from resight.evaluation.reranking import cross_view_reciprocal, k_reciprocal
+    from resight.learners._base import squared_euclidean
 
-    heads = [one.rows[:CANDIDATES] for one in found]
+    union = np.unique(np.concatenate([one.rows[:CANDIDATES] for one in found]))
+    if not len(union):
+        return found
+    Q, G = queries.astype(np.float64), embeddings_of(union).astype(np.float64)
+    places = [np.searchsorted(union, one.rows[:CANDIDATES]) for one in found]  # of each query in G
     if method == "cross-view":
-        scores = _mutual(queries, heads, embeddings_of)
+        mutual = cross_view_reciprocal(squared_euclidean(Q, G))  # (n_queries, n_union)
+        scores = [row[own] for row, own in zip(mutual, places, strict=True)]
     else:
-        score: Callable[[Floats32, Rows], Floats]
-        if method == "k-reciprocal":
-            score = lambda query, rows: k_reciprocal(  # noqa: E731
-                EmbeddedPoints(query[None], embeddings_of(rows))
-            )[0]
-        else:
-            score = _supervised(method, embeddings_of, persons)
-        pairs = zip(queries, heads, strict=True)
-        scores = [score(query, rows) if len(rows) else np.empty(0) for query, rows in pairs]
+        score = lambda q, own: k_reciprocal(EmbeddedPoints(q, own))[0]  # noqa: E731
+        if method == "ol-mans":
+            score = _locally(embeddings_of, persons)
+        pairs = zip(Q[:, None], places, strict=True)
+        scores = [score(q, G[own]) if len(own) else np.empty(0) for q, own in pairs]
     return [_reordered(one, values) for one, values in zip(found, scores, strict=True)]
 
 
-def _mutual(
-    queries: Floats32, heads: list[Rows], embeddings_of: Callable[[Rows], Floats32]
-) -> list[Floats]:
-    from resight.evaluation.reranking import cross_view_reciprocal
-    from resight.learners._base import squared_euclidean
-
-    union = np.unique(np.concatenate(heads))
-    if not len(union):
-        return [np.empty(0) for _ in heads]
-    gallery = embeddings_of(union).astype(np.float64)
-    D = squared_euclidean(queries.astype(np.float64), gallery)  # (n_queries, n_union)
-    places = cross_view_reciprocal(D)
-    return [row[np.searchsorted(union, rows)] for row, rows in zip(places, heads, strict=True)]
-
-
-def _supervised(
-    method: Rerank, embeddings_of: Callable[[Rows], Floats32], persons: NDArray[np.str_]
-) -> Callable[[Floats32, Rows], Floats]:
+def _locally(
+    embeddings_of: Callable[[Rows], Floats32], persons: NDArray[np.str_]
+) -> Callable[[Floats, Floats], Floats]:
     """Return what scores the candidates of a query by means of labelled sightings."""
-    from resight.evaluation.local_metrics import adapt_locally
     from resight.evaluation.pairwise import EmbeddedPoints
-    from resight.evaluation.smoothed_manifold import smoothed_manifold
+    from resight.evaluation.supervised_reranking import adapt_locally
     from resight.learners._base import squared_euclidean
 
     labelled = np.flatnonzero(persons != "")
     labelled = labelled[:: len(labelled) // _LABELLED + 1]
-    if len(np.unique(persons[labelled])) < 3:
+    who = persons[labelled]
+    if len(np.unique(who)) < 3:
         raise InputError(
-            f"{method} re-ranking learns from labelled people, of whom the gallery has fewer than "
+            "ol-mans re-ranking learns from labelled people, of whom the gallery has fewer than "
             "three; label some, or use k-reciprocal"
         )
     known = embeddings_of(labelled).astype(np.float64)
 
-    def score(query: Floats32, rows: Rows) -> Floats:
-        asked, found = query.astype(np.float64)[None], embeddings_of(rows).astype(np.float64)
-        others = ~np.isin(labelled, rows)
-        if method == "ol-mans" or not others.any():
-            # The nearest labelled person may be the one who is asked for: no negative.
-            near = squared_euclidean(asked, known)[0]
-            others = persons[labelled] != persons[labelled][near.argmin()]
-        T, who = known[others], persons[labelled][others]
-        D = squared_euclidean(asked, np.concatenate([found, T]))  # (1, n_found + n_labelled)
-        points = EmbeddedPoints(found, T)
-        ranked = smoothed_manifold(D, points, who) if method == "ssm" else adapt_locally(D, points)
-        return ranked[0]
+    def score(query: Floats, candidates: Floats) -> Floats:
+        # The nearest labelled person may be the one who is asked for: no negative.
+        negatives = known[who != who[squared_euclidean(query, known)[0].argmin()]]
+        asked = squared_euclidean(query, np.concatenate([candidates, negatives]))
+        return adapt_locally(asked, EmbeddedPoints(candidates, negatives))[0]
 
     return score
 

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from resight.errors import InputError
 from resight.gallery import crops
+from resight.gallery.adding import Described
 from resight.gallery.confidence import Judgement, Presence, judge, not_judged, trained
 from resight.gallery.engines.base import Engine, Floats32
 from resight.gallery.filters import Filter
-from resight.gallery.index import ExactIndex
+from resight.gallery.index import ExactIndex, Rows, squared
 from resight.gallery.labels import Verdict
 from resight.gallery.parts import Parts
 from resight.gallery.reranking import CANDIDATES, Found, Rerank, check, rerank
-from resight.gallery.view import View, features_of
+from resight.gallery.view import View, embeddings_of
 
 Bools = NDArray[np.bool_]
-Rows = NDArray[np.intp]
 _LOOKED = 32  # nearest sightings that are compared with the query's picture
 _ZERO = 1e-9  # of the median distance: equal vectors, where there are no pictures
 _MORE = 4  # candidates asked from an engine for each result wanted
@@ -83,30 +84,49 @@ class Hits(list[Hit]):
         Why nothing can be judged, if so.
     missing : str
         What was not searched, if a worker of a cluster was lost; empty if the answer is complete.
-    same_pictures : list of Hit
+    same_pictures : sequence of Hit
         Stored pictures that are the query's own; left out of the ranking unless asked for.
     """
 
     presence: Presence | None = None
     note: str = ""
     missing: str = ""
-
-    def __init__(self, hits: Iterable[Hit] = ()) -> None:
-        super().__init__(hits)
-        self.same_pictures: list[Hit] = []
+    same_pictures: Sequence[Hit] = ()
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What is known of a query besides its embedding.
+    """A query: its embedding (r,), and what else is known of it.
 
     `thumbs` are its pictures, small, (n, h, w, 3); `outside` tells whether it looks like nothing
     that the model learned from; `several` are the embeddings (n, r) of a query's several pictures.
     """
 
+    embedding: Floats32
     thumbs: NDArray[np.float32] | None = None
     outside: bool = False
     several: Floats32 | None = None
+
+
+def questions(
+    engine: Engine, view: View, described: Described, like: Sequence[str], together: bool
+) -> list[Asked]:
+    """Embed queries, the first of which are the stored sightings `like`; or all as one."""
+    queries = embeddings_of(engine, view, [view.rows[key] for key in like])
+    if len(like) < len(described.features):
+        more = np.asarray(view.model.embed(described.features[len(like) :]), np.float32)
+        queries = np.concatenate([queries, more]) if len(like) else more
+    outside, thumbs = np.zeros(len(queries), bool), described.thumbs
+    if view.calibration is not None:
+        outside = view.calibration.outside(described.features)
+    if not together:
+        own = [None] * len(queries) if thumbs is None else [one[None] for one in thumbs]
+        return [Asked(*one) for one in zip(queries, own, outside.tolist(), strict=True)]
+    if not len(queries):
+        raise InputError("no image to search for; give one or more of one person")
+    # The mean of |q - g|^2 over the queries q is |mean q - g|^2 plus a constant.
+    several = queries if len(queries) > 1 else None
+    return [Asked(queries.mean(axis=0), thumbs, bool(outside.all()), several)]
 
 
 @dataclass(frozen=True)
@@ -131,50 +151,37 @@ class Search:
     parts: Parts | None = None
     missing: set[int] = field(default_factory=set)  # parts that gave no answer
 
-    def run(self, queries: Floats32, asked: Sequence[Asked]) -> list[Hits]:
-        """Return the k best hits of each query, of which `asked` says what else is known."""
+    def run(self, asked: Sequence[Asked]) -> list[Hits]:
+        """Return the k best hits of each query."""
         if self.rerank is not None:
-            check(self.rerank, len(queries), self.by_track)
+            check(self.rerank, len(asked), self.by_track)
         given = self._allowed()
-        if not len(self.view.table):
-            return [Hits() for _ in queries]
-        depth = max(self.k, _LOOKED, 0 if self.rerank is None else CANDIDATES)
-        depth = max(depth, _MORE * self.k) if self.by_track else depth
+        if not len(given) or not asked:
+            return [Hits() for _ in asked]
+        queries = np.array([one.embedding for one in asked])
+        wanted = max(self.k, 0 if self.rerank is None else CANDIDATES)
+        # As many more as may be the query's own pictures.
+        depth = max(wanted + _LOOKED, _MORE * self.k if self.by_track else 0)
         found, masks, copies = [], [], []
-        for query, one, near in zip(
-            queries, asked, self._nearest(queries, depth, given), strict=True
-        ):
-            own = self._own_pictures(one.thumbs, near)
-            mask = given
+        for one, near in zip(asked, self._nearest(queries, depth, given), strict=True):
+            own, mask = self._own_pictures(one.thumbs, near), given
             if len(own) and not self.same_pictures:
-                mask = np.ones(len(self.view.table), bool) if given is None else given.copy()
+                mask = given.copy()
                 mask[own] = False
-            copies.append(own)
-            masks.append(mask)
             if self.by_track:
-                near = self._tracks(query, mask, near, depth)
+                near = self._tracks(one.embedding, mask, near, depth)
             elif mask is not given:
-                [near] = self._nearest(query[None], max(self.k, len(near.rows)), mask)
+                left = mask[near.rows]
+                near = Found(near.rows[left], near.distances[left])
             found.append(near)
+            masks.append(mask)
+            copies.append(own)
         if self.rerank is not None:
             found = rerank(self.rerank, queries, found, self._embeddings, self.view.persons)
-        results = []
-        for query, one, order, mask, own in zip(queries, asked, found, masks, copies, strict=True):
-            searched = np.ones(len(self.view.table), bool) if mask is None else mask
-            judged = judge(self.view, query, searched, one.outside, one.several)
-            hits = self._hits(order, self.k, judged, own)
-            hits.same_pictures = [hit for hit in hits if hit.same_picture]
-            if len(own) and not self.same_pictures:
-                apart = Found(own, _squared(self._embeddings(own), query))
-                hits.same_pictures = self._hits(apart, len(own), judged, own)
-            hits.missing = "" if self.parts is None else self.parts.told(self.missing)
-            results.append(hits)
-        return results
+        return [self._judged(*one) for one in zip(asked, found, masks, copies, strict=True)]
 
-    def _allowed(self) -> Bools | None:
-        """Return which rows the conditions leave, None for all."""
-        if not self.where and not self.like:
-            return None
+    def _allowed(self) -> Bools:
+        """Return which rows the conditions leave."""
         table = self.view.table
         persons = self.view.persons if self.where.persons else table.persons
         mask = self.where.mask(table.cameras, table.times, persons)
@@ -191,21 +198,22 @@ class Search:
         same = [key in images and crops.shows_one_of(images[key], thumbs) for key in ids]
         return rows[np.array(same, bool)]
 
-    def _nearest(self, queries: Floats32, depth: int, allowed: Bools | None) -> list[Found]:
-        depth = min(depth, len(self.view.table))
+    def _nearest(self, queries: Floats32, depth: int, allowed: Bools) -> list[Found]:
+        depth, some = min(depth, len(allowed)), None if allowed.all() else allowed
         if self.parts is not None:
-            found, missing = self.parts.nearest(self.view, queries, depth, allowed)
+            found, missing = self.parts.nearest(self.view, queries, depth, some)
             self.missing.update(missing)
-            return [Found(*pair) for pair in found]
-        if self.view.index is not None:
-            return [Found(*pair) for pair in self.view.index.search(queries, depth, allowed)]
-        return [self._by_engine(query, depth, allowed) for query in queries]
+        elif self.view.index is not None:
+            found = self.view.index.search(queries, depth, some)
+        else:
+            return [self._by_engine(query, depth, allowed) for query in queries]
+        return [Found(*pair) for pair in found]
 
-    def _by_engine(self, query: Floats32, k: int, allowed: Bools | None) -> Found:
+    def _by_engine(self, query: Floats32, k: int, allowed: Bools) -> Found:
         """Ask the engine for candidates and order them in float64."""
         generation, rows_of = self.view.manifest.current, self.view.rows
-        if self.where.persons and allowed is not None:
-            rows = np.flatnonzero(allowed)  # labels are ours, not the engine's: embedded here
+        if self.where.persons:
+            rows = np.flatnonzero(allowed)  # labels are ours, not the engine's
             vectors = self._embeddings(rows)
         else:
             exact, wanted = not generation.indexed, _MORE * k + 1
@@ -213,9 +221,7 @@ class Search:
                 generation.number, query, wanted, self.where, exact=exact
             )
             rows = np.array([rows_of.get(sighting, -1) for sighting in ids], np.intp)
-            visible = rows >= 0
-            if allowed is not None:
-                visible &= allowed[rows]
+            visible = (rows >= 0) & allowed[rows]
             rows, vectors = rows[visible], vectors[visible]
         if not len(rows):
             return Found(rows, np.empty(0))
@@ -223,7 +229,7 @@ class Search:
         [(local, distances)] = ExactIndex(vectors[order]).search(query[None], k)
         return Found(rows[order][local], distances)
 
-    def _tracks(self, query: Floats32, allowed: Bools | None, near: Found, depth: int) -> Found:
+    def _tracks(self, query: Floats32, allowed: Bools, near: Found, depth: int) -> Found:
         """Return the nearest sighting of each of the k best tracks, with the mean distance of each.
 
         A track none of whose sightings is among the nearest (`near`, of `depth`) is farther in the
@@ -231,8 +237,7 @@ class Search:
         track.
         """
         while True:
-            seen = near.rows if allowed is None else near.rows[allowed[near.rows]]
-            pooled = self._pooled(query, allowed, seen)
+            pooled = self._pooled(query, allowed, near.rows[allowed[near.rows]])
             if depth >= len(self.view.table) or len(near.rows) < depth:  # all were seen
                 return pooled
             enough = len(pooled.rows) >= self.k
@@ -241,14 +246,13 @@ class Search:
             depth *= _MORE
             [near] = self._nearest(query[None], depth, allowed)
 
-    def _pooled(self, query: Floats32, allowed: Bools | None, near: Rows) -> Found:
+    def _pooled(self, query: Floats32, allowed: Bools, near: Rows) -> Found:
         """Order the tracks of some rows by the mean over all their allowed sightings."""
         tracks = self.view.tracks
         asked = np.zeros(len(self.view.track_sizes), bool)
         asked[tracks[near]] = True
-        members = asked[tracks]
-        rows = np.flatnonzero(members if allowed is None else members & allowed)
-        distances = _squared(self._embeddings(rows), query)
+        rows = np.flatnonzero(asked[tracks] & allowed)
+        distances = squared(self._embeddings(rows), query)
         order = np.argsort(distances, kind="stable")
         # The first of a track in the order of distance is its nearest sighting.
         _, first, codes = np.unique(tracks[rows][order], return_index=True, return_inverse=True)
@@ -257,34 +261,36 @@ class Search:
         return Found(rows[order[first]][best], means[best])
 
     def _embeddings(self, rows: Rows) -> Floats32:
-        """Return embeddings of some rows of the table, (len(rows), r)."""
-        view = self.view
-        if view.index is not None:
-            return view.index.embeddings[rows]
-        ids = view.table.ids[rows].tolist()
-        found = features_of(self.engine, view.manifest, view.model, ids)
-        return np.asarray(view.model.embed(np.array([found[key] for key in ids])), np.float32)
+        return embeddings_of(self.engine, self.view, rows)
 
-    def _hits(self, found: Found, k: int, judged: Judgement | None, copies: Rows) -> Hits:
+    def _judged(self, one: Asked, found: Found, searched: Bools, own: Rows) -> Hits:
+        """Say what a query found and how sure that is; `own` are the rows of its own pictures."""
+        judged = judge(self.view, one.embedding, searched, one.outside, one.several)
+        hits = Hits(self._hits(found, self.k, judged, own))
+        hits.presence = None if judged is None else judged.presence
+        hits.note = "" if judged is not None else not_judged(self.view)
+        hits.missing = "" if self.parts is None else self.parts.told(self.missing)
+        hits.same_pictures = [hit for hit in hits if hit.same_picture]
+        if len(own) and not self.same_pictures:
+            apart = Found(own, squared(self._embeddings(own), one.embedding))
+            hits.same_pictures = self._hits(apart, len(own), judged, own)
+        return hits
+
+    def _hits(self, found: Found, k: int, judged: Judgement | None, own: Rows) -> list[Hit]:
         view, table = self.view, self.view.table
         rows, distances = found.rows[:k], found.distances[:k]
         probabilities: Any = np.full(len(rows), np.nan)
         if judged is not None:
             probabilities = judged.probabilities[rows]
-        elif len(rows) and not hasattr(
-            view.model, "calibration"
-        ):  # a model with its own idea of it
+        elif len(rows) and not hasattr(view.model, "calibration"):  # a model with its own idea
             probabilities = view.model.probability(distances)
         units = view.units if judged is None else judged.units
-        learned, own = trained(view), set(copies.tolist())
-        hits = Hits()
-        hits.presence = None if judged is None else judged.presence
-        hits.note = "" if judged is not None else not_judged(view)
-        for place, (row, distance) in enumerate(
-            zip(rows.tolist(), distances.tolist(), strict=True)
-        ):
-            time = float(table.times[row])
-            sighting, p = str(table.ids[row]), float(probabilities[place])
+        learned = trained(view)
+        hits = []
+        for place, row in enumerate(rows.tolist()):
+            distance = float(distances[place])
+            time, sighting = float(table.times[row]), str(table.ids[row])
+            same, p = bool((own == row).any()), float(probabilities[place])
             hits.append(
                 Hit(
                     rank=place + 1,
@@ -295,19 +301,13 @@ class Search:
                     source=str(table.sources[row]),
                     distance=distance if judged is None else distance / judged.scale,
                     raw_distance=distance,
-                    probability=None if np.isnan(p) or row in own else p,
+                    probability=None if np.isnan(p) or same else p,
                     verdict=view.labels.verdict(self.like[0], sighting) if self.like else None,
                     rank_before=None if found.before is None else int(found.before[place]),
                     track=str(table.sequences[row]),
                     unit=f"{units[row]}",
-                    same_picture=row in own,
+                    same_picture=same,
                     trained=bool(learned[row]),
                 )
             )
         return hits
-
-
-def _squared(embeddings: Floats32, query: Floats32) -> NDArray[np.float64]:
-    difference = embeddings.astype(np.float64) - query.astype(np.float64)
-    squares: NDArray[np.float64] = np.einsum("ij,ij->i", difference, difference)
-    return squares

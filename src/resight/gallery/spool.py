@@ -6,10 +6,8 @@ import itertools
 import secrets
 import shutil
 import tempfile
-import time
 import zipfile
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -26,54 +24,28 @@ MAX_UPLOAD = 2 * 2**30  # bytes of all files of an upload, a video among them
 MAX_UNPACKED = 4 * 2**30  # bytes of all files of a zip
 MAX_FILES = 50_000
 VIDEOS = (".mp4", ".avi", ".mov", ".mkv", ".mpg", ".mpeg", ".m4v", ".webm")
-_BLOCK = 1 << 20
-_DRAFT = "draft-"  # begins the name of a folder that no job has taken yet
-_FORGOTTEN = 86_400.0  # seconds after which an upload that was never submitted is removed
 
 
 def spool_folder(engine: Engine, given: Path | None = None) -> Path:
-    """Return where uploads of a gallery wait: `given`, in its folder, or (PostgreSQL) here."""
-    if given is not None:
-        return given
-    if "://" not in engine.uri:
+    """Return where uploads of a gallery wait: below `given`, in its folder, or on this machine."""
+    if given is None and "://" not in engine.uri:
         return Path(engine.uri) / "spool"
-    return Path(tempfile.gettempdir()) / f"resight-spool-{digest_of(engine.place)[:12]}"
+    return (given or Path(tempfile.gettempdir())) / f"resight-spool-{digest_of(engine.place)[:12]}"
 
 
 class Draft:
-    """An upload on its way: files are written one after the other, then a job takes it.
-
-    Examples
-    --------
-    >>> draft = Draft.new(folder)                       # doctest: +SKIP
-    >>> draft.write("door/ann/1.jpg", chunks)           # doctest: +SKIP
-    >>> jobs.start("add", by, draft=draft, camera="")   # doctest: +SKIP
-    """
+    """An upload: files are written one after the other, then a job names it."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.key = folder, folder.name.removeprefix(_DRAFT)
-        self.files = folder / "files"
+        self.folder, self.key, self.files = folder, folder.name, folder / "files"
         self.size = 0  # bytes that were written
 
     @classmethod
     def new(cls, spool: Path) -> Draft:
-        """Begin an upload; what was begun a day ago and never submitted goes."""
-        for old in spool.glob(f"{_DRAFT}*") if spool.is_dir() else ():
-            if time.time() - old.stat().st_mtime > _FORGOTTEN:
-                shutil.rmtree(old, ignore_errors=True)
-        folder = spool / f"{_DRAFT}{secrets.token_hex(8)}"
-        (folder / "files").mkdir(mode=0o700, parents=True)
-        return cls(folder)
-
-    @classmethod
-    def taken(cls, spool: Path, key: str) -> Draft:
-        """Return the upload of a job that names it; from now on it is no draft, which would go.
-
-        The job is written first, so that every upload is a draft or belongs to a job.
-        """
-        with suppress(FileNotFoundError):  # done before
-            (spool / f"{_DRAFT}{key}").rename(spool / key)
-        return cls(spool / key)
+        """Begin an upload."""
+        draft = cls(spool / secrets.token_hex(8))
+        draft.files.mkdir(mode=0o700, parents=True)
+        return draft
 
     def write(self, name: str, chunks: Iterable[bytes]) -> Path:
         """Stream a file to the disk, under its relative name; refused beyond `MAX_UPLOAD`."""
@@ -100,10 +72,7 @@ class Draft:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def sightings(self, camera: str = "", **video: object) -> list[Sightings]:
-        """Read what was uploaded: images, folders, zips, a CSV table with its images, videos.
-
-        Every step can be repeated, as after a kill. `video` is passed to `cut`.
-        """
+        """Read images, folders, zips, a CSV table, videos (cut by `video`); repeatable at will."""
         for file in self._having(".zip"):
             _unpack(file, self.files)
             file.unlink()
@@ -158,26 +127,20 @@ def _within(table: Sightings, folder: Path) -> Sightings:
 
 
 def _unpack(file: Path, into: Path) -> None:
-    """Unpack a zip, refusing too many or too large files, whatever it says their sizes are."""
-    too_large = InputError(
-        f"{file.name} unpacks to more than {MAX_UNPACKED >> 30} GB or {MAX_FILES:,} files, the "
-        "limits; add it in parts, or on the server: resight gallery add"
-    )
+    """Unpack a zip, refusing too many or too large files."""
     try:
         with zipfile.ZipFile(file) as archive:
             members = [one for one in archive.infolist() if _wanted(one)]
-            declared, left = sum(one.file_size for one in members), MAX_UNPACKED
-            if len(members) > MAX_FILES or declared > MAX_UNPACKED:
-                raise too_large
+            if len(members) > MAX_FILES or sum(one.file_size for one in members) > MAX_UNPACKED:
+                raise InputError(
+                    f"{file.name} unpacks to more than {MAX_UNPACKED >> 30} GB or {MAX_FILES:,} "
+                    "files, the limits; add it in parts, or on the server: resight gallery add"
+                )
             for one in members:
                 path = into / _safe(one.filename)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with archive.open(one) as source, path.open("wb") as target:
-                    while block := source.read(_BLOCK):
-                        left -= len(block)
-                        if left < 0:
-                            raise too_large
-                        target.write(block)
+                    shutil.copyfileobj(source, target)  # no more than the stated size
     except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError) as error:
         raise InputError(f"{file.name} is damaged, encrypted or no zip ({error})") from error
 

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,27 +39,23 @@ _FOLDS = 5
 _RESAMPLED = 2000
 
 
-@dataclass(frozen=True)
-class Examples:
+class Examples(NamedTuple):
     """Labelled sightings: what a model is fitted on.
 
-    Notes
-    -----
     A sighting that was only rejected is no example. Taken as somebody seen once, it would make a
     false dissimilar pair with every other sighting of that person that was rejected too; on
     synthetic cameras this cost 4 points of rank 1. Rejections keep people apart.
     """
 
-    ids: list[str]
+    ids: Texts
     features: Floats32
     persons: Texts
     cameras: Texts
 
     def without(self, people: set[str]) -> Examples:
         """Leave some people out."""
-        keep = np.array([person not in people for person in self.persons.tolist()])
-        ids = [sighting for sighting, kept in zip(self.ids, keep, strict=True) if kept]
-        return Examples(ids, self.features[keep], self.persons[keep], self.cameras[keep])
+        keep = ~np.isin(self.persons, list(people))
+        return Examples(self.ids[keep], self.features[keep], self.persons[keep], self.cameras[keep])
 
 
 @dataclass(frozen=True)
@@ -106,13 +102,11 @@ def _taught(view: View) -> set[str]:
 
 def why_not(view: View) -> str | None:
     """Say what is missing for a refit; None if nothing is."""
-    taught = _taught(view)
-    if len(taught) < MIN_PEOPLE:
-        return (
-            f"Confirm matches of at least {MIN_PEOPLE} people across two cameras "
-            f"first; so far there {'is' if len(taught) == 1 else 'are'} {len(taught)}."
-        )
-    return None
+    n = len(_taught(view))
+    if n >= MIN_PEOPLE:
+        return None
+    so_far = f"so far there {'is' if n == 1 else 'are'} {n}"
+    return f"Confirm matches of at least {MIN_PEOPLE} people across two cameras first; {so_far}."
 
 
 def refit(gallery: Gallery, say: Progress = lambda words, share: None) -> Candidate:
@@ -122,7 +116,7 @@ def refit(gallery: Gallery, say: Progress = lambda words, share: None) -> Candid
     the share that is done.
     """
     from resight.models.calibrating import add_calibration
-    from resight.recipe import budget_for
+    from resight.plans import budget_for
 
     view = gallery.view
     reason = why_not(view)
@@ -133,13 +127,12 @@ def refit(gallery: Gallery, say: Progress = lambda words, share: None) -> Candid
     taught = sorted(_taught(view))
     current = view.manifest.current
     earlier = labelled(gallery, current.when) if current.origin == "refit" else None
-    folds = [taught[i::_FOLDS] for i in range(min(_FOLDS, len(taught)))]
+    folds = [set(taught[i::_FOLDS]) for i in range(min(_FOLDS, len(taught)))]
     budget = budget_for(len(set(examples.persons.tolist()))) / (len(folds) + 1)
     before: dict[str, list[bool]] = {}
     after: dict[str, list[bool]] = {}
-    for number, held_out in enumerate(folds):
+    for number, people in enumerate(folds):
         say(f"cross-validation, fold {number + 1} of {len(folds)}", 0.1 + 0.7 * number / len(folds))
-        people = set(held_out)
         old = view.model if earlier is None else fit_like(view.model, earlier.without(people))
         new, _ = fit_recipe(view.model, examples.without(people), budget)
         before |= rank1_hits(old, examples, people)
@@ -154,7 +147,7 @@ def refit(gallery: Gallery, say: Progress = lambda words, share: None) -> Candid
     gained = new_hits - old_hits
     candidate = Candidate(
         model,
-        examples.ids,
+        examples.ids.tolist(),
         before=float(100.0 * old_hits.sum() / asked.sum()),
         after=float(100.0 * new_hits.sum() / asked.sum()),
         gain=_gain_interval(gained, asked),
@@ -233,8 +226,8 @@ def labelled(gallery: Gallery, before: float = np.inf) -> Examples:
     labels = Labels(view.table.ids, view.table.persons, journal)
     persons = labels.persons(view.table.ids.tolist())
     rows = np.flatnonzero(persons != "")
-    ids = view.table.ids[rows].tolist()
-    features = gallery.features(ids).features
+    ids = view.table.ids[rows]
+    features = gallery.features(ids.tolist()).features
     return Examples(ids, features, persons[rows], view.table.cameras[rows])
 
 
@@ -245,15 +238,14 @@ def fit_recipe(like: Any, examples: Examples, budget: float) -> tuple[Any, str |
     from resight.features.store import Features
     from resight.models.fitting import fit_plan
     from resight.models.training import Training
-    from resight.plans import plan_of
-    from resight.recipe import LEARNER, learner_for
+    from resight.plans import LEARNER, learner_for, plan_of
 
     names, X = like.descriptors, examples.features
     widths = [part.blocks for part in like.descriptor.parts] if names else [(X.shape[1],)]
     parts = tuple(np.split(X, np.cumsum([sum(one) for one in widths])[:-1], axis=1))
     blocks = tuple(width for one in widths for width in one)
     vectors = Features(parts, names, blocks, fingerprint=digest_of(*examples.ids))
-    who = Sightings(np.array(examples.ids), examples.persons, examples.cameras)
+    who = Sightings(examples.ids, examples.persons, examples.cameras)
     word = learner_for(len(examples.ids))
     plan = plan_of(word, {"budget": budget} if word == LEARNER else {})
     with tempfile.TemporaryDirectory() as scratch:

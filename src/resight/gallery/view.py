@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from resight.errors import StoreError
 from resight.gallery.engines.base import Engine, Floats32, Table
 from resight.gallery.index import ExactIndex
 from resight.gallery.labels import Entry, Labels
-from resight.gallery.manifest import ERASING, Generation, Manifest, load_model, models, trained_on
+from resight.gallery.manifest import ERASING, Manifest, load_model, models, trained_on
 from resight.images import read
 
 if TYPE_CHECKING:
@@ -125,9 +124,8 @@ def read_journal(engine: Engine) -> list[Entry]:
     return [Entry.load(text) for _, text in engine.read("labels")]
 
 
-def stored_embeddings(engine: Engine, view: View, ids: Sequence[str]) -> Floats32:
-    """Return the embeddings of stored sightings, (len(ids), r)."""
-    rows = [view.rows[key] for key in ids]
+def embeddings_of(engine: Engine, view: View, rows: Any) -> Floats32:
+    """Return the embeddings of some rows of the table, (len(rows), r)."""
     if view.index is not None:
         return view.index.embeddings[rows]
     model, numbers = view.manifest.current, view.table.numbers[rows].tolist()
@@ -155,14 +153,14 @@ def features_of(
 
 
 def embed_rows(
-    engine: Engine, manifest: Manifest, generation: int, model: Any, part: Table
+    engine: Engine, manifest: Manifest, generation: int, model: Any, ids: list[str]
 ) -> None:
     """Embed sightings from their descriptors; those removed meanwhile are skipped."""
-    found = features_of(engine, manifest, model, part.ids.tolist())
-    part = part.select(np.array([sighting in found for sighting in part.ids.tolist()], bool))
-    if len(part):
-        features = np.array([found[sighting] for sighting in part.ids.tolist()])
-        engine.embed(generation, part, np.asarray(model.embed(features), np.float32))
+    found = features_of(engine, manifest, model, ids)
+    ids = [sighting for sighting in ids if sighting in found]
+    if ids:
+        embeddings = np.asarray(model.embed(np.array([found[key] for key in ids])), np.float32)
+        engine.embed(generation, np.array(ids), embeddings)
 
 
 def current_view(engine: Engine, last: View | None, memory_limit: int) -> View:
@@ -179,10 +177,10 @@ def current_view(engine: Engine, last: View | None, memory_limit: int) -> View:
             known = last is not None and last.manifest.current.number == manifest.current.number
             model = last.model if last is not None and known else _model(engine, manifest)
             view, lacking = _load(engine, manifest, model, memory_limit)
-        if not len(lacking):
+        if not lacking:
             return view
         for start in range(0, len(lacking), _BATCH):
-            part = lacking.select(np.arange(start, min(start + _BATCH, len(lacking))))
+            part = lacking[start : start + _BATCH]
             embed_rows(engine, manifest, manifest.current.number, model, part)
     raise StoreError(
         f"gallery {engine.uri}: {len(lacking)} sightings have no embedding and get none. "
@@ -201,7 +199,9 @@ def _model(engine: Engine, manifest: Manifest) -> Any:
     return model
 
 
-def _load(engine: Engine, manifest: Manifest, model: Any, memory_limit: int) -> tuple[View, Table]:
+def _load(
+    engine: Engine, manifest: Manifest, model: Any, memory_limit: int
+) -> tuple[View, list[str]]:
     """Read the gallery into memory; return also the sightings that lack an embedding."""
     version = engine.version()
     table = engine.table()
@@ -221,12 +221,12 @@ def _load(engine: Engine, manifest: Manifest, model: Any, memory_limit: int) -> 
         present = np.array([sighting in embedded for sighting in table.ids.tolist()], bool)
     known = frozenset(trained_on(engine, generation.number))
     view = View(manifest, model, table, labels, index, version, known)
-    return view, table.select(~present)
+    return view, table.ids[~present].tolist()
 
 
-def summary(engine: Engine, view: View, pending: Generation | None) -> dict[str, Any]:
-    """Describe a gallery; `pending` is the model of a rebuild that has not finished."""
-    generation, table = view.manifest.current, view.table
+def summary(engine: Engine, view: View) -> dict[str, Any]:
+    """Describe a gallery."""
+    generation, table, pending = view.manifest.current, view.table, view.manifest.pending
     times = table.times[~np.isnan(table.times)]
     return {
         "uri": engine.place,
@@ -248,8 +248,19 @@ def summary(engine: Engine, view: View, pending: Generation | None) -> dict[str,
         "indexed": generation.indexed,
         "retention_days": view.manifest.retention_days,
         "taught": len(view.labels.active),
-        "bytes_per_sighting": engine.sizes(generation.number),
+        "bytes_per_sighting": _sizes(engine, view),
         "erasing_unfinished": len(engine.names(ERASING)),
+    }
+
+
+def _sizes(engine: Engine, view: View) -> dict[str, float]:
+    """Bytes of an image (in the mean of some), a descriptor and an embedding."""
+    images = engine.fetch(view.table.ids[:_BATCH].tolist(), "image").values()
+    stored, generation = view.manifest.stored, view.manifest.current
+    return {
+        "image": sum(map(len, images)) / max(1, len(images)),
+        "descriptor": 0.0 if stored == "none" else np.dtype(stored).itemsize * view.manifest.width,
+        "embedding": 4.0 * generation.width,
     }
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from resight.images.boxes import cut
-from resight.images.check import as_rgb
+from resight.images.arrays import as_rgb, cut
 from resight.images.reading import MAX_BYTES, MAX_PIXELS, read
 
 __all__ = ["MAX_BYTES", "MAX_PIXELS", "VERSION", "as_rgb", "cut", "read"]

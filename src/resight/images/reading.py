@@ -15,7 +15,7 @@ from PIL import Image as Pillow
 from PIL import ImageOps
 
 from resight.errors import InputError, ResightError
-from resight.images.check import as_rgb
+from resight.images.arrays import as_rgb
 from resight.images.colour import Image
 from resight.validation import check_file
 
@@ -27,8 +27,6 @@ FORMATS = ("PNG", "JPEG", "BMP", "WEBP", "TIFF")
 _LARGE = 2_000_000  # pixels above which pictures wait for each other: 2 at a time in a process
 _decoding = threading.BoundedSemaphore(2)
 _SEGMENT = struct.Struct(">BBHBHHB")  # of a JPEG: marker, length; bits, height, width, channels
-_DEEP = ("I", "F")  # Pillow's modes of more than 8 bits begin with these letters
-
 
 Source = str | os.PathLike[str] | IO[bytes] | bytes | Image
 
@@ -125,7 +123,9 @@ def _check_header(picture: Pillow.Image, name: str, most: int) -> None:
     width, height = picture.size
     if width * height > most:
         raise InputError(f"{name} has {width} x {height} pixels: {_limit(most)}")
-    if _is_deep(picture):
+    # Pillow opens 16-bit colour files as "RGB" and drops the low bytes; its decoders know.
+    decoders = str(getattr(picture, "tile", ""))
+    if picture.mode.startswith(("I", "F")) or ";16" in decoders:
         raise InputError(
             f"{name} has more than 8 bits per channel; rescale it to 0..255 and save it with 8 bits"
         )
@@ -158,13 +158,6 @@ def _plain_jpeg(content: bytes, most: int) -> Image | None:
 
     decoded = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_COLOR)
     return None if decoded is None else np.asarray(cv2.cvtColor(decoded, cv2.COLOR_BGR2RGB))
-
-
-def _is_deep(picture: Pillow.Image) -> bool:
-    if picture.mode.startswith(_DEEP):
-        return True
-    # Pillow opens 16-bit colour files as "RGB" and drops the low bytes; its decoders know.
-    return any(";16" in str(part) for part in getattr(picture, "tile", []))
 
 
 def _to_rgb(picture: Pillow.Image) -> Pillow.Image:

@@ -6,7 +6,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,7 @@ from resight.saving import SavableMixin
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 Self = TypeVar("Self", bound="MetricLearner")
+Growing = TypeVar("Growing", bound="GrowingLearner")
 
 
 class MetricLearner(
@@ -166,6 +167,57 @@ class KernelMetricLearner(MetricLearner):
         tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.input_tags.positive_only = self.kernel in ("chi2", "chi2-rbf")
         return tags
+
+
+class NewPeople(NamedTuple):
+    """Sightings of people who are added: rows, names of people and cameras, codes of the rows."""
+
+    X: Floats
+    people: NDArray[Any]
+    persons: Codes
+    names: NDArray[Any] | None
+    cameras: Codes | None
+
+
+class GrowingLearner(KernelMetricLearner):
+    """A kernel learner whose `_learn_more` adds people to what it has learned."""
+
+    def _grow(self: Growing, X: ArrayLike, y: ArrayLike, cameras: ArrayLike | None) -> Growing:
+        """Add all sightings of new people, or leave this object as it is."""
+        self._validate_params()
+        rows: Floats
+        rows, labels = validate_data(self, X, y, dtype=self._dtypes, reset=False)
+        distinct, persons = encode(labels, "persons")
+        self.refuse_known(distinct, without_cameras=cameras is None)
+        codes = encode_cameras(cameras, len(rows))
+        names = None if cameras is None else np.unique(np.asarray(cameras))
+        fresh = copy.copy(self)
+        fresh._learn_more(NewPeople(rows, distinct, persons, names, codes))
+        fresh.persons_ = np.union1d(self.persons_, distinct)
+        fresh.training_fingerprint_ = digest_of(
+            self.training_fingerprint_, fingerprint_of(rows, persons, codes)
+        )
+        lay_out_as_saved(fresh)
+        self.__dict__ = fresh.__dict__
+        return self
+
+    def refuse_known(self, persons: NDArray[Any], *, without_cameras: bool) -> None:
+        """Refuse people who cannot be added to those learned from before."""
+        known = persons[np.isin(persons, self.persons_)]
+        if len(known):
+            raise InputError(
+                f"{len(known)} people were learned from before, such as {known[0]!s}. Add all "
+                "sightings of a person at once, or fit again on everything"
+            )
+
+    @property
+    @abstractmethod
+    def n_sightings(self) -> int:
+        """How many sightings it has learned from."""
+
+    @abstractmethod
+    def _learn_more(self, new: NewPeople) -> None:
+        """Learn from the sightings of new people."""
 
 
 def encode_cameras(cameras: ArrayLike | None, n_sightings: int) -> Codes | None:

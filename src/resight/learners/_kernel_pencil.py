@@ -11,15 +11,17 @@ from scipy.linalg import LinAlgError
 from resight.errors import InputError
 from resight.learners._base import Floats
 from resight.learners._laplacian import CrossCameraPairs
-from resight.learners._null_space import LOSES_DIGITS, solve_in_null_space
 from resight.learners._pair_solvers import all_directions, leading_directions
 from resight.learners._pair_space import PairPencil, PairSpace
-from resight.learners._pencil import covariances, similar_factor
 from resight.learners._solvers import leading_pencil
 
 PAIRS_FROM = 1000
 """Sightings from which the space of the pairs is faster than the dense path; four times as many
-where lambda I asks for the square of the kernel matrix and for all directions."""
+where lambda I asks for the square of the kernel matrix and for more directions than persons."""
+
+LOSES_DIGITS = 1e-10
+"""Below this part of the trace of Lambda_S the dense path itself loses six digits to round-off:
+there is nothing to be equal to."""
 
 
 class KernelPencil:
@@ -27,11 +29,10 @@ class KernelPencil:
 
     def __init__(self, K: Floats, pairs: CrossCameraPairs) -> None:
         self.K, self.pairs = K, pairs
-        self.bound = max(1, pairs.max_components())
 
     @cached_property
     def _matrices(self) -> tuple[Floats, Floats]:
-        return covariances(self.K, self.pairs)  # Lambda_S, Lambda_D (Theorems 1 and 2)
+        return self.pairs.covariances(self.K)  # Lambda_S, Lambda_D (Theorems 1 and 2)
 
     @cached_property
     def _pair_space(self) -> PairSpace:
@@ -49,20 +50,13 @@ class KernelPencil:
         """Solve for the eigenvalues above 1 (at least one); parameters as in `KXQDA`.
 
         Returns mu (b,), largest first, Theta (N, b), orthonormal under the regularised Lambda_S,
-        and the path taken, "null", "pairs", "krylov" or "dense". To `keep` the matrices for
-        another regulariser costs a copy.
+        and the path taken, "pairs", "krylov" or "dense". To `keep` the matrices for another
+        regulariser costs a copy.
         """
-        absolute = reg * self._mean_eigenvalue if reg_form == "relative" else reg
-        found: tuple[Floats, Floats] | None = None
-        path = "null"
-        if solver == "auto" and reg_form != "kernel":
-            found = solve_in_null_space(self.K, self.pairs, absolute, self.bound)
-        many = PAIRS_FROM * (1 if reg_form == "kernel" or n_components else 4)
-        if solver == "auto" and found is None and len(self.K) >= many:
-            found, path = self._solve_in_pair_space(absolute, reg_form, n_components, keep)
-        if found is None:
-            found, path = self._solve_dense(reg, reg_form, keep), "dense"
-        mu, Theta = found
+        found, path = None, "dense"
+        if solver == "auto" and len(self.K) >= PAIRS_FROM:
+            found, path = self._solve_in_pair_space(reg, reg_form, n_components, keep)
+        mu, Theta = found or self._solve_dense(reg, reg_form, keep)
         kept = min(n_components or len(mu), max(1, int((mu > 1.0).sum())))
         return mu[:kept], Theta[:, :kept], path
 
@@ -70,17 +64,25 @@ class KernelPencil:
         self, reg: float, reg_form: str, n_components: int | None, keep: bool
     ) -> tuple[tuple[Floats, Floats] | None, str]:
         power = 1 if reg_form == "kernel" else 2
-        if power == 2 and reg < LOSES_DIGITS * len(self.K) * self._mean_eigenvalue:
-            return None, "dense"
+        few = power == 2 and n_components is None and len(self.K) < 4 * PAIRS_FROM
         try:
-            pencil = PairPencil(self._pair_space, reg, power, keep=keep)
+            space = self._pair_space
+            if few and not space.bound < space.n_null <= len(self.K) / 3:
+                return None, "dense"
+            if power == 2:
+                reg *= space.mean_eigenvalue if reg_form == "relative" else 1.0
+                if reg < LOSES_DIGITS * len(self.K) * space.mean_eigenvalue:
+                    space.forget()
+                    return None, "dense"
+            pencil = PairPencil(space, reg, power, keep=keep)
             if n_components is not None and 6 * n_components <= len(self.K):
                 found = leading_directions(pencil, n_components)
                 if found is not None:
                     return found, "krylov"
-            return all_directions(pencil, n_components), "pairs"
+            found = all_directions(pencil, n_components, at_hand=few)
         except LinAlgError:
-            return None, "dense"
+            found = None
+        return found, "dense" if found is None else "pairs"
 
     def _solve_dense(self, reg: float, reg_form: str, keep: bool) -> tuple[Floats, Floats]:
         lifts = self._lifts() if reg_form == "kernel" else (0.0,)
@@ -89,7 +91,7 @@ class KernelPencil:
             _regularise(similar, self.K, reg, reg_form)  # Algorithm 1, line 3
             similar.flat[:: len(similar) + 1] += reg * lift
             try:
-                return leading_pencil(dissimilar, similar, self.bound)
+                return leading_pencil(dissimilar, similar, len(similar), above=1.0)
             except LinAlgError:
                 continue
         raise InputError(
@@ -115,12 +117,6 @@ class KernelPencil:
             return similar.copy(order="F"), dissimilar.copy(order="F")
         del self._matrices
         return similar, dissimilar
-
-    @cached_property
-    def _mean_eigenvalue(self) -> float:
-        """tr(Lambda_S) / N."""
-        factor = similar_factor(self.K, self.pairs)
-        return float(np.einsum("ij,ij", factor, factor)) / (self.pairs.n_similar * len(self.K))
 
 
 def _regularise(similar: Floats, K: Floats, reg: float, reg_form: str) -> None:

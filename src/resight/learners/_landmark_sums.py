@@ -1,4 +1,4 @@
-"""What k-XQDA needs to know of features, as sums that add up over chunks, workers and people.
+"""k-XQDA between features from sums alone, which add up over chunks, workers and people.
 
 With f_i features, t_kv the sum over person k in camera v, t_k over all cameras and w_i the number
 of similar pairs of sighting i, the Laplacians of `_laplacian` give
@@ -13,16 +13,19 @@ Without cameras every sighting is its own: the last term of each line joins the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, eigh
 
+from resight.errors import InputError
 from resight.learners._base import Codes, Floats
 from resight.learners._laplacian import Multipartite
+from resight.learners._solvers import leading_pencil
 from resight.saving import SavableMixin
 
 CHUNK_ROWS = 2048  # seen at once: kernel rows of 67 MB for 1,024 features of 4,096 landmarks
@@ -37,8 +40,7 @@ class ChunkSums:
     cells: Codes  # (m, 2): person and camera of each cell, sorted
     counts: Codes  # (m,): sightings in each cell
     sums: Floats  # (m, q): t_kv
-    cameras: Codes  # (c,): those that occur
-    moments: Floats  # (c, q, q): M_v
+    moments: Floats  # (c, q, q): M_v of the cameras that occur
 
     @classmethod
     def of_rows(
@@ -52,23 +54,20 @@ class ChunkSums:
         order = np.argsort(of_cell.ravel(), kind="stable")
         starts = np.cumsum(counts) - counts
         sums = np.add.reduceat(F[order], starts, axis=0)
-        present = np.unique(views)
-        moments = np.stack([_moment(F[views == view]) for view in present])
+        moments = np.stack([_moment(F[views == view]) for view in np.unique(views)])
         paired = weights > 0
         weighted = _moment(F[paired] * np.sqrt(weights[paired])[:, None])
-        return cls(weighted, cells, counts, sums, present, moments)
+        return cls(weighted, cells, counts, sums, moments)
+
+    @property
+    def cameras(self) -> Codes:
+        """Codes of the cameras that occur, (c,)."""
+        return np.unique(self.cells[:, 1])
 
     def __add__(self, other: ChunkSums) -> ChunkSums:
-        cells, into = _union(self.cells, other.cells)
-        cameras, views = _union(self.cameras[:, None], other.cameras[:, None])
-        return ChunkSums(
-            self.weighted + other.weighted,
-            cells,
-            _scatter(len(cells), into, (self.counts, other.counts)),
-            _scatter(len(cells), into, (self.sums, other.sums)),
-            cameras[:, 0],
-            _scatter(len(cameras), views, (self.moments, other.moments)),
-        )
+        cells, counts, sums = _added("cells", ("counts", "sums"), self, other)
+        _, moments = _added("cameras", ("moments",), self, other)
+        return ChunkSums(self.weighted + other.weighted, cells, counts, sums, moments)
 
     def finish(self, cameras: NDArray[Any] | None) -> LandmarkStatistics:
         """Fold the people in, once all of their rows were added up.
@@ -108,22 +107,9 @@ class LandmarkStatistics(SavableMixin):
     moments: Floats  # (c, q, q): M_v
 
     def __add__(self, other: LandmarkStatistics) -> LandmarkStatistics:
-        if self.cameras is None or other.cameras is None:
-            cameras, n_views = None, 1
-            into: tuple[Codes, ...] = (np.zeros(1, np.intp), np.zeros(1, np.intp))
-        else:
-            cameras = np.union1d(self.cameras, other.cameras)
-            n_views = len(cameras)
-            into = tuple(np.searchsorted(cameras, own) for own in (self.cameras, other.cameras))
-        parts = (self, other)
-        return LandmarkStatistics(
-            self.similar + other.similar,
-            self.n_similar + other.n_similar,
-            cameras,
-            _scatter(n_views, into, tuple(part.counts for part in parts)),
-            _scatter(n_views, into, tuple(part.sums for part in parts)),
-            _scatter(n_views, into, tuple(part.moments for part in parts)),
-        )
+        similar, n_similar = self.similar + other.similar, self.n_similar + other.n_similar
+        cameras, *sums = _added("cameras", ("counts", "sums", "moments"), self, other)
+        return LandmarkStatistics(similar, n_similar, cameras, *sums)
 
     @property
     def n_sightings(self) -> int:
@@ -158,6 +144,49 @@ class LandmarkStatistics(SavableMixin):
         """Mean of the features, (q,)."""
         mean: Floats = self.sums.sum(axis=0) / self.n_sightings
         return mean
+
+
+class LandmarkPencil:
+    """Sigma_D v = mu (Sigma_S + regulariser) v; regularisers share its matrices.
+
+    `centre` (q,) was taken off the features.
+    With features as rows of G and K replaced by G G^T, a direction theta of k-XQDA acts on
+    features as v = G^T theta. Its penalty lambda theta^T theta is lambda v^T (G^T G)^-1 v, and
+    lambda theta^T K theta is lambda v^T v. The inverse is never formed: with G^T G = R R^T and
+    v = R u the first penalty is lambda u^T u. When all training sightings are landmarks this is
+    k-XQDA itself.
+    """
+
+    def __init__(self, statistics: LandmarkStatistics, centre: Floats) -> None:
+        self.statistics = statistics
+        self._similar, self._dissimilar = statistics.covariances()
+        self._moment = statistics.second_moment(centre)
+
+    def solve(self, reg: float, reg_form: str) -> tuple[Floats, Floats]:
+        """Return the eigenvalues above 1 (at least one), largest first, and directions (q, b)."""
+        if reg_form == "kernel":
+            mu, V = _leading(self._similar, self._dissimilar, reg, reg_form)
+        else:
+            R, similar, dissimilar = self._turned
+            absolute = reg
+            if reg_form == "relative":  # tr(Lambda_S) / N, and Lambda_S has the trace of R^T S R
+                absolute *= float(np.trace(similar)) / self.statistics.n_sightings
+            mu, U = _leading(similar, dissimilar, absolute, reg_form)
+            V = R @ U
+        kept = max(1, int((mu > 1.0).sum()))
+        return mu[:kept], V[:, :kept]
+
+    @cached_property
+    def _turned(self) -> tuple[Floats, Floats, Floats]:
+        """R, R^T Sigma_S R and R^T Sigma_D R."""
+        s, U = eigh(self._moment, check_finite=False, driver="evd")
+        R = U * np.sqrt(np.maximum(s, 0.0))
+        return R, _between(R, self._similar), _between(R, self._dissimilar)
+
+
+def _between(R: Floats, M: Floats) -> Floats:
+    turned: Floats = R.T @ M @ R
+    return np.asfortranarray((turned + turned.T) / 2)
 
 
 def total(parts: Iterable[Any]) -> Any:
@@ -200,16 +229,37 @@ def _moment(F: Floats) -> Floats:
     return moment
 
 
-def _union(a: Codes, b: Codes) -> tuple[Codes, tuple[Codes, Codes]]:
-    """Return the distinct rows of both, sorted, and where the rows of each stand among them."""
-    rows, into = np.unique(np.concatenate([a, b]), axis=0, return_inverse=True)
-    flat = into.ravel()
-    return rows, (flat[: len(a)], flat[len(a) :])
+def _added(key: str, names: Sequence[str], *parts: Any) -> list[Any]:
+    """Return the distinct keys of two parts, sorted, and for each name the sums of rows by key.
+
+    No key occurs twice in a part. A key that is None stands for one row.
+    """
+    keys = [getattr(part, key) for part in parts]
+    distinct, into = None, np.zeros(2, np.intp)
+    if all(one is not None for one in keys):
+        axis = 0 if keys[0].ndim > 1 else None
+        distinct, into = np.unique(np.concatenate(keys), axis=axis, return_inverse=True)
+    added: list[Any] = [distinct]
+    for name in names:
+        own = [getattr(part, name) for part in parts]
+        sums = np.zeros((into.max() + 1, *own[0].shape[1:]), dtype=own[0].dtype)
+        for rows, values in zip(np.split(into.ravel(), [len(own[0])]), own, strict=True):
+            sums[rows] += values
+        added.append(sums)
+    return added
 
 
-def _scatter(n: int, into: tuple[Codes, ...], parts: tuple[NDArray[Any], ...]) -> NDArray[Any]:
-    """Add the rows of each part at its places (none of them twice) among n rows."""
-    out = np.zeros((n, *parts[0].shape[1:]), dtype=parts[0].dtype)
-    for places, part in zip(into, parts, strict=True):
-        out[places] += part
-    return out
+def _leading(
+    similar: Floats, dissimilar: Floats, ridge: float, reg_form: str
+) -> tuple[Floats, Floats]:
+    A, B = dissimilar.copy(order="F"), similar.copy(order="F")
+    B.flat[:: len(B) + 1] += ridge
+    try:
+        return leading_pencil(A, B, len(B))
+    except LinAlgError:
+        raise InputError(
+            f"the regulariser ({ridge:.3g}, reg_form={reg_form!r}) is too small for the scale of "
+            f"this kernel: the matrix of similar pairs (trace {np.trace(similar):.3g}) is "
+            "numerically singular. Use reg_form='relative' with reg between 1e-6 and 1e-1, a "
+            "larger reg, or fewer landmarks"
+        ) from None

@@ -15,17 +15,16 @@ n_D Lambda_D = K L_D K for two cameras; this form holds for any number of camera
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
-from scipy.linalg import block_diag
 
 from resight.errors import InputError
-from resight.learners._base import Codes, Floats
+from resight.learners._base import Codes, Floats, squared_euclidean
+from resight.learners._solvers import gram
 
 
 @dataclass(frozen=True)
@@ -52,41 +51,27 @@ class Multipartite:
     def apply(self, M: Floats) -> Floats:
         """Return L M in O(size of M), for M of shape (N, k)."""
         in_groups, in_parts = _indicator(self.groups), _indicator(self.parts)
-        # L ignores what is constant in a group: without it nothing large cancels.
-        sizes = np.bincount(self.groups)[:, None]
-        centred = M - in_groups @ (in_groups.T @ M / sizes)
+        centred = self._centred(M)
         product: Floats = in_parts @ (in_parts.T @ centred) - in_groups @ (in_groups.T @ centred)
         centred *= self.degrees[:, None]
         product += centred
         return product
 
-    def eigenbasis(self) -> tuple[sparse.csc_array, sparse.csc_array, Floats]:
-        """Return (E, F, s): orthonormal bases of the null space and the range, L F = F diag(s).
+    def form(self, M: Floats) -> Floats:
+        """Return M^T L M (lower triangle, Fortran order) by symmetric updates alone."""
+        centred = self._centred(M)  # the term of the groups vanishes
+        sizes = np.bincount(self.parts)
+        alone = sizes[self.parts] == 1  # whose sum is the row itself
+        sums = (_indicator(self.parts).T @ centred)[sizes > 1]
+        centred *= np.sqrt(self.degrees + alone)[:, None]
+        own = gram(centred.T)
+        return gram(sums.T, into=own) if len(sums) else own
 
-        In a group of n with parts of n_v: contrasts inside part v have eigenvalue n - n_v,
-        contrasts between parts have n, the constant vector has 0. Each is a Helmert contrast.
-        """
-        null, range_ = _Columns(), _Columns()
-        values = [np.zeros(0)]
-        for counts, members in self._alike().items():
-            for positions, contrast, value in _contrasts(counts):
-                (range_ if value else null).add(members[:, positions], contrast)
-                values += [np.full(len(members), value)] if value else []
-        shape = len(self.groups)
-        return null.matrix(shape), range_.matrix(shape), np.concatenate(values)
-
-    def _alike(self) -> dict[tuple[int, ...], Codes]:
-        """Return the groups by the sizes of their parts: members (n_groups, n), part by part."""
-        order = np.lexsort((self.parts, self.groups))
-        sizes = np.bincount(self.parts).tolist()
-        ends = np.cumsum(np.bincount(self.groups)).tolist()
-        n_parts = np.bincount(self.groups[np.unique(self.parts, return_index=True)[1]]).tolist()
-        alike: dict[tuple[int, ...], list[Codes]] = {}
-        start = part = 0
-        for end, count in zip(ends, n_parts, strict=True):
-            alike.setdefault(tuple(sizes[part : part + count]), []).append(order[start:end])
-            start, part = end, part + count
-        return {counts: np.stack(members) for counts, members in alike.items()}
+    def _centred(self, M: Floats) -> Floats:
+        """Subtract the mean of each group, which L ignores: nothing large cancels without it."""
+        in_groups = _indicator(self.groups)
+        centred: Floats = M - in_groups @ (in_groups.T @ M / np.bincount(self.groups)[:, None])
+        return centred
 
 
 @dataclass(frozen=True)
@@ -156,66 +141,61 @@ class CrossCameraPairs:
         difference /= self.n_dissimilar
         return difference
 
-    def max_components(self) -> int:
-        """Bound the number of eigenvalues above 1 by the labels alone.
+    def covariances(self, M: Floats) -> tuple[Floats, Floats]:
+        """Return M^T L_S M / n_S and M^T L_D M / n_D, lower triangles in Fortran order.
 
-        It is the number of positive eigenvalues of L_D / n_D - L_S / n_S, because mu > 1 exactly
-        where the difference of the two forms is positive: c - 1 when all persons have the same
-        number of sightings in each camera, more otherwise.
+        With features as rows of M these are Sigma_S and Sigma_D of XQDA; with the kernel matrix as
+        M they are Lambda_S and Lambda_D of k-XQDA (Theorems 1 and 2).
         """
-        return sum(multiplicity for multiplicity, value in self._spectrum() if value > 0)
+        similar, dissimilar = self.similar.form(M), self.everything.form(M)
+        dissimilar -= similar
+        dissimilar /= self.n_dissimilar
+        similar /= self.n_similar
+        return similar, dissimilar
 
-    def _spectrum(self) -> list[tuple[int, float]]:
-        """Eigenvalues of L_D / n_D - L_S / n_S with multiplicities; round-off is set to 0.
 
-        Contrasts inside one camera of a person and differences between persons with the same
-        counts are eigenvectors in closed form; what remains is a small matrix over the distinct
-        patterns of counts.
+class AllPairs:
+    """All cross-camera pairs: each camera against all earlier cameras.
+
+    Without cameras all pairs count; they are one block of all rows against all rows in which each
+    pair appears twice, half each time. Data without a similar or dissimilar pair are refused.
+    """
+
+    def __init__(self, persons: Codes, cameras: Codes | None) -> None:
+        CrossCameraPairs(persons, cameras)  # its checks
+        rows = np.arange(len(persons))
+        self.blocks = [(rows, rows)]  # rows of the data matrix on either side
+        if cameras is not None:
+            later = range(1, int(cameras.max()) + 1)
+            self.blocks = [(rows[cameras < one], rows[cameras == one]) for one in later]
+        sizes = [len(first) * len(second) for first, second in self.blocks]
+        self._slices = [slice(*ends) for ends in pairwise(np.cumsum([0, *sizes]).tolist())]
+        same = [persons[first][:, None] == persons[second] for first, second in self.blocks]
+        self.similar = np.concatenate([block.ravel() for block in same])  # (n_pairs,)
+        self.times = np.ones(len(self.similar))  # how often a pair counts
+        if cameras is None:
+            self.times = np.where(rows[:, None] == rows, 0.0, 0.5).ravel()
+
+    def distances(self, E: Floats) -> Floats:
+        """Squared Euclidean distances of the pairs for embeddings E, (n_pairs,)."""
+        found = [squared_euclidean(E[first], E[second]).ravel() for first, second in self.blocks]
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+    def mean_distance(self, Z: Floats) -> float:
+        """Mean squared distance of the pairs."""
+        return float((self.times * self.distances(Z)).sum() / self.times.sum())
+
+    def laplacian_times(self, weights: Floats, E: Floats) -> Floats:
+        """Return L E, L the Laplacian of the pairs with these weights (n_pairs,).
+
+        The sum over pairs of w_ij (x_i - x_j)(x_i - x_j)^T is then X^T L X.
         """
-        if self.cameras is None:
-            return self._spectrum_of_all_pairs()
-        counts = self._counts(self.cameras)  # (c, n_cameras)
-        total = counts.sum(axis=0)  # (n_cameras,)
-        patterns, repeats = np.unique(counts, axis=0, return_counts=True)
-        joint = 1.0 / self.n_dissimilar + 1.0 / self.n_similar
-        degrees = (total.sum() - total) / self.n_dissimilar  # of L_all / n_D, (n_cameras,)
-        found: list[tuple[int, float]] = []
-        blocks, ones, views = [], [], []
-        for pattern, repeat in zip(patterns, repeats, strict=True):
-            for view in np.flatnonzero(pattern > 1):
-                value = degrees[view] - (pattern.sum() - pattern[view]) * joint
-                found.append((int(repeat * (pattern[view] - 1)), value))
-            seen = np.flatnonzero(pattern)
-            roots = np.sqrt(pattern[seen])
-            inside = pattern.sum() * np.eye(len(seen)) - np.outer(roots, roots)
-            block = np.diag(degrees[seen]) - joint * inside
-            found += [(int(repeat - 1), value) for value in np.linalg.eigvalsh(block)]
-            blocks.append(block)
-            ones.append(np.sqrt(repeat) * roots)
-            views.append(seen)
-        one, camera = np.concatenate(ones), np.concatenate(views)
-        joined = np.outer(one, one) * (camera[:, None] != camera[None, :]) / self.n_dissimilar
-        shared = block_diag(*blocks) - joined
-        found += [(1, value) for value in np.linalg.eigvalsh(shared)]
-        noise = 1e-9 * max(abs(value) for _, value in found)
-        return [(times, value if abs(value) > noise else 0.0) for times, value in found]
-
-    def _spectrum_of_all_pairs(self) -> list[tuple[int, float]]:
-        # L_all = N I - 1 1^T, and L_S = n_k I - 1_k 1_k^T for each person k.
-        sizes = np.bincount(self.persons)
-        base = len(self.persons) / self.n_dissimilar
-        joint = 1.0 / self.n_dissimilar + 1.0 / self.n_similar
-        contrasts = [(int(size - 1), float(base - size * joint)) for size in sizes]
-        noise = 1e-9 * base
-        return [(len(sizes) - 1, base)] + [
-            (times, value if abs(value) > noise else 0.0) for times, value in contrasts
-        ]
-
-    def _counts(self, cameras: Codes) -> NDArray[np.intp]:
-        """Sightings of each person in each camera, (c, n_cameras)."""
-        n_persons, n_cameras = int(self.persons.max()) + 1, int(cameras.max()) + 1
-        cells = self.persons * n_cameras + cameras
-        return np.bincount(cells, minlength=n_persons * n_cameras).reshape(n_persons, n_cameras)
+        product = np.zeros_like(E)
+        for (first, second), part in zip(self.blocks, self._slices, strict=True):
+            W, left, right = weights[part].reshape(len(first), -1), E[first], E[second]
+            product[first] += W.sum(axis=1)[:, None] * left - W @ right
+            product[second] += W.sum(axis=0)[:, None] * right - W.T @ left
+        return product
 
 
 def _indicator(codes: Codes) -> sparse.csr_array:
@@ -227,44 +207,3 @@ def _parts(groups: Codes, views: Codes) -> Codes:
     pairs = groups * (int(views.max(initial=0)) + 1) + views
     codes: Codes = np.unique(pairs, return_inverse=True)[1]
     return codes
-
-
-def _contrasts(counts: tuple[int, ...]) -> Iterator[tuple[slice, Floats, float]]:
-    """Yield the eigenvectors of a group with parts of these sizes: where, entries, eigenvalue."""
-    n = sum(counts)
-    yield slice(n), np.full(n, n**-0.5), 0.0
-    start = 0
-    for i, count in enumerate(counts):
-        for size in range(1, count):
-            yield slice(start, start + size + 1), _helmert(size, 1), float(n - count)
-        if i:
-            yield slice(start + count), _helmert(start, count), float(n)
-        start += count
-
-
-def _helmert(n: int, size: int) -> Floats:
-    """Return the unit contrast of the mean of `n` rows against that of the `size` next ones."""
-    contrast = np.concatenate([np.full(n, size), np.full(size, -n)]).astype(np.float64)
-    return contrast / np.linalg.norm(contrast)
-
-
-class _Columns:
-    """Collects sparse columns."""
-
-    def __init__(self) -> None:
-        self.rows: list[Codes] = []
-        self.values: list[Floats] = []
-        self.lengths: list[int] = []
-
-    def add(self, rows: Codes, values: Floats) -> None:
-        """Add one column for each row of `rows` (n_columns, n), all with the same values (n,)."""
-        self.rows.append(rows.ravel())
-        self.values.append(np.tile(values, len(rows)))
-        self.lengths += [rows.shape[1]] * len(rows)
-
-    def matrix(self, n_rows: int) -> sparse.csc_array:
-        if not self.rows:
-            return sparse.csc_array((n_rows, 0))
-        ends = np.cumsum([0, *self.lengths])
-        parts = (np.concatenate(self.values), np.concatenate(self.rows), ends)
-        return sparse.csc_array(parts, shape=(n_rows, len(self.lengths)))

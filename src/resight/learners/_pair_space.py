@@ -35,15 +35,16 @@ from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._solvers import gram
 
 _STRIP = 256  # columns made at once in float64 before they are rounded
+_PERSONS = 64  # seen at once: bounds the copies of their rows
 
 
 @dataclass(frozen=True)
-class _Person:
-    """T of one person, the rows of the null space of L_S first."""
+class _Alike:
+    """T of some persons with as many sightings, the rows of the null space of L_S first."""
 
-    rows: Codes  # (n,) among the sightings
-    T: Floats  # (n, n)
-    places: Codes  # (n,) among the coordinates
+    rows: Codes  # (k, n) among the sightings
+    T: Floats  # (k, n, n)
+    places: Codes  # (k, n) among the coordinates
 
 
 class PairSpace:
@@ -54,22 +55,41 @@ class PairSpace:
 
     def __init__(self, K: Floats, pairs: CrossCameraPairs) -> None:
         self.K, self.pairs = K, pairs
-        self.persons, self.s = _by_person(pairs)
+        self.alike, self.s = _by_person(pairs)
         self.n_null = len(K) - len(self.s)
-        self.Y, self.inner = self._of_cameras()
-
-    def _of_cameras(self) -> tuple[Floats, Floats]:
-        """Return Y (N, n_cameras) and M with H = I + Y M Y^T."""
-        of_camera, joined = np.ones((len(self.K), 1)), np.array([[-1.0]])
-        if self.pairs.cameras is not None:
-            identity = np.eye(int(self.pairs.cameras.max()) + 1)
-            of_camera, joined = identity[self.pairs.cameras], identity - 1.0
+        of_camera, joined = np.ones((len(K), 1)), np.array([[-1.0]])
+        if pairs.cameras is not None:
+            identity = np.eye(int(pairs.cameras.max()) + 1)
+            of_camera, joined = identity[pairs.cameras], identity - 1.0
         image = np.empty_like(of_camera)  # L_D = D - L_S + of_camera joined of_camera^T
-        for person in self.persons:
-            image[person.places] = np.linalg.solve(person.T.T, of_camera[person.rows])
+        for some in self.alike:
+            image[some.places] = np.linalg.solve(some.T.transpose(0, 2, 1), of_camera[some.rows])
         Y, triangle = np.linalg.qr(image)
-        h, U = np.linalg.eigh(np.eye(len(joined)) + triangle @ joined @ triangle.T)
-        return Y, (U * (np.sqrt(np.maximum(h, 0.0)) - 1.0)) @ U.T
+        self._h, U = np.linalg.eigh(np.eye(len(joined)) + triangle @ joined @ triangle.T)
+        self.Y = Y @ U  # H H = I + Y diag(h - 1) Y^T
+        self.inner = np.diag(np.sqrt(np.maximum(self._h, 0.0)) - 1.0)  # H = I + Y inner Y^T
+
+    @cached_property
+    def bound(self) -> int:
+        """Most eigenvalues above 1 that the labels allow, whatever kernel and regulariser.
+
+        There the difference of the two forms is positive, H H / n_D - diag(s) / n_S in these
+        coordinates: a diagonal and a few dimensions, whose signs add up as Haynsworth says. It is
+        c - 1 when all persons have the same number of sightings in each camera, more otherwise.
+        """
+        n_dissimilar = self.pairs.n_dissimilar
+        d = 1.0 / n_dissimilar - np.append(np.zeros(self.n_null), self.s) / self.pairs.n_similar
+        noise = 1e-9 * np.abs(d).max()
+        d, q = d - noise, (self._h - 1.0) / n_dissimilar
+        Y, q = self.Y[:, np.abs(q) > noise], q[np.abs(q) > noise]
+        small = np.linalg.eigvalsh(-np.diag(1.0 / q) - Y.T @ (Y / d[:, None]))
+        return int((d > 0.0).sum() + (small > 0.0).sum() - (q < 0.0).sum())
+
+    @cached_property
+    def mean_eigenvalue(self) -> float:
+        """Return tr(Lambda_S) / N."""
+        trace = self.s @ self.blocks(2)[2].diagonal()
+        return float(trace) / (self.pairs.n_similar * len(self.K))
 
     def times_h(self, M: Floats) -> Floats:
         """Return H M."""
@@ -78,15 +98,15 @@ class PairSpace:
     def enter(self, M: Floats) -> Floats:
         """Return T M, the rows in E first."""
         image = np.empty(M.shape)
-        for person in self.persons:
-            image[person.places] = person.T @ M[person.rows]
+        for some in self.alike:
+            image[some.places] = some.T @ M[some.rows]
         return image
 
     def leave(self, M: Floats) -> Floats:
         """Return T^T M."""
         image = np.empty(M.shape)
-        for person in self.persons:
-            image[person.rows] = person.T.T @ M[person.places]
+        for some in self.alike:
+            image[some.rows] = some.T.transpose(0, 2, 1) @ M[some.places]
         return image
 
     def blocks(self, power: int) -> tuple[Floats, Floats, Floats]:
@@ -149,6 +169,10 @@ class PairPencil:
         psi[e:] = self.stretch * (g[e:] - held[e:])
         return psi, held
 
+    def start(self) -> Floats:
+        """Return H W^-1 of the columns E, near the leading vectors where lambda is small."""
+        return self.space.times_h(np.concatenate([self._EE, self.stretch * self._pulled]))
+
     def apply(self, Y: Floats) -> tuple[Floats, Floats]:
         """Return A Y, and that from which `theta` makes the coefficients of these vectors."""
         scale = self.space.pairs.n_dissimilar**-0.5
@@ -186,29 +210,33 @@ class PairPencil:
         return A
 
 
-def _by_person(pairs: CrossCameraPairs) -> tuple[list[_Person], Floats]:
-    """Return T of each person, and s (f,)."""
-    similar, n = pairs.similar, len(pairs.persons)
-    diagonal = np.full(n, float(n)) if pairs.cameras is None else pairs.everything.degrees
-    order = np.argsort(pairs.persons, kind="stable")
-    cuts = np.cumsum(np.bincount(pairs.persons))[:-1]
-    found, values = [], []
-    e = f = 0
-    n_null = sum(_nullity(similar.degrees[rows]) for rows in np.split(order, cuts))
-    for rows in np.split(order, cuts):
-        apart = similar.parts[rows][:, None] != similar.parts[rows]
-        laplacian = np.diag(similar.degrees[rows]) - apart
-        C = np.linalg.cholesky(np.diag(diagonal[rows]) - laplacian)
-        half = np.linalg.solve(C, laplacian)
-        s, U = np.linalg.eigh(np.linalg.solve(C, half.T))
-        k = _nullity(similar.degrees[rows])
-        places = np.r_[e : e + k, n_null + f : n_null + f + len(rows) - k]
-        found.append(_Person(rows, U.T @ C.T, places))
-        values.append(s[k:])
-        e, f = e + k, f + len(rows) - k
+def _by_person(pairs: CrossCameraPairs) -> tuple[list[_Alike], Floats]:
+    """Return T of the persons, and s (f,)."""
+    similar, persons = pairs.similar, pairs.persons
+    diagonal = np.full(len(persons), float(len(persons)))
+    if pairs.cameras is not None:
+        diagonal = pairs.everything.degrees
+    counts = np.bincount(persons)
+    starts = np.cumsum(counts) - counts
+    order = np.argsort(persons, kind="stable")
+    paired = np.bincount(persons, similar.degrees) > 0.0
+    # The null space of one person's Laplacian: constants, or all when seen by one camera only.
+    nullities = np.where(paired, 1, counts)
+    e, f = 0, int(nullities.sum())
+    found, values = [], [np.zeros(0)]
+    for n, k in sorted(set(zip(counts.tolist(), nullities.tolist(), strict=True))):
+        alike = np.flatnonzero((counts == n) & (nullities == k))
+        for some in np.split(alike, range(_PERSONS, len(alike), _PERSONS)):
+            rows = order[starts[some][:, None] + np.arange(n)]
+            apart = similar.parts[rows][:, :, None] != similar.parts[rows][:, None, :]
+            laplacian = similar.degrees[rows][:, :, None] * np.eye(n) - apart
+            C = np.linalg.cholesky(diagonal[rows][:, :, None] * np.eye(n) - laplacian)
+            half = np.linalg.solve(C, laplacian).transpose(0, 2, 1)
+            s, U = np.linalg.eigh(np.linalg.solve(C, half))
+            places = np.empty(rows.shape, np.intp)
+            places[:, :k] = e + np.arange(len(some) * k).reshape(-1, k)
+            places[:, k:] = f + np.arange(len(some) * (n - k)).reshape(len(some), -1)
+            found.append(_Alike(rows, (C @ U).transpose(0, 2, 1), places))
+            values.append(s[:, k:].ravel())
+            e, f = e + places[:, :k].size, f + places[:, k:].size
     return found, np.concatenate(values)
-
-
-def _nullity(degrees: Floats) -> int:
-    """Dimension of the null space of one person's Laplacian: all when seen by one camera only."""
-    return 1 if degrees.any() else len(degrees)

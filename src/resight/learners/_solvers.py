@@ -7,6 +7,7 @@ transformed back: about a third of the work when a quarter of them is wanted.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,9 @@ from scipy.linalg.blas import dsyrk
 from resight.learners._base import Floats
 
 
-def leading_pencil(A: Floats, B: Floats, n_leading: int) -> tuple[Floats, Floats]:
+def leading_pencil(
+    A: Floats, B: Floats, most: int, above: float = -np.inf
+) -> tuple[Floats, Floats]:
     """Solve A v = mu B v for the largest mu; return them, largest first, and V with V^T B V = I.
 
     Both matrices (N, N), in Fortran order, are overwritten; their lower triangles count. Raises
@@ -27,27 +30,21 @@ def leading_pencil(A: Floats, B: Floats, n_leading: int) -> tuple[Floats, Floats
     if info != 0:
         raise LinAlgError("the regularised within matrix is not positive definite")
     C, _ = lapack.dsygst(A, L, itype=1, lower=1, overwrite_a=1)  # L^-1 A L^-T
-    mu, V = leading_eigenpairs(C, n_leading)
+    mu, V = leading_eigenpairs(C, most, above)
     return mu, solve_triangular(L, V, lower=True, trans="T", overwrite_b=True, check_finite=False)
 
 
-def leading_eigenpairs(C: Floats, n_leading: int) -> tuple[Floats, Floats]:
-    """Return the largest eigenvalues, first first, and their vectors; C is overwritten.
-
-    Householder reduction to tridiagonal form, the wanted vectors of that, back-transformation.
-    """
-    return _Tridiagonal(C).leading(n_leading)
-
-
-def eigenpairs_above(
-    C: NDArray[Any], threshold: float, most: int
+def leading_eigenpairs(
+    C: NDArray[Any], most: int, above: float = -np.inf
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the eigenvalues above a threshold, at most so many, largest first, and vectors.
+    """Return the largest eigenvalues, first first, and their vectors.
 
-    C, float32 or float64, is overwritten; its lower triangle counts.
+    At most so many, and of those not above the limit at most the first. C, float32 or float64, is
+    overwritten; its lower triangle counts. Householder reduction to tridiagonal form, the wanted
+    vectors of that, back-transformation.
     """
     tridiagonal = _Tridiagonal(C)
-    return tridiagonal.leading(min(most, tridiagonal.count_above(threshold)))
+    return tridiagonal.leading(min(most, max(1, tridiagonal.count_above(above))))
 
 
 class _Tridiagonal:
@@ -66,12 +63,16 @@ class _Tridiagonal:
             C, lower=1, lwork=work, overwrite_a=1
         )
 
-    def count_above(self, threshold: float) -> int:
-        """Count the eigenvalues above a threshold."""
-        values, info = lapack.dsterf(self.d, self.e)
-        if info != 0:
-            raise LinAlgError("the tridiagonal eigenproblem did not converge")
-        return int((values > threshold).sum())
+    def count_above(self, limit: float) -> int:
+        """Count the eigenvalues above a limit: the positive pivots of T - limit (Sylvester)."""
+        if limit == -np.inf:
+            return len(self.d)
+        count, pivot = 0, 1.0
+        squares = np.append(0.0, self.e.astype(np.float64) ** 2)
+        for entry, square in zip((self.d - limit).tolist(), squares.tolist(), strict=True):
+            pivot = entry - square / pivot or float(np.finfo(np.float64).tiny)
+            count += pivot > 0.0
+        return count
 
     def leading(self, n_leading: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the largest eigenvalues, first first, and vectors of the matrix."""
@@ -121,3 +122,22 @@ def quadratic_form(A: Floats, B: Floats, M: Floats) -> Floats:
     forms: Floats = np.sum(AM * A, axis=1)[:, None] + np.sum((B @ M) * B, axis=1)[None, :]
     forms -= 2.0 * (AM @ B.T)
     return forms
+
+
+def direction_weights(mu: Floats, *, quiet: bool = False) -> Floats:
+    """Return sqrt(1 - 1/mu), the weights of directions; warn when no eigenvalue exceeds 1.
+
+    The weights are the square root of the metric of Theorem 3. Without any eigenvalue above 1
+    the leading direction is kept with weight 1.
+    """
+    if mu[0] > 1.0:
+        return np.asarray(np.sqrt(1.0 - 1.0 / mu))
+    if not quiet:
+        warnings.warn(
+            f"no direction separates dissimilar from similar pairs (largest eigenvalue {mu[0]:.3g} "
+            "is not above 1), so the ranking is hardly better than chance. Lower reg, make it "
+            "relative to the data (reg_form='relative' of k-XQDA), or check persons and cameras",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return np.ones(len(mu))

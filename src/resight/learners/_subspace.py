@@ -1,14 +1,22 @@
-"""PCA in the span of the training rows: never a feature by feature matrix of wide data."""
+"""Linear learners, most of them after PCA, found in the span of the training rows.
+
+No feature by feature matrix of wide data is ever formed.
+"""
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
+from scipy.optimize import OptimizeResult, minimize
+from sklearn.exceptions import ConvergenceWarning
 
+from resight._progress import progress
 from resight.errors import InputError
 from resight.learners._base import Codes, Floats, MetricLearner
 from resight.learners._parameters import Components
@@ -19,6 +27,9 @@ AUTO_COMPONENTS = 100
 
 #: Columns converted to float64 together: bounds the copy that centring needs.
 FEATURES_AT_ONCE = 2048
+
+#: Steps and gradient differences that L-BFGS remembers.
+MEMORY = 20
 
 #: What learners that centre so accept as it is: float32 descriptors are never copied whole.
 CENTRED_BY_COLUMNS: tuple[type, ...] = (np.float64, np.float32)
@@ -63,11 +74,6 @@ def pca(X: Floats, n_components: int | str, limit: int | None = None) -> Project
         wanted = int(n_components)
     basis = _right_singular(X, mean, min(wanted, most))
     rank = basis.shape[1]
-    if rank == 0:
-        raise InputError(
-            f"all {len(X)} training sightings have the same features; "
-            "a metric needs sightings that differ"
-        )
     if wanted > rank and n_components not in ("auto", "full"):
         raise InputError(
             f"pca={wanted} is larger than the data allow: {len(X)} sightings of {X.shape[1]} "
@@ -159,3 +165,61 @@ class PCAMetricLearner(LinearLearner):
     @abstractmethod
     def _fit_reduced(self, Z: Floats, persons: Codes, cameras: Codes | None) -> Floats:
         """Learn from principal components Z; return a matrix (n_pca, n_components)."""
+
+
+class DescendingLearner(PCAMetricLearner):
+    """A learner that descends to its metric and says how that ended."""
+
+    learned = "objective_ n_iter_ gradient_norm_ converged_"
+
+    max_iter: Any
+    tol: Any
+
+    def _descend(
+        self, objective: Callable[[Floats], tuple[float, Floats]], n_dimensions: int
+    ) -> Floats:
+        """Minimise ``objective(L) -> (value, gradient)`` over square matrices from the identity.
+
+        It stops when no entry of the gradient exceeds ``tol``, and warns with `ConvergenceWarning`
+        when ``max_iter`` iterations or the precision of float64 end it earlier. The line search
+        accepts only steps that lower the objective. Returns L (d, d).
+        """
+        title, tol, max_iter = type(self).__name__, self.tol, self.max_iter
+        shape = (n_dimensions, n_dimensions)
+        values: list[float] = []
+
+        def flat(x: Floats) -> tuple[float, Floats]:
+            value, gradient = objective(x.reshape(shape))
+            if not values:
+                values.append(value)
+            return value, gradient.ravel()
+
+        with progress(title, max_iter) as advance:
+
+            def note(intermediate_result: OptimizeResult) -> None:
+                values.append(float(intermediate_result.fun))
+                advance(1)
+
+            x, norm = np.eye(n_dimensions).ravel(), np.inf
+            # Two values that rounding makes equal end L-BFGS; without its memory it may go on.
+            for _ in range(2):
+                left = max_iter - max(0, len(values) - 1)
+                if norm <= tol or left == 0:
+                    break
+                options: dict[str, Any] = {"maxiter": left, "maxfun": 20 * left}
+                options |= {"gtol": tol, "ftol": 0.0, "maxcor": MEMORY}
+                end: Any = minimize(  # type: ignore[call-overload]
+                    flat, x, jac=True, method="L-BFGS-B", callback=note, options=options
+                )
+                x, norm = end.x, float(np.abs(end.jac).max())
+        self.objective_, self.n_iter_ = np.array(values), len(values) - 1
+        self.gradient_norm_, self.converged_ = norm, norm <= tol
+        if not self.converged_:
+            warnings.warn(
+                f"{title} stopped after {self.n_iter_} iterations with a gradient of {norm:.2g}, "
+                f"above tol={tol:g}; raise max_iter (now {max_iter}) or tol",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        L: Floats = x.reshape(shape)
+        return L

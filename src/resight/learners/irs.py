@@ -10,9 +10,8 @@ from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 
 from resight.errors import InputError
 from resight.kernels import row_squares
-from resight.learners._base import Codes, Floats
+from resight.learners._base import Codes, Floats, GrowingLearner, NewPeople
 from resight.learners._graphs import check_persons
-from resight.learners._growing import GrowingLearner, NewPeople
 from resight.learners._parameters import Positive
 
 

@@ -9,10 +9,10 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from resight.errors import InputError
-from resight.learners._all_pairs import AllPairs
 from resight.learners._base import Codes, Floats
-from resight.learners._descending import DescendingLearner
+from resight.learners._laplacian import AllPairs
 from resight.learners._parameters import Components, Count, Positive
+from resight.learners._subspace import DescendingLearner
 
 #: Pairs closer than this fraction of the mean squared distance coincide: no metric parts them.
 COINCIDENT = 1e-10

@@ -11,11 +11,15 @@ from sklearn.utils.metaestimators import available_if
 
 from resight.errors import InputError
 from resight.kernels import require_square
-from resight.learners._base import Codes, Floats
-from resight.learners._growing import GrowingLearner, NewPeople
+from resight.learners._base import Codes, Floats, GrowingLearner, NewPeople
 from resight.learners._kernel_pencil import KernelPencil
-from resight.learners._landmark_pencil import LandmarkPencil
-from resight.learners._landmark_sums import ChunkSums, LandmarkStatistics, add_up, pair_weights
+from resight.learners._landmark_sums import (
+    ChunkSums,
+    LandmarkPencil,
+    LandmarkStatistics,
+    add_up,
+    pair_weights,
+)
 from resight.learners._landmarks import (
     LABELS_FROM,
     NystromMap,
@@ -25,7 +29,7 @@ from resight.learners._landmarks import (
 )
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._parameters import Count, Positive, Precision, Seed
-from resight.learners._pencil import direction_weights
+from resight.learners._solvers import direction_weights
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -72,7 +76,7 @@ class KXQDA(GrowingLearner):
         Ratios of dissimilar to similar variance along each direction, largest first.
     n_components_ : int
     solver_ : str
-        The path taken: "null", "pairs", "krylov", "dense" or "landmarks".
+        The path taken: "pairs", "krylov", "dense" or "landmarks".
     landmarks_ : int array (4 landmarks,)
         Rows of the training set that are landmarks, if there are any.
     nystrom_, statistics_ : NystromMap, LandmarkStatistics

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from resight.learners._all_pairs import AllPairs
 from resight.learners._base import Floats
+from resight.learners._laplacian import AllPairs
 from resight.learners._parameters import Components
 from resight.learners.mlapg import MLAPG, LogisticLoss
 

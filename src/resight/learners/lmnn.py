@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from resight.learners._base import Codes, Floats, squared_euclidean
-from resight.learners._descending import DescendingLearner
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._parameters import Components, Count, Positive, PositiveShare
+from resight.learners._subspace import DescendingLearner
 
 #: Distances held at once; more sightings are worked on in slices of rows.
 BLOCK_ENTRIES = 1 << 22

@@ -12,8 +12,8 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
 from resight._progress import progress
-from resight.learners._all_pairs import AllPairs
 from resight.learners._base import Codes, Floats
+from resight.learners._laplacian import AllPairs
 from resight.learners._parameters import Components, Count, NotNegative, Positive, Precision
 from resight.learners._subspace import PCAMetricLearner
 

@@ -13,8 +13,7 @@ from resight.kernels import inner_products
 from resight.learners._base import Codes, Floats, MetricLearner
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._parameters import Count, Positive
-from resight.learners._pencil import covariances, direction_weights
-from resight.learners._solvers import leading_pencil, quadratic_form
+from resight.learners._solvers import direction_weights, leading_pencil, quadratic_form
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -86,14 +85,13 @@ class XQDA(MetricLearner):
 
     def _solve(self, C: Floats, pairs: CrossCameraPairs) -> tuple[Floats, Floats, Floats | None]:
         """Return eigenvalues, directions in the coordinates `C`, and the indefinite metric."""
-        similar, dissimilar = covariances(C, pairs)
+        similar, dissimilar = pairs.covariances(C)
         similar.flat[:: len(similar) + 1] += self.reg
         if self.solver == "svd":
             return self._solve_svd(similar, dissimilar)
-        bound = min(len(similar), max(1, pairs.max_components()))
         scale = float(similar.diagonal().max())
         try:
-            mu, V = leading_pencil(dissimilar, similar, bound)
+            mu, V = leading_pencil(dissimilar, similar, len(similar), above=1.0)
         except LinAlgError:
             raise InputError(
                 f"reg={self.reg:g} is too small for the scale of these features (variances up to "

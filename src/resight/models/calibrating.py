@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain, permutations
-from typing import TYPE_CHECKING, Any
+from itertools import permutations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,12 +34,10 @@ from resight.features.rows import FeatureRows
 from resight.learners._base import KernelMetricLearner, MetricLearner
 from resight.learners.euclidean import Euclidean
 from resight.models.held_out_distances import FoldDistances, distances_of
+from resight.models.model import Model
 from resight.tuning.auto import AutoKXQDA
 from resight.tuning.candidates import AUTO_ROWS
 from resight.tuning.cross_validation import person_folds, some_people
-
-if TYPE_CHECKING:
-    from resight.models.model import Model
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -59,18 +57,6 @@ SIGHTINGS_LIMIT = 3000
 fit takes some seconds there. Of more, whole people are taken until there are so many."""
 
 
-def division(people: int, once: bool = False) -> tuple[int, bool]:
-    """Decide how often people seen by two cameras are held out in folds, and whether for a trend.
-
-    `once` is the least that will do.
-    """
-    if people < MIN_PEOPLE:
-        raise InputError(too_few(people))
-    if once:
-        return 1, False
-    return min(4, max(1, round(_RANKED / people))), people >= _TREND_PEOPLE
-
-
 def calibrate(
     fold_distances: FoldDistances, persons: Array, cameras: Array, *, once: bool = False
 ) -> Calibration:
@@ -80,28 +66,35 @@ def calibrate(
     20 people seen by two cameras are refused, and so are cameras that share too few.
     """
     people = len(seen_by_two(persons, cameras))
-    repeats, trend = division(people, once)
-    labels = persons, cameras
+    if people < MIN_PEOPLE:
+        raise InputError(too_few(people))
+    repeats = 1 if once else min(4, max(1, round(_RANKED / people)))
+    trend = people >= _TREND_PEOPLE and not once
+    with progress("calibration", _FOLDS * repeats * (1 + trend)) as advance:
 
-    def rankings(left_out: int) -> list[HeldOut]:
-        found = (
-            held_out_rankings(fold_distances, *labels, _FOLDS, repeat, left_out)
-            for repeat in range(repeats)
-        )
-        return list(chain.from_iterable(found))
+        def counted(learn: Rows, held: Rows) -> Floats:
+            found = fold_distances(learn, held)
+            advance(1)
+            return found
 
-    held_out = rankings(0)
-    if not held_out:
-        raise InputError(
-            f"calibration ranks people held out in folds; no two cameras share {2 * _MIN_GALLERY} "
-            "people. Label more people that two of the cameras have seen"
-        )
-    calibration = fit_calibration(held_out, people)
-    if not trend:
-        return calibration
-    # Parameters linear in 1 / people: from (k - 2) / k and (k - 1) / k of the people to all.
-    fewer = fit_choice([with_person(one) for one in rankings(1)])
-    return continued(calibration, fewer, (_FOLDS - 2) / _FOLDS)
+        def rankings(left_out: int) -> list[HeldOut]:
+            found: list[HeldOut] = []
+            for repeat in range(repeats):
+                found += held_out_rankings(counted, persons, cameras, _FOLDS, repeat, left_out)
+            return found
+
+        held_out = rankings(0)
+        if not held_out:
+            raise InputError(
+                "calibration ranks people held out in folds; no two cameras share "
+                f"{2 * _MIN_GALLERY} people. Label more people that two of the cameras have seen"
+            )
+        calibration = fit_calibration(held_out, people)
+        if not trend:
+            return calibration
+        # Parameters linear in 1 / people: from (k - 2) / k and (k - 1) / k of the people to all.
+        fewer = fit_choice([with_person(one) for one in rankings(1)])
+        return continued(calibration, fewer, (_FOLDS - 2) / _FOLDS)
 
 
 def add_calibration(
@@ -187,17 +180,8 @@ def calibrate_model(model: Model, features: Array, persons: Array, cameras: Arra
     Inner products are computed once for all folds, unless the learner needs the features
     themselves. A setting that was chosen is kept.
     """
-    once = iterates(model.learner)
-    repeats, trend = division(len(seen_by_two(persons, cameras)), once)
     distances = distances_of(model, features, persons, cameras)
-    with progress("calibration", _FOLDS * repeats * (1 + trend)) as advance:
-
-        def counted(learn: Rows, held: Rows) -> Floats:
-            found = distances(learn, held)
-            advance(1)
-            return found
-
-        return calibrate(counted, persons, cameras, once=once)
+    return calibrate(distances, persons, cameras, once=iterates(model.learner))
 
 
 def iterates(learner: MetricLearner) -> bool:

@@ -1,29 +1,35 @@
-"""Opening model files, also those of older versions.
+"""Opening model files, also those of older versions: whole, or as much as a search needs.
 
-Loading runs no code of the file: the manifest names classes from a fixed list.
+Loading runs no code of the file: the manifest names classes from a fixed list. A search embeds by
+what was saved, without the classes of learners: importing scikit-learn takes longer than a search.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from resight._version import __version__
 from resight.errors import StoreError
+from resight.kernels import Floats
+from resight.learners._blocks import normalized
+from resight.models.model import Describing, Model
 from resight.registry import LEARNERS
-from resight.saving import SavableMixin, decode, read
+from resight.saving import SavableMixin, decode, read, read_parts
+from resight.tuning.mixture import embed as embed_mixture
 from resight.validation import check_array, check_count
 
 if TYPE_CHECKING:
     from resight.learners._base import MetricLearner
-    from resight.models.model import Model
 
 MAX_FEATURES = 10_000_000  # of one vector
 CLASSES = {
@@ -36,13 +42,13 @@ CLASSES = {
     "NystromMap": "resight.learners._landmarks",
 }
 """Where each class that may stand in a model file lives, besides the learners."""
+VERSIONS = {"Model": 1, "BlockNormalizer": 1, "KXQDA": 1, "AutoKXQDA": 2}
+VERSIONS |= {"NystromMap": 1, "LandmarkStatistics": 1}
+"""Versions of the states that a `SearchModel` understands."""
 
 
-def load(path: str | Path, *, finished: bool = True) -> Model | MetricLearner:
+def load(path: str | Path) -> Model | MetricLearner:
     """Load a model folder written by ``save``, also of an older version.
-
-    A model that is not `finished`, such as one whose landmarks are being summed up, is not tried
-    out.
 
     Raises
     ------
@@ -50,13 +56,13 @@ def load(path: str | Path, *, finished: bool = True) -> Model | MetricLearner:
         If the folder is missing, not a model, damaged, or written by a newer version.
     """
     with refusing(path):
-        return build(*read(Path(path)), path, finished=finished)
+        return build(*read(Path(path)), path)
 
 
 def build(
     state: Any, tensors: dict[str, np.ndarray], path: object, *, finished: bool = True
 ) -> Model | MetricLearner:
-    """Make the object of a state and arrays that were read at `path`."""
+    """Make the object of a state and arrays that were read at `path`; try out a finished one."""
     loaded: Model | MetricLearner = decode(state, tensors, partial(restore, path))
     if finished:
         _try_out(loaded)
@@ -113,3 +119,61 @@ def _try_out(loaded: Any) -> None:
         check_array(distances, "distances", (1, 1))
         if getattr(loaded, "calibration", None) is not None:
             check_array(loaded.probability(distances), "probabilities", (1, 1))
+
+
+class SearchModel(Describing):
+    """A model made of its saved state; what else is asked of it is answered by the whole model."""
+
+    def __init__(self, state: Any, tensors: dict[str, np.ndarray], where: object) -> None:
+        def part(name: str, version: int, values: dict[str, Any]) -> Any:
+            if name in ("Kernel", "Calibration"):
+                return restore(where, name, version, values)
+            if VERSIONS.get(name) != version:
+                raise AttributeError(f"a {name} of version {version}")
+            return SimpleNamespace(class_name=name, **values)
+
+        model = decode(state, tensors, part)
+        if model.class_name != "Model" or not model.learner.class_name.endswith("KXQDA"):
+            raise AttributeError(model.class_name)
+        self.descriptors, self.mirror = model.descriptors, model.mirror
+        self.calibration = model.calibration
+        self.own_width = int(model.learner.n_features_in_)
+        self._normalizer, self._learner = model.normalize or None, model.learner
+        self._build = partial(build, state, tensors, where)
+
+    @cached_property
+    def whole(self) -> Any:
+        """The model with its learner."""
+        return self._build()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.whole, name)
+
+    def embed(self, features: ArrayLike) -> Floats:
+        """Embed features, shape (n, n_components); `Model.embed` gives the same."""
+        rows = np.asarray(features)
+        if rows.dtype not in (np.float32, np.float64) or not np.isfinite(rows).all():
+            return self.whole.embed(features)  # type: ignore[no-any-return]  # which says why not
+        try:
+            if self._normalizer is not None:
+                rows = normalized(rows, self._normalizer.mean_, self._normalizer.blocks)
+            learner = self._learner
+            if learner.class_name == "AutoKXQDA":
+                return embed_mixture(learner, rows.astype(np.float64, copy=False))
+            return np.asarray(
+                learner.kernel_.rows(rows, learner.X_fit_) @ learner.coef_ - learner.offset_
+            )
+        except (ValueError, TypeError, IndexError, AttributeError):
+            return self.whole.embed(features)  # type: ignore[no-any-return]
+
+
+def open_model(get: Callable[[str], bytes | memoryview], where: object) -> Any:
+    """Open the model whose files `get` reads by name, for searches; `where` is for errors."""
+    with refusing(where):
+        state, tensors = read_parts(get, where)
+        try:
+            return SearchModel(state, tensors, where)
+        except AttributeError:  # other parts than those of VERSIONS, or no model at all
+            return build(state, tensors, where)

@@ -14,19 +14,17 @@ from resight._progress import log
 from resight.datasets.sightings import UNKNOWN_PERSON, Sightings, require_sightings, seen_by_two
 from resight.descriptors._base import Descriptor
 from resight.errors import InputError
-from resight.features.rows import FeatureRows
+from resight.features.rows import BLOCK, FeatureRows
 from resight.features.store import Failure, Features, FeatureStore
 from resight.features.vectors import own_vectors
 from resight.learners.kxqda import KXQDA
 from resight.learners.normalizer import BlockNormalizer
 from resight.models.calibrating import add_calibration, calibrate_on_new, signature
 from resight.models.card import model_card
-from resight.models.choosing import Decision, choose_auto, choose_candidate
-from resight.models.landmark_fitting import LandmarkJob, fit_landmark_model
+from resight.models.landmark_fitting import LandmarkJob
 from resight.models.model import Model
-from resight.models.training import Training, training_rows
-from resight.plans import Plan, plan_of
-from resight.recipe import DESCRIPTOR, MIRROR, budget_for, learner_for
+from resight.models.training import Decision, Training, choose_auto, choose_candidate, training_rows
+from resight.plans import DESCRIPTOR, MIRROR, Plan, budget_for, learner_for, plan_of
 from resight.registry import AUTO
 from resight.tuning.auto import AutoKXQDA
 from resight.tuning.candidates import AUTO_MIRROR
@@ -72,7 +70,7 @@ def fit(
         Own vectors instead of descriptors, one row for each sighting.
     learner, params
         A learner as `evaluate` takes it, such as ``"kxqda:cv"``, and its parameters. By default
-        that of `resight.recipe`, which chooses its setting.
+        that of `resight.plans`, which chooses its setting.
     mirror : bool
         Average descriptors over mirror images. The learner `auto` chooses, unless this is set.
     calibrate : bool
@@ -160,7 +158,7 @@ def fit_model(
 def fit_plan(
     plan: Plan,
     training: Training,
-    made_by: Sequence[str | Descriptor],
+    made_by: Sequence[str | Descriptor] = (),
     *,
     mirror: bool = False,
     scratch: Path = Path(),
@@ -178,21 +176,26 @@ def fit_plan(
         learner, mirror, decision = choose_auto(learner, training, mirror)
     used = training.variants[-1 if mirror else 0]
     rows = FeatureRows(used.parts, used.blocks, training.rows)
+    landmarks = None
     if isinstance(learner, KXQDA):
-        learner.landmarks = learner.wanted_landmarks(len(rows))
-        if plan.candidates and learner.landmarks is None:
-            decision = choose_candidate(plan, rows, *training.labels)
-            learner.set_params(**decision.chosen)
+        learner.landmarks = landmarks = learner.wanted_landmarks(len(rows))
+    if plan.candidates and landmarks is None:
+        decision = choose_candidate(plan, rows, *training.labels)
+        learner.set_params(**decision.chosen)
     normalizes = plan.spec.normalizes(learner.get_params())
     normalizer = BlockNormalizer(used.blocks) if normalizes else False
     model = Model(made_by, learner, mirror=mirror, normalize=normalizer)
-    if isinstance(learner, KXQDA) and learner.landmarks is not None:
-        job = LandmarkJob(
-            rows, *training.labels, model, used.fingerprint, choose=bool(plan.candidates)
-        )
-        choice = fit_landmark_model(job, scratch, executor)
+    if landmarks is not None:
+        choosing = bool(plan.candidates)
+        job = LandmarkJob(rows, *training.labels, model, used.fingerprint, choose=choosing)
+        choice = job.fit(scratch, executor)
         return model, None if choice is None else Decision.of_choice(choice)
-    model.fit(used.features[training.rows], *training.labels)
+    if normalizes:
+        model.normalizer = rows.normalizer()
+    features = rows.read()
+    for start in range(0, len(rows), BLOCK):  # in place: one copy of the rows is enough
+        features[start : start + BLOCK] = model.normalized(features[start : start + BLOCK])
+    learner.fit(features, *training.labels)
     if isinstance(learner, AutoKXQDA) and decision is not None:
         learner.candidates_ = decision.candidates
     return model, decision

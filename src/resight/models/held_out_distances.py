@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,11 @@ from sklearn.base import clone
 from resight.kernels import OF_PRODUCTS
 from resight.learners._base import KernelMetricLearner, MetricLearner
 from resight.learners.euclidean import Euclidean
+from resight.models.model import Model
 from resight.tuning.auto import AutoKXQDA
 from resight.tuning.fold_metrics import Fold
 from resight.tuning.gram import GramSpace, between_test_rows
 from resight.tuning.settings import Setting
-
-if TYPE_CHECKING:
-    from resight.models.model import Model
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -34,19 +32,35 @@ FoldDistances = Callable[[Rows, Rows], Floats]
 def distances_of(model: Model, features: Array, persons: Array, cameras: Array) -> FoldDistances:
     """Fit copies of a model's learner, from inner products or from the features themselves."""
     learner, normalizer = model.learner, model.normalizer
-    if isinstance(learner, AutoKXQDA) and normalizer is None:
-        return _auto_distances(learner, features, persons, cameras)
+    if isinstance(learner, AutoKXQDA) and normalizer is None:  # it normalises, as products do
+        setting = Setting.from_dict(learner.setting_)
+        parts = [features[:, a:b] for a, b in pairwise(learner.ends_)]
+        spaces = GramSpace(parts, learner.blocks, "float64").descriptors()
+        return lambda learn, held: Fold(
+            spaces, learn, held, persons[learn], cameras[learn]
+        ).distances(setting)
     if getattr(learner, "landmarks", None) is not None:  # of few rows the kernel itself is as quick
         learner = clone(learner).set_params(landmarks=None)
     kernel = isinstance(learner, KernelMetricLearner) and learner.kernel in OF_PRODUCTS
-    turned = learner.turned and features.shape[1] > len(features)
-    if not kernel and not turned:
-        return _model_distances(model, learner, features, persons, cameras)
-    # Kernels forgive round-off; coordinates in the span of the rows would take it for directions.
-    precision = "float32" if kernel else "float64"
-    blocks = None if normalizer is None else normalizer.blocks
-    space = GramSpace([features], [blocks], precision)
-    return gram_distances(learner, space, persons, cameras, normalizer is not None)
+    if kernel or (learner.turned and features.shape[1] > len(features)):
+        # Kernels forgive round-off; coordinates in the span of the rows would take it for
+        # directions.
+        blocks = None if normalizer is None else normalizer.blocks
+        space = GramSpace([features], [blocks], "float32" if kernel else "float64")
+        return gram_distances(learner, space, persons, cameras, normalizer is not None)
+    return _model_distances(model, learner, features, persons, cameras)
+
+
+def _model_distances(
+    model: Model, learner: MetricLearner, features: Array, persons: Array, cameras: Array
+) -> FoldDistances:
+    def distances(learn: Rows, held: Rows) -> Floats:
+        normalize = model.normalizer is not None and clone(model.normalizer)
+        part = Model((), unfitted(learner), normalize=normalize)
+        part.fit(features[learn], persons[learn], cameras[learn])
+        return part.distances(features[held], features[held])
+
+    return distances
 
 
 def gram_distances(
@@ -60,34 +74,6 @@ def gram_distances(
         between = between_test_rows(clone(learner), products, persons[learn], cameras[learn])
         all_held = np.arange(len(held))
         return between(all_held, all_held)
-
-    return distances
-
-
-def _auto_distances(
-    learner: AutoKXQDA, features: Array, persons: Array, cameras: Array
-) -> FoldDistances:
-    """Fit the setting that was chosen; the learner normalises, and so do the products."""
-    setting = Setting.from_dict(learner.setting_)
-    parts = [features[:, a:b] for a, b in pairwise(learner.ends_)]
-    spaces = GramSpace(parts, learner.blocks, "float64").descriptors()
-
-    def distances(learn: Rows, held: Rows) -> Floats:
-        return Fold(spaces, learn, held, persons[learn], cameras[learn]).distances(setting)
-
-    return distances
-
-
-def _model_distances(
-    model: Model, learner: MetricLearner, features: Array, persons: Array, cameras: Array
-) -> FoldDistances:
-    from resight.models.model import Model
-
-    def distances(learn: Rows, held: Rows) -> Floats:
-        normalize = model.normalizer is not None and clone(model.normalizer)
-        part = Model((), unfitted(learner), normalize=normalize)
-        part.fit(features[learn], persons[learn], cameras[learn])
-        return part.distances(features[held], features[held])
 
     return distances
 

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,29 +33,28 @@ from resight.learners._landmark_sums import (
 )
 from resight.learners._landmarks import landmark_rows
 from resight.learners._laplacian import CrossCameraPairs
-from resight.learners.kxqda import KXQDA
+from resight.models.files import build
 from resight.models.model import Model
+from resight.saving import read
 from resight.tuning.candidates import CV_FOLDS
-from resight.tuning.cross_validation import Choice
+from resight.tuning.cross_validation import (
+    Choice,
+    choose_regulariser,
+    held_out_groups,
+    regularisers,
+)
 from resight.tuning.gram import Rows
-from resight.tuning.landmark_choice import choose_regulariser, held_out_groups, regularisers
 from resight.workers.executors import Executor, InProcess, run
 
 CHUNK = 4096  # rows a task: its sums (one matrix a camera) are then small beside its work
 
 
-@dataclass(frozen=True)
-class Chunk:
-    """Some rows of one group of people."""
+class Chunk(NamedTuple):
+    """Some rows of one group of people, and the name of the file of their sums."""
 
     group: int
-    number: int
+    file: str
     rows: Rows
-
-    @property
-    def file(self) -> str:
-        """Name of its file of sums."""
-        return f"{self.group}-{self.number:06d}.npz"
 
 
 class LandmarkJob:
@@ -78,9 +76,9 @@ class LandmarkJob:
         choose: bool,
     ) -> None:
         self.source, self.model = source, model
+        self.learner: Any = model.learner
         self.names, self.persons = np.unique(persons, return_inverse=True)
         self.camera_names, self.cameras = np.unique(cameras, return_inverse=True)
-        self.learner = _landmark_learner(model)
         CrossCameraPairs(self.persons, self.cameras)  # refuses labels without pairs
         self.weights = pair_weights(self.persons, self.cameras)
         self.n_folds = CV_FOLDS if choose else 0
@@ -88,17 +86,60 @@ class LandmarkJob:
         if choose:
             self.groups = held_out_groups(self.persons, self.cameras, self.n_folds)
         labels = (self.persons.tobytes(), self.cameras.tobytes(), source.index.tobytes())
-        self.digest = digest_of(
-            __version__,
-            fingerprint,
-            *labels,
-            repr(sorted(self.learner.get_params().items())),
-            str(choose),
-        )
+        parameters = repr(sorted(self.learner.get_params().items()))
+        self.digest = digest_of(__version__, fingerprint, *labels, parameters, str(choose))
+
+    def fit(self, store: Path, executor: Executor | None = None) -> Choice | None:
+        """Let workers sum up chunks, add them up and learn; return how the regulariser was chosen.
+
+        `store` is a folder that all workers can write to; what a killed fit left there is used. A
+        chunk that fails again and again ends the fit: sums without it would be those of other data.
+        """
+        workers = InProcess() if executor is None else executor
+        if workers.send_files:
+            raise InputError(
+                "these workers are sent file contents (send_files=True), but a landmark fit needs "
+                f"a store folder that all workers can write, here {store}. Mount it on every "
+                "worker and leave send_files out, or fit on this machine; features that were "
+                "extracted are kept"
+            )
+        folder = store.absolute() / f"landmarks-{self.digest}"
+        store.mkdir(parents=True, exist_ok=True)
+        workers.check_shared(store.absolute(), None)
+        self.place()
+        if not (folder / "model").exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            self.model.save(folder / "model")
+
+        def arguments(chunk: Chunk) -> tuple[Any, ...] | None:
+            if (folder / chunk.file).exists():
+                return None
+            rows = chunk.rows
+            labels = self.persons[rows], self.cameras[rows], self.weights[rows]
+            return folder, chunk.file, self.source.select(rows), *labels
+
+        chunks = self._chunks()
+        with progress("summing up landmark features", len(self.source)) as advance:
+            for outcome in run(workers, write_sums, chunks, arguments):
+                if outcome.error is not None:
+                    raise ResightError(
+                        f"{len(outcome.item.rows)} training rows could not be summed up after "
+                        f"{outcome.attempts} attempts: "
+                        f"{outcome.error or type(outcome.error).__name__}. The other chunks of "
+                        f"{len(chunks)} are kept; the same command resumes from there"
+                    )
+                advance(len(outcome.item.rows))
+        parts = []
+        for group in np.unique(self.groups):  # in a fixed order, and so are the chunks
+            sums = (_read(folder / chunk.file) for chunk in chunks if chunk.group == group)
+            parts.append(total(sums).finish(self.camera_names))
+        choice = self.finish(parts)
+        shutil.rmtree(folder, ignore_errors=True)
+        return choice
 
     def place(self) -> None:
         """Fit the normalisation and take the landmarks."""
-        n_features = int(self.learner.landmarks or 0)
+        n_features = int(self.learner.landmarks)
         rows = landmark_rows(self.persons, self.cameras, n_features, self.learner.seed)
         if self.model.normalizer is not None:
             self.model.normalizer = self.source.normalizer()
@@ -107,95 +148,37 @@ class LandmarkJob:
         labels = self.persons[rows], self.cameras[rows]
         self.learner.place_landmarks(chosen, rows, n_features, *labels)
 
-    def chunks(self) -> list[Chunk]:
+    def _chunks(self) -> list[Chunk]:
         """Cut the rows of each group; a camera's rows lie together, so a chunk has few cameras."""
         found = []
         for group in np.unique(self.groups):
             rows = np.flatnonzero(self.groups == group)
             rows = rows[np.argsort(self.cameras[rows], kind="stable")]
-            cuts = range(0, len(rows), CHUNK)
-            found += [Chunk(int(group), i, rows[a : a + CHUNK]) for i, a in enumerate(cuts)]
+            for i, start in enumerate(range(0, len(rows), CHUNK)):
+                found.append(Chunk(group, f"{group}-{i:06d}.npz", rows[start : start + CHUNK]))
         return found
-
-    def arguments(self, chunk: Chunk, folder: Path) -> tuple[Any, ...] | None:
-        """Return what `write_sums` needs for a chunk; None when its file is there already."""
-        if (folder / chunk.file).exists():
-            return None
-        rows = chunk.rows
-        labels = self.persons[rows], self.cameras[rows], self.weights[rows]
-        return folder, chunk.file, self.source.select(rows), *labels
-
-    def statistics(self, chunks: Sequence[Chunk], folder: Path) -> list[LandmarkStatistics]:
-        """Add up the files of each group, in a fixed order."""
-        return [
-            total(_read(folder / chunk.file) for chunk in chunks if chunk.group == group).finish(
-                self.camera_names
-            )
-            for group in np.unique(self.groups)
-        ]
 
     def finish(self, parts: Sequence[LandmarkStatistics]) -> Choice | None:
         """Choose the regulariser if asked to, and learn."""
         choice = None
         if self.n_folds:
-            choice = choose_regulariser(
-                parts, self._held_out(), self.learner.nystrom_.centre, regularisers(self.learner)
-            )
+            held = [self._held_out(fold) for fold in range(self.n_folds)]
+            centre, candidates = self.learner.nystrom_.centre, regularisers(self.learner)
+            choice = choose_regulariser(parts, held, centre, candidates)
             self.learner.set_params(reg=choice.best.reg, reg_form=choice.best.reg_form)
         self.learner.learn_from(total(parts))
         self.learner.persons_ = self.names
         self.learner.training_fingerprint_ = self.digest
         return choice
 
-    def _held_out(self) -> list[tuple[NDArray[np.float64], Rows, Rows]]:
-        found = []
-        for fold in range(self.n_folds):
-            rows = np.flatnonzero(self.groups == fold)
-            source = self.source.select(rows)
-            features = [
-                self.learner.landmark_features(self.model.normalized(block))
-                for block in source.in_blocks()
-            ]
-            found.append((np.concatenate(features), self.persons[rows], self.cameras[rows]))
-        return found
-
-
-def fit_landmark_model(
-    job: LandmarkJob, store: Path, executor: Executor | None = None
-) -> Choice | None:
-    """Let workers sum up chunks, add them up and learn; return how the regulariser was chosen.
-
-    `store` is a folder that all workers can write to; what a killed fit left there is used. A chunk
-    that fails again and again ends the fit: sums without it would be those of other data.
-    """
-    workers = InProcess() if executor is None else executor
-    if workers.send_files:
-        raise InputError(
-            "these workers are sent file contents (send_files=True), but a landmark fit needs a "
-            f"store folder that all workers can write, here {store}. Mount it on every worker and "
-            "leave send_files out, or fit on this machine; features that were extracted are kept"
-        )
-    folder = store.absolute() / f"landmarks-{job.digest}"
-    store.mkdir(parents=True, exist_ok=True)
-    workers.check_shared(store.absolute(), None)
-    job.place()
-    if not (folder / "model").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        job.model.save(folder / "model")
-    chunks = job.chunks()
-    with progress("summing up landmark features", len(job.source)) as advance:
-        for outcome in run(workers, write_sums, chunks, lambda one: job.arguments(one, folder)):
-            if outcome.error is not None:
-                raise ResightError(
-                    f"{len(outcome.item.rows)} training rows could not be summed up after "
-                    f"{outcome.attempts} attempts: {outcome.error or type(outcome.error).__name__}."
-                    f" The other chunks of {len(chunks)} are kept; the same command resumes from "
-                    "there"
-                )
-            advance(len(outcome.item.rows))
-    choice = job.finish(job.statistics(chunks, folder))
-    shutil.rmtree(folder, ignore_errors=True)
-    return choice
+    def _held_out(self, fold: int) -> tuple[NDArray[np.float64], Rows, Rows]:
+        """Landmark features of a fold's rows, their persons and cameras."""
+        rows = np.flatnonzero(self.groups == fold)
+        features = [
+            self.learner.landmark_features(self.model.normalized(block))
+            for block in self.source.select(rows).in_blocks()
+        ]
+        return np.concatenate(features), self.persons[rows], self.cameras[rows]
 
 
 def write_sums(
@@ -203,10 +186,10 @@ def write_sums(
 ) -> None:
     """Sum up the features of some rows into a file: what a worker does."""
     model = _model(str(folder / "model"))
-    learner = _landmark_learner(model)
 
     def features(part: slice) -> NDArray[np.float64]:
-        return learner.landmark_features(model.normalized(source.read(part)))
+        rows = model.normalized(source.read(part))
+        return model.learner.landmark_features(rows)  # type: ignore[no-any-return]
 
     sums = add_up(features, persons, cameras, weights, at_once=1024)  # bounds the features held
     with atomic_write(folder / file) as stream:
@@ -214,19 +197,10 @@ def write_sums(
 
 
 @lru_cache(maxsize=1)
-def _model(path: str) -> Model:
-    from resight.models.files import load
-
-    model: Model = load(path, finished=False)
-    return model
+def _model(path: str) -> Any:
+    return build(*read(Path(path)), path, finished=False)
 
 
 def _read(path: Path) -> ChunkSums:
     with np.load(path, allow_pickle=False) as arrays:
         return ChunkSums(**{name: arrays[name] for name in arrays.files})
-
-
-def _landmark_learner(model: Model) -> KXQDA:
-    if not isinstance(model.learner, KXQDA) or model.learner.landmarks is None:
-        raise InputError("landmarks are a parameter of the learner kxqda; choose it, or none")
-    return model.learner

@@ -11,20 +11,63 @@ from numpy.typing import ArrayLike, NDArray
 
 from resight._files import atomic_write, digest_of
 from resight.descriptors import descriptor
-from resight.descriptors._base import Descriptor
-from resight.descriptors.network import Network
+from resight.descriptors._base import Descriptor, Joined
+from resight.descriptors.describing import extract
 from resight.errors import InputError
-from resight.learners._base import MetricLearner
-from resight.learners.normalizer import BlockNormalizer
-from resight.models.search_model import Describing
 from resight.saving import SavableMixin
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a search needs no learner, and importing scikit-learn takes longer than it
+    from resight.descriptors.network import Network
     from resight.evaluation.calibration import Calibration
-    from resight.learners._growing import GrowingLearner
+    from resight.learners._base import GrowingLearner, MetricLearner
+    from resight.learners.normalizer import BlockNormalizer
 
 CARD = "card.md"
 Floats = NDArray[np.float64]
+
+
+class Describing:
+    """What a model does before and after its learner: it describes images, it knows odds."""
+
+    descriptors: tuple[Any, ...]  # names and networks
+    mirror: bool
+    calibration: Calibration | None
+    own_width: int  # length of a user's own vectors, where there are no descriptors
+
+    def describe(self, images: Sequence[Path | str | NDArray[np.uint8]]) -> NDArray[np.float32]:
+        """Compute the descriptors of images or image files, shape (n, n_features)."""
+        if not self.descriptors:
+            raise InputError(
+                "this model was fitted on your own vectors, so it cannot describe images; "
+                "give it vectors of the same kind (--features)"
+            )
+        return extract(self.descriptor, images).features
+
+    def probability(self, distances: ArrayLike) -> Floats | None:
+        """Return the probability that two sightings show one person; None if not calibrated."""
+        return None if self.calibration is None else self.calibration.probability(distances)
+
+    @property
+    def descriptor(self) -> Joined:
+        """Its descriptors as one: what a worker needs, without a learner of many megabytes."""
+        return Joined(tuple(descriptor(name, mirror=self.mirror) for name in self.descriptors))
+
+    @property
+    def networks(self) -> tuple[Any, ...]:
+        """Those of its descriptors that are networks."""
+        return tuple(one for one in self.descriptors if not isinstance(one, str))
+
+    @property
+    def descriptor_fingerprint(self) -> str:
+        """Tells apart features that must not be mixed; of own vectors only the length is known."""
+        if not self.descriptors:
+            return digest_of("resight.vectors", str(self.n_features))
+        return self.descriptor.fingerprint
+
+    @property
+    def n_features(self) -> int:
+        """Length of the vectors that it takes."""
+        return self.descriptor.n_features if self.descriptors else self.own_width
 
 
 class Model(SavableMixin, Describing):
@@ -64,6 +107,9 @@ class Model(SavableMixin, Describing):
         normalize: bool | BlockNormalizer = True,
         calibration: Calibration | None = None,
     ) -> None:
+        from resight.descriptors.network import Network
+        from resight.learners.normalizer import BlockNormalizer
+
         self.descriptors: tuple[str | Network, ...] = tuple(
             one if isinstance(one, (str, Network)) else one.name for one in descriptors
         )

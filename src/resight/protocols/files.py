@@ -12,7 +12,7 @@ import numpy as np
 
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError, unknown_name
-from resight.protocols.split import Protocol, Split, shown
+from resight.protocols.split import Protocol, Split
 from resight.protocols.views import by_cameras, labelled, require_cameras
 from resight.validation import parse_json, read_text
 
@@ -114,18 +114,8 @@ def _split(where: str, entry: Any, sightings: Sightings, both_directions: bool) 
 def _people(sightings: Sightings, given: list[Any]) -> list[str]:
     """Match people as written, else as numbers without leading zeros (0012 is 12)."""
     known = set(sightings.persons[labelled(sightings)].tolist())
-    people, absent = [], set()
-    for name in map(str, given):
-        plain = str(int(name)) if name.isdecimal() else name
-        if name not in known and plain not in known:
-            absent.add(name)
-        people.append(name if name in known else plain)
-    if absent:
-        raise InputError(
-            f"{len(absent)} people are not among the labelled sightings of {sightings.name}: "
-            f"{shown(absent)}; use the names that 'resight data info' shows"
-        )
-    return people
+    plain = {name: str(int(name)) if name.isdecimal() else name for name in map(str, given)}
+    return [name if name in known or plain[name] not in known else plain[name] for name in plain]
 
 
 def _row_finder(sightings: Sightings) -> Callable[[str], int]:

@@ -176,8 +176,8 @@ def _require_people(
     absent = (set(train) | set(test)) - set(sightings.persons[known].tolist())
     if absent:
         raise InputError(
-            f"{len(absent)} people of the split are not among the sightings of "
-            f"{sightings.name}: {shown(absent)}; check that the data is complete and "
-            "that people have the same names as in the data"
+            f"{len(absent)} people are not among the labelled sightings of {sightings.name}: "
+            f"{shown(absent)}; check that the data is complete, and use the names that "
+            "'resight data info' shows"
         )
     return [known & np.isin(sightings.persons, list(people)) for people in (train, test)]

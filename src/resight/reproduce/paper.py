@@ -11,7 +11,7 @@ from typing import Any
 from resight.errors import unknown_name
 from resight.plans import Plan
 from resight.registry import AUTO, LEARNERS
-from resight.tuning.candidates import AUTO_POOL, CV, CV_FOLDS
+from resight.tuning.candidates import AUTO_POOL, AUTO_VARIANTS, CV, CV_FOLDS
 
 
 @dataclass(frozen=True)
@@ -80,15 +80,13 @@ class PaperTable:
     def jobs(self, row: PaperRow) -> list[Job]:
         """Everything that is measured for a row."""
         # Tables 1 and 2 compare descriptors and learners: `auto` keeps the descriptor of the row.
-        pool = row.descriptors if self.name in ("table1", "table2") else AUTO_POOL
+        pools = [AUTO_POOL, AUTO_POOL + AUTO_VARIANTS]
+        if self.name in ("table1", "table2"):
+            pools = [row.descriptors]
         return [
-            Job(
-                self.dataset,
-                self.protocol_name,
-                pool if plan.learner == AUTO else row.descriptors,
-                plan,
-            )
+            Job(self.dataset, self.protocol_name, descriptors, plan)
             for plan in row.plans()
+            for descriptors in (pools if plan.learner == AUTO else [row.descriptors])
         ]
 
 

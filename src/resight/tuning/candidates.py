@@ -58,6 +58,15 @@ CV = tuple(
 # Version `auto`: everything below was fixed on synthetic cameras before its first run on real
 # images. See docs/auto.md for how these are combined.
 AUTO_POOL = ("gog", "lomo", "lomo-dagger", "whos-dagger")
+# Other normalisation and even light, for a second row of the paper's tables.
+AUTO_VARIANTS = (
+    "gog-norm",
+    "gog-grey",
+    "gog-retinex",
+    "lomo-dagger-grey",
+    "whos-dagger-grey",
+    "whos-dagger-retinex",
+)
 AUTO_MIRROR = (False, True)
 
 # XQDA is k-XQDA with a linear kernel and lambda K: the ridge of XQDA, told in training rows.

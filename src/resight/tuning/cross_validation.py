@@ -1,9 +1,14 @@
-"""Choosing a setting by cross-validation over training people, in Gram space."""
+"""Choosing a setting by cross-validation over training people.
+
+Exact k-XQDA is chosen in Gram space, the regulariser of landmark k-XQDA from sums alone: those of
+different people add up, so the model without some people costs one addition and a pencil as small
+as the number of landmarks, and no training sighting is read again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Any
 
@@ -14,10 +19,16 @@ from resight._files import digest_of
 from resight.datasets.sightings import seen_by_two
 from resight.errors import InputError
 from resight.evaluation.metrics import average_precisions
-from resight.tuning.candidates import Candidate
+from resight.learners._base import squared_euclidean
+from resight.learners._landmark_sums import LandmarkPencil, LandmarkStatistics, total
+from resight.learners._solvers import direction_weights
+from resight.learners.kxqda import KXQDA
+from resight.tuning.candidates import CV, Candidate
 from resight.tuning.fold_metrics import Fold, codes_of
 from resight.tuning.gram import Floats, GramSpace, Rows
 from resight.tuning.settings import Part
+
+FOLD_PEOPLE = 100  # people held out in a fold: their ranking costs little, the others learn
 
 
 @dataclass(frozen=True)
@@ -27,6 +38,12 @@ class Choice:
     best: Candidate
     candidates: tuple[Candidate, ...]
     scores: Floats  # (n_candidates, n_folds): mean average precision on held-out people
+
+    @classmethod
+    def best_of(cls, candidates: Sequence[Candidate], scores: Floats) -> Choice:
+        """Choose by the mean over folds; equal ones go to the earlier candidate."""
+        best = int(np.argmax(scores.mean(axis=1)))
+        return cls(candidates[best], tuple(candidates), scores)
 
     def table(self) -> list[dict[str, Any]]:
         """One row for each candidate: its parameters, mean score and spread over folds."""
@@ -49,8 +66,7 @@ def choose(
 
     Of the products of the whole dataset only the entries between `rows` are looked at. The score
     is the mean average precision across cameras: with one image a camera it is the mean reciprocal
-    rank, which varies less between folds of few people than rank 1 does. Equal scores go to the
-    earlier candidate.
+    rank, which varies less between folds of few people than rank 1 does.
     """
     scores = np.empty((len(candidates), n_folds))
     for number, (learn, held) in enumerate(person_folds(persons, cameras, n_folds, seed)):
@@ -58,8 +74,51 @@ def choose(
         for index, candidate in enumerate(candidates):
             distances = fold.part_distances(Part("kxqda", (1.0,), (candidate,)))
             scores[index, number] = held_out_map(distances, persons[held], cameras[held])
-    best = int(np.argmax(scores.mean(axis=1)))
-    return Choice(candidates[best], tuple(candidates), scores)
+    return Choice.best_of(candidates, scores)
+
+
+def regularisers(learner: KXQDA) -> tuple[Candidate, ...]:
+    """Return the regularisers among which the exact model chooses, for this learner's kernel."""
+    kernel = learner.kernel if isinstance(learner.kernel, str) else "callable"
+    usual = [one for one in CV if (one.kernel, one.width) == ("rbf", 1.0)]
+    return tuple(replace(one, kernel=kernel, width=learner.width) for one in usual)
+
+
+def held_out_groups(
+    persons: Rows, cameras: Rows, n_folds: int, most: int = FOLD_PEOPLE
+) -> NDArray[np.intp]:
+    """Return for each row its fold to be held out, or `n_folds` where it always learns.
+
+    People seen by one camera only are never held out.
+    """
+    groups = np.full(len(persons), n_folds)
+    otherwise = "give reg=a number instead of choosing it"
+    for fold, people in enumerate(people_in_folds(persons, cameras, n_folds, 0, otherwise)):
+        groups[np.isin(persons, people[:most])] = fold
+    return groups
+
+
+def choose_regulariser(
+    parts: Sequence[LandmarkStatistics],
+    held: Sequence[tuple[Floats, Rows, Rows]],
+    centre: Floats,
+    candidates: Sequence[Candidate],
+) -> Choice:
+    """Choose among regularisers by the mean average precision on held-out people.
+
+    `parts` are statistics of each fold's people, and of those in no fold; `held` are for each fold
+    the features (n, q), less the `centre`, persons and cameras of its rows.
+    """
+    scores = np.empty((len(candidates), len(held)))
+    for fold, (F, persons, cameras) in enumerate(held):
+        others: LandmarkStatistics = total(part for i, part in enumerate(parts) if i != fold)
+        pencil = LandmarkPencil(others, centre)
+        for index, candidate in enumerate(candidates):
+            mu, V = pencil.solve(candidate.reg, candidate.reg_form)
+            embedding = F @ (V * direction_weights(mu, quiet=True))  # it simply scores low
+            distances = squared_euclidean(embedding, embedding)
+            scores[index, fold] = held_out_map(distances, persons, cameras)
+    return Choice.best_of(candidates, scores)
 
 
 def person_folds(

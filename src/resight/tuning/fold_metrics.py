@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from resight.learners._base import squared_euclidean
 from resight.learners._kernel_pencil import KernelPencil
 from resight.learners._laplacian import CrossCameraPairs
-from resight.learners._pencil import direction_weights
+from resight.learners._solvers import direction_weights
 from resight.learners.nfst import KernelNFST
 from resight.tuning.gram import Floats, GramSpace, Products, Rows
 from resight.tuning.mixture import FusedKernel, RowProducts

@@ -1,247 +1,174 @@
-"""Data of the pages, which are also available as JSON."""
+"""Data of the pages, which are also available as JSON: shapes of the gallery, put together."""
 
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel
 
-from resight.gallery.labels import Labels, Verdict
+from resight.gallery.confidence import Presence
+from resight.gallery.groups import Group
+from resight.gallery.jobs import Job
+from resight.gallery.labels import Entry, Labels, Verdict
+from resight.gallery.people import Card
+from resight.gallery.searching import Hit
 from resight.gallery.view import View
 
-# Words of the API, with examples.
-Id = Annotated[str, Field(examples=["024afb528fc94f3d80f638b3"])]
-Name = Annotated[str, Field(examples=["Backpack"])]
-Camera = Annotated[str, Field(examples=["entrance"])]
-Seconds = Annotated[float, Field(examples=[1700000000.0])]
-Share = Annotated[float, Field(examples=[0.93])]
-Count = Annotated[int, Field(examples=[3])]
-Key = Annotated[str, Field(examples=["9f3c6a1be07d4c52"])]
-Model = Annotated[str, Field(examples=["dbe0a8bd9ad8"])]
 Said = Verdict | Literal["unsure"]
 
 
-class Answer(BaseModel):
-    """Data of a page; what is of the same shape, such as a `Hit`, is taken as it is."""
+class Sighting(BaseModel):
+    """One stored crop of a person; its image is at /image/{id}."""
 
-    model_config = ConfigDict(from_attributes=True)
-
-
-class Sighting(Answer):
-    """One stored crop of a person."""
-
-    id: Id
-    person: Name
-    camera: Camera
-    time: Seconds | None
+    id: str
+    person: str
+    camera: str
+    time: float | None
     source: str
     track: str = ""
 
-    @property
-    def image(self) -> str:
-        """Address of its image."""
-        return f"/image/{self.id}"
 
-
-class Found(Sighting):
+@dataclass(frozen=True)
+class Found(Hit):
     """A sighting that a search found; it stands for its track, which has `sightings` of them.
 
-    `distance` is smaller = more similar, 1 where same and different are equally likely, if the
-    model is calibrated; `probability` that of the track, person or group that `unit` names.
+    `answer` is the key of the answer that was given about it and the query, to undo it.
     """
 
-    rank: int
-    distance: float
-    raw_distance: float
-    probability: Share | None
-    unit: str
+    verdict: Said | None = None  # type: ignore[assignment]  # a page also shows "not sure"
     sightings: int = 1
-    same_picture: bool
-    trained: bool
-    verdict: Said | None
-    answer: str = ""  # key of the answer that was given about these two, to undo it
+    answer: str = ""
 
 
-class Widening(Answer):
+class Widening(BaseModel):
     """A wider filter, when a search found nothing."""
 
-    words: Annotated[str, Field(examples=["any camera"])]
+    words: str
     address: str
 
 
-class PresenceAnswer(Answer):
-    """Whether the person is in the gallery; see `resight.gallery.confidence`."""
-
-    answer: Literal["found", "unsure", "absent"]
-    words: Annotated[str, Field(examples=["Found in this gallery"])]
-    why: str
-    measured: dict[str, float]
-    false_accepts: float
-    false_rejects: float
-    compared: Count
-
-
-class Asked(Answer):
+class Asked(BaseModel):
     """One picture of a query: a stored sighting or an uploaded image."""
 
     image: str
-    name: Camera
+    name: str
     id: str = ""
     upload: str = ""
 
 
-class SearchAnswer(Answer):
+class SearchAnswer(BaseModel):
     """The sightings most similar to stored ones (`like`) or uploaded images (`upload`).
 
     Several images are one query: they show one person. `like`, `upload`, `name` and `query` are
     those of the first.
     """
 
-    like: Id
+    like: str
     upload: str
     name: str
     query: Sighting | None
     asked: list[Asked]
     hits: list[Found]
-    same_pictures: list[Found]
-    presence: PresenceAnswer | None
+    same_pictures: list[Hit]
+    presence: Presence | None
     note: str
     missing: str = ""  # what was not searched, if a worker of the cluster was lost
     widen: list[Widening]
-    model: Model
+    model: str
 
 
-class Explained(Answer):
+class Explained(BaseModel):
     """Why a result looks alike or different; `explanation` has schema resight.explanation/1."""
 
-    like: Id
+    like: str
     upload: str
     query: Sighting | None
     hit: Sighting
-    model: Model
+    model: str
     explanation: dict[str, Any]
 
 
-class BrowseAnswer(Answer):
+class BrowseAnswer(BaseModel):
     """A page of the gallery."""
 
     sightings: list[Sighting]
-    total: Count
+    total: int
     page: int
     pages: int
     cameras: list[str]
 
 
-class PersonCard(Answer):
-    """A person in brief; `version` is what a correction carries as `seen`."""
+class PeopleAnswer(BaseModel):
+    """A page of people; the `version` of one is what a correction carries as `seen`."""
 
-    name: Name
-    cover: Id
-    sightings: Count
-    cameras: list[Camera]
-    last_seen: Seconds | None
-    version: str
-    distance: float | None = None
-
-
-class PeopleAnswer(Answer):
-    """A page of people."""
-
-    people: list[PersonCard]
-    total: Count
+    people: list[Card]
+    total: int
     page: int
     pages: int
 
 
-class PersonAnswer(Answer):
+class PersonAnswer(BaseModel):
     """A person: the card, all sightings by time, and the most similar other people."""
 
-    person: Name
-    card: PersonCard
+    person: str
+    card: Card
     sightings: list[Sighting]
     cameras: list[str]
-    similar: list[PersonCard]
+    similar: list[Card]
 
 
-class Proposed(Answer):
-    """Unknown sightings that seem to show one person; `sure` that they do."""
+@dataclass(frozen=True)
+class Proposed(Group):
+    """Unknown sightings that seem to show one person."""
 
-    key: Key
-    sightings: list[str]
     shown: list[Sighting]
-    sure: Share
 
 
-class UnknownsAnswer(Answer):
+class UnknownsAnswer(BaseModel):
     """The next group of unknowns, how many are open, and sightings that nothing looks like."""
 
     group: Proposed | None
-    open: Count
+    open: int
     unknown: int
     rule: str
     stale: bool
     farthest: list[Sighting]
 
 
-class Taught(Answer):
-    """One answer."""
+@dataclass(frozen=True)
+class Taught(Entry):
+    """An answer; it may be `waiting` for a second person."""
 
-    key: Key
-    kind: str
-    a: Id
-    b: Id
-    more: list[str] = []
-    person: str
-    who: str
-    when: float
     waiting: bool = False
 
 
-class TrayAnswer(Answer):
+class TrayAnswer(BaseModel):
     """All answers that were not undone, newest first."""
 
     taught: list[Taught]
-    page: int = 1
-    pages: Count = 1
+    page: int
+    pages: int
 
 
-class TeachAnswer(Answer):
+class TeachAnswer(BaseModel):
     """The result of an answer."""
 
-    taught: Taught | None
-    person: Name
-    total: Count
-
-
-class JobAnswer(Answer):
-    """A job of the gallery; see `resight.gallery.jobs.Job`."""
-
-    key: Annotated[str, Field(examples=["1700000000000-9f3c6a1b"])]
-    kind: Literal["add", "improve", "rebuild", "group"]
-    by: dict[str, str]
-    settings: dict[str, Any]
-    state: Literal["queued", "running", "done", "failed", "cancelled"]
-    words: Annotated[str, Field(examples=["adding"])]
-    share: Share
-    done: int
+    taught: Entry | None
+    person: str
     total: int
-    failures: list[list[str]]
-    failed: int
-    result: dict[str, Any]
-    created: float
-    ended: float | None
 
 
-class JobsAnswer(Answer):
+class JobsAnswer(BaseModel):
     """All jobs that are kept, newest first, and how many are open."""
 
-    jobs: list[JobAnswer]
-    open: Count
+    jobs: list[Job]
+    open: int
 
 
-class RefitState(Answer):
+class RefitState(BaseModel):
     """Where it is; `before` and `after` are percentages of rank 1 on people held out.
 
     "ready": a better model waits to be adopted; "worse": one that finds no more. `gain` is the 95%
@@ -252,7 +179,7 @@ class RefitState(Answer):
     status: Literal["idle", "running", "ready", "worse", "done", "failed", "undone"] = "idle"
     words: str = ""
     share: float = 0.0
-    before: Annotated[float | None, Field(examples=[71.0])] = None
+    before: float | None = None
     after: float | None = None
     gain: tuple[float, float] | None = None
     certain: bool = False
@@ -264,17 +191,38 @@ class RefitState(Answer):
     models: list[dict[str, Any]]
 
 
-class Kept(Answer):
-    """Sightings made of uploaded images."""
-
-    sightings: list[Id]
-
-
-class LogAnswer(Answer):
+class LogAnswer(BaseModel):
     """The latest entries of the log, newest first, and the head of its chain."""
 
-    head: Annotated[str, Field(examples=["1042:9f3c6a1be07d4c52"])]
+    head: str
     entries: list[dict[str, Any]]
+
+
+# Examples of fields, by name, in the description of the API.
+_EXAMPLES: dict[str, str | float | int] = {
+    **dict.fromkeys(("id", "like", "cover", "a"), "024afb528fc94f3d80f638b3"),
+    **dict.fromkeys(("name", "person"), "Backpack"),
+    **dict.fromkeys(("total", "pages", "open", "sightings", "compared"), 3),
+    **dict.fromkeys(("probability", "sure", "share"), 0.93),
+    **dict.fromkeys(("time", "last_seen", "when", "created"), 1700000000.0),
+    "camera": "entrance",
+    "key": "9f3c6a1be07d4c52",
+    "model": "dbe0a8bd9ad8",
+    "words": "any camera",
+    "before": 71.0,
+    "head": "1042:9f3c6a1be07d4c52",
+}
+_TYPES = {str: "string", float: "number", int: "integer"}
+
+
+def add_examples(document: dict[str, Any]) -> dict[str, Any]:
+    """Give the fields in a description of the API their examples."""
+    for schema in document["components"]["schemas"].values():
+        for name, field in schema.get("properties", {}).items():
+            types = [one.get("type") for one in field.get("anyOf", [field])]
+            if name in _EXAMPLES and _TYPES[type(_EXAMPLES[name])] in types:
+                field["examples"] = [_EXAMPLES[name]]
+    return document
 
 
 def place(page: int, total: int, per_page: int) -> tuple[int, int]:

@@ -23,14 +23,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from resight._version import __version__
 from resight.errors import ConflictError, InputError, ResightError
 from resight.gallery import Gallery
-from resight.web.limits import LIMITS
 from resight.web.rendering import STATIC, render
-from resight.web.routes import browsing, doors, jobs, people, searching, teaching
-from resight.web.security import HEADERS, Guard, RefusedError
+from resight.web.routes import doors, jobs, people, searching, teaching
+from resight.web.security import HEADERS, LIMITS, Guard, RefusedError
 from resight.web.site import Site
 from resight.web.visiting import PUBLIC, FieldError, Visit, set_cookie
 
-_PARTS = (doors, browsing, searching, people, jobs, teaching)
+_PARTS = (doors, searching, people, jobs, teaching)
 
 
 def make_app(gallery: Gallery, guard: Guard | None = None, spool: Path | None = None) -> FastAPI:
@@ -53,7 +52,7 @@ def make_app(gallery: Gallery, guard: Guard | None = None, spool: Path | None = 
         app.include_router(part.router)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.add_middleware(_Guarded)
-    for kind in (ResightError, RefusedError, RequestValidationError, HTTPException):
+    for kind in (ResightError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _explain)
     return app
 
@@ -150,14 +149,11 @@ async def _explain(request: Request, error: Exception) -> Response:
 
 
 def _in_words(error: Any) -> tuple[int, str]:
-    if isinstance(error, RefusedError):
-        return error.status, error.words
     if isinstance(error, RequestValidationError):
         first = error.errors()[0]
         return 422, f"{first['loc'][-1]}: {first['msg']}. Correct the URL or the form"
     if isinstance(error, HTTPException):
-        words = "page not found" if error.status_code == 404 else str(error.detail)
-        return error.status_code, words
+        return error.status_code, "page not found" if error.detail == "Not Found" else error.detail
     for kind, status in ((ConflictError, 409), (InputError, 422), (ResightError, 500)):
         if isinstance(error, kind):
             return status, str(error)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
 from datetime import timezone
 from functools import cache
 from pathlib import Path
@@ -12,9 +11,7 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 
-from resight.gallery import Hits
-from resight.gallery.crops import image_type, keep
-from resight.images import read
+from resight.gallery.crops import image_type
 from resight.times import show
 
 _HERE = Path(__file__).parent
@@ -49,29 +46,6 @@ def _time(context: Any, seconds: float | None) -> str:
 def render(template: str, **values: Any) -> str:
     """Fill in a template."""
     return environment().get_template(template).render(**values)
-
-
-def render_results(
-    gallery: str,
-    queries: Sequence[tuple[str, bytes, Hits]],
-    image: Callable[[str], bytes],
-    mark: str = "",
-) -> str:
-    """Make one self-contained page of search results: name, image and hits of each query.
-
-    `mark` says above them what was done to their order.
-    """
-    shown = [
-        {
-            "name": name,
-            "image": data_uri(keep(content, read(content, name), None)[0]),
-            "presence": hits.presence,
-            "hits": [(hit, data_uri(image(hit.id))) for hit in hits],
-        }
-        for name, content, hits in queries
-    ]
-    style = (STATIC / "page.css").read_text(encoding="utf-8")
-    return render("results.html", gallery=gallery, queries=shown, mark=mark, style=style)
 
 
 def data_uri(content: bytes) -> str:

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
+from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 
 from resight.gallery import Gallery, users
 from resight.gallery.log import Actor, operator
 from resight.gallery.spool import MAX_UPLOAD
-from resight.web.limits import LARGE
 
 MAX_BODY = 21 * 2**20  # an image of 20 MB and what a form puts around it
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -39,12 +39,24 @@ HEADERS = {
 }
 
 
-class RefusedError(Exception):
-    """A request that is not answered, with its status and words for the user."""
+@dataclass
+class Limits:
+    """What a server grants to clients, in counts and seconds."""
 
-    def __init__(self, status: int, words: str) -> None:
-        super().__init__(words)
-        self.status, self.words = status, words
+    header: float = 10.0  # to arrive; an idle connection is one that waits for a header
+    body: float = 60.0  # likewise; each MB of what is added has this time
+    answer: float = 60.0  # to compute an answer, and once more for the client to take it
+    connections: int = 500  # above which the one is closed that waits longest for its request
+    workers: int = 8  # requests computed at once, which bounds the memory; others wait
+    ending: float = 8.0  # for a server that was told to end, whatever clients do
+
+
+LIMITS = Limits()
+LARGE = "/jobs/add"  # the route that takes bodies of any length within its own limit
+
+
+class RefusedError(HTTPException):
+    """A request that is not answered, with its status and words for the user."""
 
 
 def is_loopback(host: str) -> bool:
@@ -169,7 +181,7 @@ class Guard:
         with self._entering:
             self._slow.check(*guessed)
             found = self._entered(name, password, key)
-            known = found or name in {user.name for user in self.gallery.engine.users()}
+            known = found or name in {user.name for user in users.all_users(self.gallery.engine)}
             who = (found[0] if found else name) if known else "unknown"  # may be a mistyped secret
             actor = Actor(who, "page", address, purpose)
             self.gallery.record(actor, "login" if found else "login failed")
@@ -200,7 +212,7 @@ class Guard:
         """Refuse changes that another site may have sent in the user's name."""
         if bearer(request) and self.login:
             return  # no browser adds this header by itself, and `identify` has checked it
-        word = self.csrf(request)
+        word, given = self.csrf(request), given or request.headers.get("x-csrf", "")
         if not word or not hmac.compare_digest(word.encode(), given.encode()):
             raise RefusedError(
                 403, "this form has expired or came from another site; reload the page"

@@ -10,6 +10,7 @@ import socket
 import ssl
 import tempfile
 import threading
+import time
 import webbrowser
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -19,15 +20,17 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from resight.errors import InputError
 from resight.gallery import Gallery
 from resight.gallery.jobs import Worker
+from resight.gallery.users import all_users
 from resight.validation import check_file, check_number
 from resight.web.app import make_app
-from resight.web.limits import LIMITS, TimedProtocol
-from resight.web.security import LOOPBACK, Guard, is_loopback
+from resight.web.security import LARGE, LIMITS, LOOPBACK, Guard, is_loopback
 
 _NO_LOGIN = (
     "NO LOG-IN: every user and program that reaches this address can see and change everything, "
@@ -37,6 +40,8 @@ _PLAIN = (
     "NOT ENCRYPTED: passwords and images can be read on the way. Give --certfile and --keyfile, or "
     "serve on this machine only behind a proxy that has a certificate (--behind-proxy)"
 )
+
+_PHASES = {h11.IDLE: "header", h11.SEND_BODY: "body"}  # by what the client has to do next
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ def run(gallery: Gallery, settings: Settings, tell: Callable[[str], None]) -> No
         if len(keys) > 1:
             tell(f"that link was used; the next one: {address}login#key={key}")
 
-    linked = settings.login and not gallery.engine.users()
+    linked = settings.login and not all_users(gallery.engine)
     hosts = (*LOOPBACK, settings.host, *settings.allow_host)
     everywhere = settings.host in ("0.0.0.0", "::")
     seconds, told = 60.0 * settings.session_minutes, on_link if linked else None
@@ -91,7 +96,11 @@ def run(gallery: Gallery, settings: Settings, tell: Callable[[str], None]) -> No
         def announce() -> None:
             tell("\n".join(words))
             if settings.open_browser:
-                webbrowser.open(_door(Path(folder), door))
+                # A page that leads in: on a browser's command line everybody could read the key.
+                page = Path(folder) / "open.html"
+                page.touch(mode=0o600)
+                page.write_text(f'<meta http-equiv="refresh" content="0; url={html.escape(door)}">')
+                webbrowser.open(page.as_uri())
 
         server = _Server(server_config(app, settings), announce)
         worker.start()
@@ -126,6 +135,58 @@ class _Server(uvicorn.Server):
         timer.daemon = True
         timer.start()
         super().handle_exit(sig, frame)
+
+
+class TimedProtocol(H11Protocol):
+    """Closes connections of clients that are too slow: uvicorn alone would wait for ever."""
+
+    _phase, _since, _came = "", 0.0, 0
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:  # noqa: D102
+        super().connection_made(transport)
+        self._watch()
+        if len(self.connections) > LIMITS.connections:
+            every: Any = self.connections  # all of this class
+            waiting = [one for one in every if one._phase == "header"]
+            min(waiting, key=lambda one: one._since).transport.abort()
+
+    def data_received(self, data: bytes) -> None:  # noqa: D102
+        super().data_received(data)
+        self._came += len(data)
+        adding = self._phase == "body" and (self.scope or {}).get("path") == LARGE
+        if adding and self._came > 2**20:  # it comes, if slowly: the clock starts anew
+            self._phase, self._came = "", 0
+        self._watch()
+
+    def on_response_complete(self) -> None:  # noqa: D102
+        super().on_response_complete()
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: D102
+        super().connection_lost(exc)
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _watch(self) -> None:
+        """Start the clock anew when another part of a request or answer is waited for."""
+        phase = _PHASES.get(self.conn.their_state, "answer")
+        if phase != self._phase:
+            self._phase, self._since = phase, time.monotonic()
+            self._abort_after(2 * LIMITS.answer if phase == "answer" else getattr(LIMITS, phase))
+
+    def _abort_after(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self.loop.call_later(seconds, self._abort)
+
+    def _abort(self) -> None:
+        """Hang up, unless the client is still taking an answer and has time left for it."""
+        left = LIMITS.answer - (time.monotonic() - self._since)
+        if self.transport.get_write_buffer_size() and left > 0:
+            self._abort_after(left)
+        else:
+            self.transport.abort()
 
 
 def server_config(app: Any, settings: Settings) -> uvicorn.Config:
@@ -177,23 +238,10 @@ def _check(settings: Settings) -> None:
 def _listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-    except (OSError, UnicodeError) as error:  # UnicodeError: no name of a host
+        return socket.create_server((host, port), family=family)
+    except (socket.gaierror, UnicodeError) as error:  # UnicodeError: no name of a host
         raise InputError(f"cannot listen on {host!r}: unknown address") from error
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
     except OSError as error:
-        listener.close()
         raise InputError(
             f"cannot listen on {host}:{port}: {error.strerror}; choose another --port (0: any)"
         ) from error
-    return listener
-
-
-def _door(folder: Path, address: str) -> str:
-    """Write a page that leads in: on a browser's command line everybody could read the key."""
-    door = folder / "open.html"
-    door.touch(mode=0o600)
-    door.write_text(f'<meta http-equiv="refresh" content="0; url={html.escape(address)}">')
-    return door.as_uri()

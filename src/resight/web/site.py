@@ -19,7 +19,6 @@ from resight.gallery.crops import MAX_PIXELS, check, keep
 from resight.gallery.forgetting import expire
 from resight.gallery.jobs import Jobs
 from resight.gallery.log import operator
-from resight.gallery.references import gallery_explainer
 from resight.images import read
 from resight.validation import check_name
 from resight.web.security import Guard, RefusedError
@@ -85,7 +84,7 @@ class Site:
         model = self.gallery.view.manifest.current.fingerprint
         kept = self._explainer
         if kept is None or kept[0] != model:
-            kept = self._explainer = model, gallery_explainer(self.gallery)
+            kept = self._explainer = model, self.gallery.explainer()
         return kept[1]
 
     def has_seen(self, who: str, sightings: Sequence[str]) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from inspect import signature
 from typing import Annotated, Any, TypeVar, cast
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Form, Query, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BaseModel, BeforeValidator
+from python_multipart import create_form_parser
+from python_multipart.exceptions import FormParserError
 
 from resight.errors import InputError
 from resight.gallery import Filter
@@ -19,7 +23,7 @@ from resight.gallery.labels import Entry
 from resight.gallery.log import Actor
 from resight.gallery.users import ROLES, Role
 from resight.times import EPOCH, parse, show, zone_of
-from resight.web.answers import Answer, Sighting, sighting
+from resight.web.answers import Sighting, sighting
 from resight.web.rendering import render
 from resight.web.security import RefusedError
 from resight.web.site import Site
@@ -37,6 +41,15 @@ class FieldError(InputError):
     def __init__(self, field: str, words: str) -> None:
         super().__init__(words)
         self.field = field
+
+
+@contextmanager
+def beside(field: str) -> Iterator[None]:
+    """Say what is wrong beside a field of the form."""
+    try:
+        yield
+    except InputError as error:
+        raise FieldError(field, str(error)) from error
 
 
 @dataclass(frozen=True)
@@ -92,7 +105,7 @@ class Visit:
             set_cookie(self.request, response, _ZONE, self.zone, max_age=_YEAR)
         return response
 
-    def answer(self, template: str, answer: Answer, **values: Any) -> Answer | HTMLResponse:
+    def answer(self, template: str, answer: BaseModel, **values: Any) -> BaseModel | HTMLResponse:
         """Return the data of a page to its JSON twin, or the page."""
         return answer if self.by_twin else self.page(template, answer=answer, **values)
 
@@ -124,7 +137,7 @@ class Visit:
 
 
 def twins(
-    router: APIRouter, path: str, answer: type[Answer], tag: str
+    router: APIRouter, path: str, answer: type[BaseModel], tag: str
 ) -> Callable[[_Function], _Function]:
     """Make one function answer a page and its JSON twin (see `Visit.answer`)."""
 
@@ -168,12 +181,40 @@ def changes(role: Role) -> Callable[..., Visit]:
     needed = Depends(needs(role))
 
     def change(visit: Visit = needed, csrf: _Word = "") -> Visit:
-        word = csrf or visit.request.headers.get("x-csrf", "")
-        visit.site.guard.check_change(visit.request, word)
+        visit.site.guard.check_change(visit.request, csrf)
         return visit
 
     change.role = role  # type: ignore[attr-defined]
     return change
+
+
+async def read_form(
+    visit: Visit, take: Callable[[str, Any], None], **config: Any
+) -> dict[str, str]:
+    """Stream a form with files, each given to `take` with its name; return the other fields.
+
+    `config` says how much of a file stays in memory, and where the rest goes.
+    """
+    request, fields = visit.request, dict[str, str]()
+
+    def on_field(field: Any) -> None:
+        fields[field.field_name.decode("utf-8", "replace")] = (field.value or b"").decode()
+
+    def on_file(file: Any) -> None:
+        take((file.file_name or b"").decode("utf-8", "replace"), file)
+        file.close()
+
+    headers = {"Content-Type": request.headers.get("content-type", "none").encode("latin-1")}
+    config["MAX_FIELD_SIZE"] = 10_000
+    try:
+        parser = create_form_parser(headers, on_field, on_file, config=config)
+        async for chunk in request.stream():
+            await run_in_threadpool(parser.write, chunk)
+        await run_in_threadpool(parser.finalize)
+    except (FormParserError, UnicodeDecodeError) as error:
+        raise InputError("the upload contained no file, or is damaged; try again") from error
+    visit.site.guard.check_change(request, fields.get("csrf", ""))
+    return fields
 
 
 Names = Annotated[tuple[str, ...], AfterValidator(lambda given: tuple(filter(None, given)))]
@@ -186,37 +227,29 @@ class Conditions:
     """The filters of a search as they stand in its address."""
 
     camera: Annotated[Names, Query(description="only these cameras")] = ()
+    person: Annotated[Names, Query(description="only these people")] = ()
     after: Annotated[_Text, Query(description="seconds, h:mm:ss or an ISO date")] = ""
     before: Annotated[_Text, Query(description="same format as after")] = ""
-    person: Annotated[Names, Query(description="only these people")] = ()
-    others: Annotated[_Tick, Query(description="1: exclude the query's own camera")] = False
-    k: Annotated[int, Query(ge=1, le=MAX_RESULTS, description="number of results")] = 24
     zone: Annotated[_Text, Query(description="time zone of after and before; empty: UTC")] = ""
+    others: Annotated[_Tick, Query(description="1: exclude the query's own camera")] = False
     single: Annotated[_Tick, Query(description="1: every sighting of a track by itself")] = False
+    k: Annotated[int, Query(ge=1, le=MAX_RESULTS, description="number of results")] = 24
 
     def filter(self, known: Sequence[str], own_camera: str = "") -> Filter:
         """Turn them into a filter; `others` leaves out the query's own camera."""
         exclude = (own_camera,) if self.others and own_camera and not self.camera else ()
         times = self._moment("after"), self._moment("before")
-        try:
+        with beside("before"):
             made = Filter(self.camera, exclude, *times, self.person)
-        except InputError as error:
-            raise FieldError("before", str(error)) from error
-        try:
+        with beside("camera"):
             made.check_cameras(known)
-        except InputError as error:
-            raise FieldError("camera", str(error)) from error
         return made
 
     def _moment(self, field: str) -> float | None:
-        try:
+        with beside("zone"):
             zone = zone_of(self.zone or "UTC")
-        except InputError as error:
-            raise FieldError("zone", str(error)) from error
-        try:
+        with beside(field):
             return parse(getattr(self, field), zone) if getattr(self, field) else None
-        except InputError as error:
-            raise FieldError(field, str(error)) from error
 
     def local(self, field: str) -> str | None:
         """Write a date as the date picker of a browser takes it; None if it is no date."""
@@ -230,12 +263,9 @@ class Conditions:
 
     def values(self, **query: Any) -> dict[str, Any]:
         """Return what stands in the address, without what is empty."""
-        given = {**query, "camera": list(self.camera), "person": list(self.person)}
-        given |= {"after": self.after, "before": self.before}
-        given |= {"zone": self.zone if self.after or self.before else ""}
-        given |= {"others": "1" if self.others else "", "single": "1" if self.single else ""}
-        given |= {"k": "" if self.k == 24 else str(self.k)}
-        return {name: value for name, value in given.items() if value}
+        zone = self.zone if self.after or self.before else ""
+        given = query | asdict(self) | {"zone": zone, "k": "" if self.k == 24 else self.k}
+        return {name: "1" if value is True else value for name, value in given.items() if value}
 
     def address(self, path: str, **query: Any) -> str:
         """Write the address of a page under these conditions."""
@@ -247,11 +277,26 @@ class Conditions:
         for name in ("camera", "person"):
             values = getattr(self, name)
             drops += [(v, {name: tuple(other for other in values if other != v)}) for v in values]
-        drops += [("other cameras", {"others": False})] if self.others and not self.camera else []
+        drops += [] if self.camera else [("other cameras", {"others": False})]
         for end in ("after", "before"):
             text = getattr(self, end).replace("T", " ")
-            drops += [(f"{end} {text} {self.zone}".strip(), {end: ""})] if text else []
-        return [(words, replace(self, **drop).address("/search", **query)) for words, drop in drops]
+            drops.append((f"{end} {text} {self.zone}".strip(), {end: ""}))
+        return self._without(drops, **query)
+
+    def wider(self, **query: Any) -> list[tuple[str, str]]:
+        """Return words for each kind of condition, and the address of the page without it."""
+        drops: list[tuple[str, dict[str, Any]]] = [
+            ("any camera", {"camera": (), "others": False}),
+            ("any time", {"after": "", "before": ""}),
+            ("any person", {"person": ()}),
+        ]
+        return self._without(drops, **query)
+
+    def _without(
+        self, drops: list[tuple[str, dict[str, Any]]], **query: Any
+    ) -> list[tuple[str, str]]:
+        left = [(words, replace(self, **drop)) for words, drop in drops]
+        return [(words, one.address("/search", **query)) for words, one in left if one != self]
 
 
 Viewer = Annotated[Visit, Depends(needs("viewer"))]

@@ -58,10 +58,8 @@ class ClusterExecutor(Executor):
         self._sent: WeakSet[Future[Any]] = WeakSet()
         self._brought: list[Callable[[], Any]] = []
         self._client: Any = self._connect(timeout)
-        self._scheduler = _or_nothing(self._client.scheduler_info).get("id")
         try:
-            self._await_workers(timeout)
-            self._check_versions()
+            self._look_at_workers(timeout)
         except BaseException:
             self.close()
             raise
@@ -117,9 +115,7 @@ class ClusterExecutor(Executor):
         if self._client.status != "running":
             self.close()
             self._client = self._connect(self.patience)
-        self._scheduler = _or_nothing(self._client.scheduler_info).get("id")
-        self._await_workers(self.patience)
-        self._check_versions()
+        self._look_at_workers(self.patience)
         for unpack in self._brought:  # a new scheduler knows nothing of them
             self._unpack(unpack)
 
@@ -208,14 +204,15 @@ class ClusterExecutor(Executor):
                     ) from error
                 time.sleep(0.2)
 
-    def _await_workers(self, seconds: float) -> None:
+    def _look_at_workers(self, seconds: float) -> None:
+        """Wait for the first, and refuse those that run another resight."""
+        self._scheduler = _or_nothing(self._client.scheduler_info).get("id")
         deadline = time.monotonic() + seconds
         while not _or_nothing(self._client.nthreads):
             if time.monotonic() > deadline:
                 raise ClusterError(_LONELY.format(self.address, seconds))
             time.sleep(0.1)
 
-    def _check_versions(self) -> None:
         def version() -> str | None:  # local, so that it travels by value
             try:
                 from resight._version import __version__ as installed

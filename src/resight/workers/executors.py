@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -213,84 +213,61 @@ def run(
     whose worker died, is tried again; a ResightError stops all: no other task can do better (full
     disk, wrong version).
     """
-    state = _Run(executor, function, prepare, retries, deque((item, 1) for item in items))
-    try:
-        while state.waiting or state.suspects or state.running:
-            yield from state.step()
-    finally:
-        for future in state.running:
-            future.cancel()
-
-
-@dataclass
-class _Run(Generic[Item, Value]):
-    """Tasks of a run, each with the number of its attempt."""
-
-    executor: Executor
-    function: Callable[..., Value]
-    prepare: Callable[[Item], tuple[Any, ...] | None]
-    retries: int
-    waiting: deque[tuple[Item, int]]
-    running: dict[Future[Value], tuple[Item, int]] = field(default_factory=dict)
+    # Tasks are items, each with the number of its attempt.
+    waiting = deque((item, 1) for item in items)
+    running: dict[Future[Value], tuple[Item, int]] = {}
     # Tasks in flight when a worker died. One of them may be the killer, so each is tried alone:
     # whoever dies alone is guilty.
-    suspects: deque[tuple[Item, int]] = field(default_factory=deque)
-    alone: bool = False
-    broken: bool = False
-
-    def step(self) -> Iterator[Outcome[Item, Value]]:
-        if not self.running:
-            self.alone = False
-            if self.broken:
-                self.executor.recover()
-                self.broken = False
-        while (task := self._next()) is not None:
-            arguments = self.prepare(task[0])
-            if arguments is None:
-                yield Outcome(task[0])
-                continue
-            try:
-                self.running[self.executor.submit(self.function, *arguments)] = task
-            except BrokenExecutor:  # it broke after the last result and before this task
-                self.broken = True
-                self.waiting.appendleft(task)
-        wait(self.running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
-        # `wait` passes over futures that `watch` cancelled unless somebody else notices them too.
-        done = [future for future in self.running if future.done()]
-        for future in done:
-            yield from self._settle(future, *self.running.pop(future))
-        if not done and self.running:
-            self.executor.watch()
-
-    def _next(self) -> tuple[Item, int] | None:
-        """Return the task to start now, if there is one."""
-        if self.broken or self.alone or (self.suspects and self.running):
-            return None
-        if self.suspects:
-            self.alone = True
-            return self.suspects.popleft()
-        room = len(self.running) < _IN_FLIGHT * self.executor.slots
-        return self.waiting.popleft() if self.waiting and room else None
-
-    def _settle(
-        self, future: Future[Value], item: Item, attempt: int
-    ) -> Iterator[Outcome[Item, Value]]:
-        if future.cancelled():  # the connection was lost: nobody's fault, so no attempt counts
-            self.broken = True
-            self.waiting.appendleft((item, attempt))
-            return
-        error = future.exception()
-        if error is None:
-            yield Outcome(item, future.result(), attempts=attempt)
-            return
-        if isinstance(error, ResightError):
-            raise error
-        died = self.executor.worker_died(error)
-        self.broken = self.broken or died
-        again = self.suspects if died else self.waiting
-        if died and not self.alone:
-            again.append((item, attempt))
-        elif attempt <= self.retries:
-            again.append((item, attempt + 1))
-        else:
-            yield Outcome(item, error=error, attempts=attempt, worker_died=died)
+    suspects: deque[tuple[Item, int]] = deque()
+    alone = broken = False
+    try:
+        while waiting or suspects or running:
+            if not running:
+                alone = False
+                if broken:
+                    executor.recover()
+                    broken = False
+            while not (broken or alone or (suspects and running)):
+                if suspects:
+                    task, alone = suspects.popleft(), True
+                elif waiting and len(running) < _IN_FLIGHT * executor.slots:
+                    task = waiting.popleft()
+                else:
+                    break
+                arguments = prepare(task[0])
+                if arguments is None:
+                    yield Outcome(task[0])
+                    continue
+                try:
+                    running[executor.submit(function, *arguments)] = task
+                except BrokenExecutor:  # it broke after the last result and before this task
+                    broken = True
+                    waiting.appendleft(task)
+            wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+            # `wait` passes over futures that `watch` cancelled unless somebody else notices them.
+            done = [future for future in running if future.done()]
+            if running and not done:
+                executor.watch()
+            for future in done:
+                item, attempt = running.pop(future)
+                if future.cancelled():  # the connection was lost: nobody's fault, no attempt counts
+                    broken = True
+                    waiting.appendleft((item, attempt))
+                    continue
+                error = future.exception()
+                if error is None:
+                    yield Outcome(item, future.result(), attempts=attempt)
+                    continue
+                if isinstance(error, ResightError):
+                    raise error
+                died = executor.worker_died(error)
+                broken = broken or died
+                if died and not alone:
+                    suspects.append((item, attempt))
+                elif attempt <= retries:
+                    (suspects if died else waiting).append((item, attempt + 1))
+                else:
+                    yield Outcome(item, error=error, attempts=attempt, worker_died=died)
+    finally:
+        for future in running:
+            future.cancel()

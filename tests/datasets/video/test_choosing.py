@@ -4,8 +4,8 @@ import cv2
 import numpy as np
 import pytest
 
-from resight.datasets.video.boxes import Box
 from resight.datasets.video.cut import Choice, Crop, quality
+from resight.datasets.video.frames import Box
 
 PICTURE = np.zeros((8, 4, 3), np.uint8)
 

@@ -9,9 +9,8 @@ import pytest
 from resight.datasets import load
 from resight.datasets.synthetic import draw_person
 from resight.datasets.video import cut
-from resight.datasets.video.boxes import Box, read_boxes
 from resight.datasets.video.detectors import detector
-from resight.datasets.video.frames import frames
+from resight.datasets.video.frames import Box, frames, read_boxes
 from resight.errors import InputError
 from resight.images import read
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resight.datasets.video.boxes import Box
+from resight.datasets.video.frames import Box
 from resight.datasets.video.tracking import Tracker, overlap
 from video_kit import identity_switches
 

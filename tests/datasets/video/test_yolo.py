@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from resight.datasets.video.boxes import Box
+from resight.datasets.video.frames import Box
 from resight.datasets.video.yolo import Yolo
 from resight.errors import InputError
 from tiny_networks import badge_detector, detector, node, save
@@ -29,13 +29,13 @@ def test_yolox_boxes_by_hand(tmp_path: Path) -> None:
     # centre (2.25, 1.5) cells = (36, 24) pixels, 16 x 32 pixels; the picture is twice as large
     assert box[:4] == (56, 16, 32, 64)
     assert box.score == pytest.approx(0.72)
-    assert Yolo(tmp_path / "n.onnx", "car")(PICTURE) == []
+    assert Yolo(tmp_path / "n.onnx", "2")(PICTURE) == []
 
 
 def test_yolov8_boxes_by_hand(tmp_path: Path) -> None:
     output = np.zeros((1, 4 + 80, ANCHORS))
     output[0, :4, 7], output[0, 4 + 2, 7] = [36, 24, 16, 32], 0.6  # a car
-    file = detector(tmp_path / "n.onnx", output)
+    file = detector(tmp_path / "n.onnx", output, metadata={"names": "{0: 'person', 2: 'car'}"})
     assert Yolo(file)(PICTURE) == []
     for wanted in ("car", "2"):
         [box] = Yolo(file, wanted)(PICTURE)
@@ -81,10 +81,10 @@ def test_classes(tmp_path: Path) -> None:
         assert Yolo(file, wanted)._column == 5
     with pytest.raises(InputError, match=r"did you mean 'bee'.*a number from 0 to 2"):
         Yolo(file, "be")
-    with pytest.raises(InputError, match="needs a number from 0 to 2"):
+    with pytest.raises(InputError, match="give a number from 0 to 2"):
         Yolo(file, "3")
     detector(file, np.zeros((1, 7, ANCHORS)), metadata={"names": "not a dictionary"})
-    with pytest.raises(InputError, match=r"class 'person'.*needs a number from 0 to 2"):
+    with pytest.raises(InputError, match=r"class 'person'.*give a number from 0 to 2"):
         Yolo(file)
 
 

@@ -67,7 +67,7 @@ def test_journals_keep_the_order(engine: Engine) -> None:
     for i in range(12):
         engine.append("labels", f"k{i}", f"text {i} 'quoted' é")
     engine.append("access", "x", "other")
-    engine.strike("labels", ["k3", "k7"])
+    engine.amend("labels", ["k3", "k7"], {})
     kept = [i for i in range(12) if i not in (3, 7)]
     assert engine.read("labels") == [(f"k{i}", f"text {i} 'quoted' é") for i in kept]
     assert engine.read("access") == [("x", "other")]
@@ -139,7 +139,7 @@ def test_removed_rows_leave_every_generation(engine: Engine) -> None:
     given = rows()
     engine.add(given, 1)
     engine.start_generation(2, 3)
-    engine.embed(2, given.table, np.ones((24, 3), np.float32))
+    engine.embed(2, given.table.ids, np.ones((24, 3), np.float32))
     assert engine.generations() == [1, 2]
     pieces = [image[100:150] for image in given.images[:4]]
     assert set().union(*engine.traces(pieces).values()) == set(pieces)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,12 +18,11 @@ from resight._files import atomic_write
 from resight.datasets.folders import TABLE
 from resight.datasets.sightings import COLUMNS, Sightings
 from resight.datasets.table import read_table, write_table
-from resight.datasets.video.boxes import Box, read_boxes
 from resight.datasets.video.detectors import detector
-from resight.datasets.video.frames import Frame, frames
+from resight.datasets.video.frames import Box, Frame, frames, read_boxes
 from resight.datasets.video.tracking import Tracker, overlap
 from resight.errors import InputError
-from resight.images.boxes import MIN_HEIGHT, MIN_WIDTH, inside
+from resight.images.arrays import MIN_HEIGHT, MIN_WIDTH, inside
 from resight.validation import MAX_SIDE, check_count, check_name, check_number, check_seconds
 
 _RATE = 25.0  # frames a second where nobody tells: how long people may be out of sight
@@ -112,10 +111,10 @@ def cut(
             if on_frame is not None:
                 on_frame(1)
         writer.finish(lambda track: False)
-        stale = {f"{camera}/{file.name}" for file in earlier} - writer.names
+        stale = {f"{camera}/{file.name}" for file in earlier} - writer.written.keys()
     finally:  # also of an interrupted run, every crop on the disk is in the table
-        if writer.names or stale:
-            _enter(out / TABLE, camera, writer.written, stale | writer.names)
+        if writer.written or stale:
+            _enter(out / TABLE, camera, writer.written, stale)
     for name in stale:
         (out / name).unlink()
     return Cut(len(writer.written), len(writer.tracks), n_frames, writer.left_out, out / TABLE)
@@ -188,23 +187,14 @@ def quality(picture: NDArray[np.uint8], box: Box, others: list[Box]) -> float:
     return float(np.sqrt(area) * area / (box.w * box.h) * sharpness * free)
 
 
-@dataclass
 class _Writer:
     """Writes the crops of a track when it ends, and those without a track at once."""
 
-    out: Path
-    prefix: str  # of the crops' names, below `out`
-    start: float
-    per_track: int | None
-    written: list[Crop] = field(default_factory=list)
-    left_out: int = 0
-    tracks: set[str] = field(default_factory=set)
-    choices: dict[str, Choice] = field(default_factory=dict)
-
-    @property
-    def names(self) -> set[str]:
-        """The files that were written, below `out`."""
-        return {crop.name for crop in self.written}
+    def __init__(self, out: Path, prefix: str, start: float, per_track: int | None) -> None:
+        self.out, self.prefix, self.start, self.per_track = out, prefix, start, per_track
+        self.written: dict[str, tuple[float, str]] = {}  # time and track by file, below `out`
+        self.left_out, self.tracks = 0, set[str]()
+        self.choices: dict[str, Choice] = {}
 
     def take(self, frame: Frame, boxes: list[Box], goes_on: Callable[[str], bool]) -> None:
         """Cut the boxes of a frame."""
@@ -233,9 +223,8 @@ class _Writer:
     def _write(self, crop: Crop) -> None:
         with atomic_write(self.out / crop.name) as stream:
             Image.fromarray(crop.picture).save(stream, "PNG")
-        stem = Path(self.prefix).name
-        track = f"{stem}-{crop.track}" if crop.track else ""
-        self.written.append(crop._replace(track=track, picture=crop.picture[:0]))
+        track = f"{Path(self.prefix).name}-{crop.track}" if crop.track else ""
+        self.written[crop.name] = crop.time, track
 
 
 def _table_before(file: Path) -> Sightings | None:
@@ -248,20 +237,20 @@ def _table_before(file: Path) -> Sightings | None:
     return before
 
 
-def _enter(file: Path, camera: str, crops: list[Crop], replaced: set[str]) -> None:
-    """Write the table: what it had, without the lines that are `replaced`, and the crops."""
-    crops = sorted(crops, key=lambda crop: crop.name)
+def _enter(file: Path, camera: str, crops: dict[str, tuple[float, str]], stale: set[str]) -> None:
+    """Write the table: what it had, without the lines that are replaced or stale, and the crops."""
+    names = sorted(crops)
     table = Sightings(
-        np.array([crop.name for crop in crops], str),
-        np.full(len(crops), ""),
-        np.full(len(crops), camera),
-        times=np.array([crop.time for crop in crops], float),
-        sequences=np.array([crop.track for crop in crops], str),
+        np.array(names, str),
+        np.full(len(names), ""),
+        np.full(len(names), camera),
+        times=np.array([crops[name][0] for name in names], float),
+        sequences=np.array([crops[name][1] for name in names], str),
         root=file.parent,
     )
     before = _table_before(file)
     if before is not None:
-        kept = before.select(~np.isin(before.paths, list(replaced)))
+        kept = before.select(~np.isin(before.paths, [*names, *stale]))
         both: dict[str, Any] = {
             name: np.concatenate([getattr(kept, name), getattr(table, name)]) for name in COLUMNS
         }

@@ -19,7 +19,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.datasets.video.boxes import Box
+from resight.datasets.video.frames import Box
 from resight.errors import unknown_name
 
 Picture = NDArray[np.uint8]

@@ -1,7 +1,8 @@
-"""Frames of a video file or of a folder of images, with their times."""
+"""What cutting starts from: frames of a video or a folder, and boxes that somebody else found."""
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -14,10 +15,18 @@ from resight import images
 from resight._progress import log
 from resight.datasets._walk import IMAGE_SUFFIXES
 from resight.errors import InputError
-from resight.validation import check_count, check_file, check_number
+from resight.validation import (
+    check_boxes,
+    check_count,
+    check_file,
+    check_name,
+    check_number,
+    read_text,
+)
 
 Picture = NDArray[np.uint8]
 MAX_FPS = 100_000
+COLUMNS = ("frame", "x", "y", "w", "h")
 _WHOLE = 0.9  # share of the frames announced below which a video was cut off; counts are estimates
 
 
@@ -27,6 +36,20 @@ class Frame(NamedTuple):
     number: int
     time: float | None
     image: Picture
+
+
+class Box(NamedTuple):
+    """Where a person is in a frame: left, top, width, height in pixels.
+
+    `track` tells which passage it belongs to, if known; `score` how sure a detector is, up to 1.
+    """
+
+    x: int
+    y: int
+    w: int
+    h: int
+    track: str = ""
+    score: float = 1.0
 
 
 def frames(source: Path, every: int = 1, fps: float | None = None) -> Iterator[Frame]:
@@ -84,3 +107,45 @@ def _time(video: cv2.VideoCapture, number: int, fps: float | None) -> float | No
     if fps is None and (milliseconds > 0 or number == 1):
         return milliseconds / 1000
     return (number - 1) / rate if rate > 0 else None
+
+
+def read_boxes(file: Path) -> dict[int, list[Box]]:
+    """Read boxes by frame number (from 1).
+
+    The file is a MOT file (no header: frame, id, left, top, width, height[, confidence, ...]; lines
+    with confidence 0 are ignored, as the benchmark does), or a CSV with the columns frame, x, y, w,
+    h and, if known, id.
+    """
+    try:
+        lines = read_text(file).splitlines()
+        rows = [(number, row) for number, row in enumerate(csv.reader(lines), 1) if row]
+    except (InputError, csv.Error) as error:
+        raise InputError(f"cannot read boxes from {file}: {error}") from error
+    if not rows:
+        raise InputError(f"{file} is empty; it needs one line per box")
+    header = [name.strip().lower() for name in rows[0][1]]
+    if any(name in header for name in COLUMNS):
+        missing = [name for name in COLUMNS if name not in header]
+        if missing:
+            raise InputError(f"{file} has no column {missing[0]!r}; it needs {', '.join(COLUMNS)}")
+        del rows[0]
+    else:
+        header = ["frame", "id", "x", "y", "w", "h", "confidence"]
+    found: dict[int, list[Box]] = {}
+    for number, row in rows:
+        values = dict(zip(header, row, strict=False))
+        try:
+            frame, *sides = (float(values[name]) for name in COLUMNS)
+            ignored = float(values.get("confidence") or 1) == 0
+        except (ValueError, KeyError) as error:
+            raise InputError(f"{file} line {number}: expected numbers for {COLUMNS}") from error
+        try:
+            check_number(frame, "frame", 1)
+            track = check_name(values.get("id", "").strip(), "id")
+            x, y, w, h = check_boxes([sides])[0].tolist()
+        except InputError as error:
+            raise InputError(f"{file} line {number}: {error}") from None
+        if not ignored:
+            box = Box(x, y, w, h, "" if track == "-1" else track)
+            found.setdefault(int(frame), []).append(box)
+    return found

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.datasets.video.boxes import Box
+from resight.datasets.video.frames import Box
 
 Floats = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight._progress import log
-from resight.datasets.video.boxes import Box
+from resight.datasets.video.frames import Box
 from resight.errors import InputError, unknown_name
 from resight.networks.preprocessing import Preprocessing
 from resight.networks.session import Session
@@ -29,21 +29,12 @@ _STRIDES = (8, 16, 32)
 _SIZE = (640, 640)  # where the graph leaves it open
 _SAME = 0.5  # intersection over union from which two boxes show one person
 _DOUBTFUL = 0.1  # score below which a box is not worth following
-_COCO = (
-    "person,bicycle,car,motorcycle,airplane,bus,train,truck,boat,traffic light,fire hydrant,"
-    "stop sign,parking meter,bench,bird,cat,dog,horse,sheep,cow,elephant,bear,zebra,giraffe,"
-    "backpack,umbrella,handbag,tie,suitcase,frisbee,skis,snowboard,sports ball,kite,baseball bat,"
-    "baseball glove,skateboard,surfboard,tennis racket,bottle,wine glass,cup,fork,knife,spoon,"
-    "bowl,banana,apple,sandwich,orange,broccoli,carrot,hot dog,pizza,donut,cake,chair,couch,"
-    "potted plant,bed,dining table,toilet,tv,laptop,mouse,remote,keyboard,cell phone,microwave,"
-    "oven,toaster,sink,refrigerator,book,clock,vase,scissors,teddy bear,hair drier,toothbrush"
-)
 _YOLOX = {"channels": "BGR", "scale": 1}
 _LATER = {"channels": "RGB", "scale": 255}
 
 
 class Yolo:
-    """A detector in an ONNX file, of a class given by number, or name in COCO or the metadata.
+    """A detector in an ONNX file, of a class given by number or by its name in the metadata.
 
     Images are letterboxed, for YOLOX in BGR from 0 to 255, for the others in RGB from 0 to 1; a
     JSON beside the file may say otherwise (see `Preprocessing`).
@@ -116,18 +107,15 @@ class Yolo:
 
     def _number(self, wanted: str, n_classes: int) -> int:
         """Return the number of a class that is given by number or name."""
-        names = ["person"] if n_classes == 1 else _COCO.split(",")
-        with suppress(KeyError, ValueError, SyntaxError, AttributeError):
+        names = {0: "person"} if n_classes in (1, 80) else {}  # 80 are COCO's
+        with suppress(KeyError, ValueError, SyntaxError, TypeError):
             # As Ultralytics writes it: {0: 'person', ...}
-            names = list(ast.literal_eval(self.session.metadata["names"]).values())
-        if wanted.isdecimal() and int(wanted) < n_classes:
-            return int(wanted)
-        if wanted in names and len(names) == n_classes:
-            return names.index(wanted)
-        numbers = f"a number from 0 to {n_classes - 1}"
-        if len(names) != n_classes or wanted.isdecimal():
-            raise InputError(f"class {wanted!r}: {self.session.file} needs {numbers}")
-        raise InputError(f"{unknown_name('class', wanted, names)}; or {numbers}")
+            names = dict(ast.literal_eval(self.session.metadata["names"]))
+        for number in range(n_classes):
+            if wanted in (str(number), names.get(number)):
+                return number
+        unknown = unknown_name("class", wanted, map(str, names.values()))
+        raise InputError(f"{unknown}; or give a number from 0 to {n_classes - 1}")
 
 
 def _cells(size: tuple[int, int]) -> Floats:

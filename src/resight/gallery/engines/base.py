@@ -13,17 +13,19 @@ An engine knows rows, documents and journals; it knows no images, models or labe
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import json
+import re
+import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.errors import InputError
-from resight.gallery.engines.database import Database
+from resight.errors import InputError, StoreError
 from resight.gallery.engines.scanning import Needles, Traces
 from resight.gallery.filters import Filter
 from resight.validation import check_array
@@ -35,8 +37,7 @@ Numbered = tuple[NDArray[np.int64], Floats32]
 Near = tuple[list[str], Floats32]
 
 
-# Layout 5 of the tables; layout 1 is the one that resight 0.1 made in PostgreSQL, 2 has no LEDGER.
-# From layout 5 on answers may be of kinds and lengths that earlier versions cannot read.
+# Layout 5 of the tables; 1 is the one that resight 0.1 made in PostgreSQL, no release wrote others.
 # BLOB and SERIAL stand for what each engine calls them. Images and descriptors are in tables of
 # their own, so that reading what is known about the sightings does not turn their pages over.
 SIGHTINGS = """
@@ -49,15 +50,13 @@ CREATE TABLE sightings (
 CREATE TABLE changes (number bigint NOT NULL);
 INSERT INTO changes VALUES (0);
 """
-BLOBS = """
+# What 0.1 had not. A row of the log outlives its values: erasing empties its last four columns.
+SINCE_1 = """
 CREATE TABLE images (
     id text PRIMARY KEY REFERENCES sightings (id) ON DELETE CASCADE, content BLOB NOT NULL);
 CREATE TABLE features (
     id text PRIMARY KEY REFERENCES sightings (id) ON DELETE CASCADE, content BLOB NOT NULL);
 CREATE INDEX journal_by_name ON journal (name, number);
-"""
-# Layout 3 added these. A row of the log outlives its values: erasing empties the last four columns.
-LEDGER = """
 CREATE TABLE log (
     number integer PRIMARY KEY, hash text NOT NULL, commitment text NOT NULL,
     salt text, act text, subject_salt text, subjects text);
@@ -66,12 +65,12 @@ CREATE TABLE credentials (
     digest text PRIMARY KEY, name text NOT NULL, role text NOT NULL, kind text NOT NULL,
     purpose text NOT NULL, begun float8 NOT NULL, ends float8);
 """
-TABLES = SIGHTINGS + BLOBS + LEDGER
+TABLES = SIGHTINGS + SINCE_1
 LAYOUT = 5
 META = "id, person, camera, time, sequence, source, added"
 
+WAIT = 60.0  # seconds that a change waits for other processes
 _PAGE, _PAGE_NUMBERS = 20_000, 40_000_000  # embeddings read at once, and numbers in them
-_SAMPLE = 256  # rows that sizes are averaged over
 
 
 @dataclass(frozen=True)
@@ -95,52 +94,196 @@ class Table:
         """Return some rows, in the order asked for."""
         return Table(*(column[rows] if len(column) else column for column in vars(self).values()))
 
-    @staticmethod
-    def empty() -> Table:
-        """Return a table without rows."""
-        text, number = np.empty(0, "U1"), np.empty(0)
-        return Table(text, text, text, number, text, text, number)
-
 
 @dataclass(frozen=True)
 class Rows:
-    """New sightings, complete: table, stored images, descriptors (n, d) and embeddings (n, r).
-
-    Descriptors are stored as they are given, float32 or float16; None keeps none. Embeddings may
-    follow later.
-    """
+    """New sightings, complete."""
 
     table: Table
-    images: list[bytes]
-    features: NDArray[np.floating[Any]] | None
-    embeddings: Floats32 | None
+    images: list[bytes]  # as they are stored
+    features: NDArray[np.floating[Any]] | None  # (n, d), stored as given; None keeps none
+    embeddings: Floats32 | None  # (n, r); they may follow later
 
 
-class Engine(Database):
+class Engine(ABC):
     """A place that keeps a gallery."""
 
     approximate = False  # whether `build_index` makes search quicker and approximate
     erasing_limits = ""  # what erasing cannot reach, with the administrator's commands
 
-    # What the two dialects do not share, beside what `Database` has.
+    # What the two dialects do not share.
+    _mark = "?"
+    _in = "IN (SELECT value FROM json_each(?))"
+    _begin: tuple[str, ...] = ("BEGIN IMMEDIATE",)
+    _begin_reading = "BEGIN"
+    _errors: tuple[type[Exception], ...] = ()
     _row = "rowid"
-    _length = "length"  # of a value in bytes
     _embed = "INSERT INTO {} (id, vector) SELECT id, ? FROM sightings WHERE id = ?"
     _vector = (
         "id text PRIMARY KEY REFERENCES sightings (id) ON DELETE CASCADE, vector {type} NOT NULL"
     )
 
-    def _vector_type(self, width: int) -> str:
-        """Say in which column embeddings of so many numbers are kept."""
-        return "BLOB"
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+        self.place = re.sub(r"(//[^:/@]*):[^@/]*@", r"\1:***@", uri)  # what may be shown of it
+        self.wait = WAIT
+        self._lock = threading.RLock()
+        self._depth = 0
+        self._connection: Any = None
 
     @abstractmethod
-    def _to_vectors(self, embeddings: Floats32) -> Iterable[Any]:
-        """Write embeddings as they are stored."""
+    def _open(self) -> Any:
+        """Return a new connection; each statement is a transaction of its own."""
 
     @abstractmethod
-    def _from_vectors(self, stored: Sequence[Any], width: int) -> Floats32:
-        """Read embeddings as they are stored, (len(stored), width)."""
+    def _check_layout(self) -> None:
+        """Refuse tables that are not ours or of another layout; migrate those of 0.1."""
+
+    @abstractmethod
+    def _explained(self, error: Exception) -> StoreError:
+        """Say in words what the driver raised."""
+
+    @abstractmethod
+    def _tables(self) -> list[str]:
+        """List the tables of this gallery."""
+
+    @abstractmethod
+    def create(self) -> None:
+        """Make the empty tables, unless they are here."""
+
+    def _list(self, values: Sequence[str]) -> Any:
+        """Pass a list of texts to a statement."""
+        return json.dumps(list(values))
+
+    def exists(self) -> bool:
+        """Whether our tables are here; nothing is created by looking."""
+        return "documents" in self._tables()
+
+    def _connected(self) -> Any:
+        if self._connection is None or getattr(self._connection, "closed", False):
+            self._connection = self._open()
+            try:
+                self._check_layout()
+            except BaseException:
+                self.close()
+                raise
+        return self._connection
+
+    def _require_layout(self, layout: int) -> None:
+        if layout != LAYOUT:
+            newer = f"reads up to {LAYOUT}. Update resight: pip install --upgrade resight"
+            older = f"reads {LAYOUT}, and no release wrote that one. Create the gallery again"
+            raise StoreError(
+                f"gallery {self.place} has layout {layout}; this resight "
+                f"{newer if layout > LAYOUT else older}"
+            )
+
+    def close(self) -> None:
+        """Close the connection; the next use opens another."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = None
+
+    # Statements.
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        with self._lock:
+            try:
+                yield
+            except self._errors as error:
+                raise self._explained(error) from error
+
+    @contextmanager
+    def transaction(self, *, reading: bool = False) -> Iterator[None]:
+        """Make all inside one change, or (`reading`) look at one state; within another, join it."""
+        with self._explaining():
+            if self._depth:
+                yield
+                return
+            connection = self._connected()
+            self._depth = 1
+            try:
+                for statement in (self._begin_reading,) if reading else self._begin:
+                    connection.execute(statement)
+                yield
+                connection.execute("COMMIT")
+            except BaseException:
+                with suppress(*self._errors):  # a lost connection, a full disk: undone already
+                    connection.execute("ROLLBACK")
+                raise
+            finally:
+                self._depth = 0
+
+    def ask(self, statement: str, *values: Any) -> list[Any]:
+        """Run a statement, with a ``?`` for each value; return its rows."""
+        with self._explaining():
+            cursor = self._connected().execute(statement.replace("?", self._mark), values)
+            return list(cursor.fetchall()) if cursor.description else []
+
+    def many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run a statement once for each of some rows of values."""
+        with self._explaining():
+            cursor = self._connected().cursor()
+            cursor.executemany(statement.replace("?", self._mark), list(rows))
+
+    @contextmanager
+    def _change(self) -> Iterator[None]:
+        with self.transaction():
+            yield
+            self.ask("UPDATE changes SET number = number + 1")
+
+    def version(self) -> tuple[object, object]:
+        """Return tokens that differ after any change: of all but the labels, and of the labels."""
+        last = "SELECT max(number) FROM journal WHERE name = 'labels'"
+        [(changes, label)] = self.ask(f"SELECT number, ({last}) FROM changes")
+        return changes, label
+
+    # Documents: named bytes, replaced as a whole.
+    def get(self, name: str) -> bytes | None:
+        """Read a document, None if there is none of that name."""
+        found = self.ask("SELECT content FROM documents WHERE name = ?", name)
+        return bytes(found[0][0]) if found else None
+
+    def large(self, name: str) -> bytes | memoryview:
+        """Read a document that may be large, such as a model's arrays; empty if there is none."""
+        return self.get(name) or b""
+
+    def put(self, documents: dict[str, bytes], *, searched: bool = True) -> None:
+        """Write documents; nobody reads the gallery again for those that no search looks at."""
+        statement = "INSERT INTO documents VALUES (?, ?) ON CONFLICT (name) DO UPDATE "
+        with self._change() if searched else self.transaction():
+            self.many(statement + "SET content = excluded.content", documents.items())
+
+    def names(self, prefix: str) -> list[str]:
+        """List documents whose name begins with `prefix`, sorted."""
+        found = (name for (name,) in self.ask("SELECT name FROM documents"))
+        return sorted(name for name in found if name.startswith(prefix))
+
+    def drop(self, names: Sequence[str], *, searched: bool = True) -> None:
+        """Remove documents."""
+        with self._change() if searched else self.transaction():
+            self.ask(f"DELETE FROM documents WHERE name {self._in}", self._list(names))
+
+    # Journals: texts with a key, in the order in which they were written.
+    def append(self, journal: str, key: str, text: str) -> None:
+        """Write one entry; durable on return."""
+        statement = "INSERT INTO journal (name, key, content) VALUES (?, ?, ?)"
+        with self.transaction():
+            self.ask(statement, journal, key, text)
+
+    def read(self, journal: str) -> list[tuple[str, str]]:
+        """Return all entries as (key, text), oldest first."""
+        query = "SELECT key, content FROM journal WHERE name = ? ORDER BY number"
+        return [(key, text) for key, text in self.ask(query, journal)]
+
+    def amend(self, journal: str, struck: Sequence[str], texts: dict[str, str]) -> None:
+        """Remove entries, and replace the texts of others, which keep their places."""
+        amend = "UPDATE journal SET content = ? WHERE name = ? AND key = ?"
+        strike = f"DELETE FROM journal WHERE name = ? AND key {self._in}"
+        with self._change():
+            self.ask(strike, journal, self._list(struck))
+            self.many(amend, [(text, journal, key) for key, text in texts.items()])
 
     # Sightings.
     def add(self, rows: Rows, generation: int) -> None:
@@ -151,104 +294,91 @@ class Engine(Database):
         columns = [*texts[:3], times, *texts[3:], t.added.tolist()]
         ids = texts[0]
         with self._change():
-            self._many(
+            self.many(
                 f"INSERT INTO sightings ({META}) VALUES (?, ?, ?, ?, ?, ?, ?) "
                 "ON CONFLICT (id) DO NOTHING",
                 zip(*columns, strict=True),
             )
-            self._add_blobs("images", ids, rows.images)
+            blobs = {"images": rows.images}
             if rows.features is not None:
                 little = rows.features.dtype.newbyteorder("<")
-                features = (row.astype(little).tobytes() for row in rows.features)
-                self._add_blobs("features", ids, features)
+                blobs["features"] = [row.astype(little).tobytes() for row in rows.features]
+            for name, contents in blobs.items():
+                statement = f"INSERT INTO {name} VALUES (?, ?) ON CONFLICT (id) DO NOTHING"
+                self.many(statement, zip(ids, contents, strict=True))
             if rows.embeddings is not None:
-                self.embed(generation, t, rows.embeddings)
-
-    def _add_blobs(self, table: str, ids: Sequence[str], contents: Iterable[bytes]) -> None:
-        statement = f"INSERT INTO {table} VALUES (?, ?) ON CONFLICT (id) DO NOTHING"
-        self._many(statement, zip(ids, contents, strict=True))
+                self.embed(generation, t.ids, rows.embeddings)
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove sightings with all that belongs to them."""
         with self._change():
-            for table in ("images", "features", *map(_embeddings, self.generations()), "sightings"):
-                self._ask(f"DELETE FROM {table} WHERE id {self._in}", self._list(ids))
+            vectors = [f"embeddings_{generation}" for generation in self.generations()]
+            for table in ("images", "features", *vectors, "sightings"):
+                self.ask(f"DELETE FROM {table} WHERE id {self._in}", self._list(ids))
 
     def known(self, ids: Sequence[str]) -> set[str]:
         """Return those of some ids that are sightings."""
         query = f"SELECT id FROM sightings WHERE id {self._in}"
-        return {key for (key,) in self._ask(query, self._list(ids))}
+        return {key for (key,) in self.ask(query, self._list(ids))}
 
     def table(self) -> Table:
         """Return all sightings, in the order in which they were added."""
-        rows = self._ask(f"SELECT {META}, number FROM sightings ORDER BY added, id")
-        if not rows:
-            return Table.empty()
-        columns = list(zip(*rows, strict=True))
-        ids, persons, cameras, sequences, sources = (
-            np.array(columns[i], str) for i in (0, 1, 2, 4, 5)
-        )
-        times, added = np.array(columns[3], float), np.array(columns[6], float)  # None becomes NaN
-        numbers = np.array(columns[7], np.int64)
-        return Table(ids, persons, cameras, times, sequences, sources, added, numbers)
+        rows = self.ask(f"SELECT {META}, number FROM sightings ORDER BY added, id")
+        columns = zip(*rows, strict=True) if rows else [()] * 8
+        kinds = (str, str, str, float, str, str, float, np.int64)  # a time that is None becomes NaN
+        return Table(*map(np.array, columns, kinds))
 
     def fetch(self, ids: Sequence[str], column: Column) -> dict[str, bytes]:
         """Read images or descriptors (little endian) of some sightings."""
         query = f"SELECT id, content FROM {column}s WHERE id {self._in}"
-        return {key: bytes(value) for key, value in self._ask(query, self._list(ids))}
-
-    def sizes(self, generation: int) -> dict[str, float]:
-        """Bytes of an image, a descriptor and an embedding, in the mean of some."""
-        found = {}
-        for name, table, column in (
-            ("image", "images", "content"),
-            ("descriptor", "features", "content"),
-            ("embedding", _embeddings(generation), "vector"),
-        ):
-            some = f"SELECT {column} AS value FROM {table} LIMIT ?"
-            [(mean,)] = self._ask(f"SELECT avg({self._length}(value)) FROM ({some}) s", _SAMPLE)
-            found[name] = float(mean or 0.0)
-        return found
+        return {key: bytes(value) for key, value in self.ask(query, self._list(ids))}
 
     # Embeddings.
+    def _vector_type(self, width: int) -> str:
+        """Say in which column embeddings of so many numbers are kept."""
+        return "BLOB"
+
+    def _to_vectors(self, embeddings: Floats32) -> Iterable[Any]:
+        """Write embeddings as they are stored."""
+        return (row.tobytes() for row in np.ascontiguousarray(embeddings, "<f4"))
+
+    def _from_vectors(self, stored: Sequence[Any], width: int) -> Floats32:
+        """Read embeddings as they are stored, (len(stored), width)."""
+        return np.frombuffer(b"".join(stored), "<f4").reshape(-1, width)
+
     def start_generation(self, generation: int, width: int) -> None:
         """Make an empty table of embeddings with `width` columns, replacing a leftover."""
         with self.transaction():
-            self._ask(f"DROP TABLE IF EXISTS {_embeddings(generation)}")
+            self.ask(f"DROP TABLE IF EXISTS embeddings_{generation}")
             columns = self._vector.format(type=self._vector_type(int(width)))
-            self._ask(f"CREATE TABLE {_embeddings(generation)} ({columns})")
+            self.ask(f"CREATE TABLE embeddings_{generation} ({columns})")
 
     def drop_generation(self, generation: int) -> None:
         """Remove the embeddings of a generation, if there are any."""
         with self._change():
-            self._ask(f"DROP TABLE IF EXISTS {_embeddings(generation)}")
+            self.ask(f"DROP TABLE IF EXISTS embeddings_{generation}")
 
     def generations(self) -> list[int]:
         """List the generations that have a table of embeddings."""
-        prefix = _embeddings("")
-        return sorted(int(n.removeprefix(prefix)) for n in self._tables() if n.startswith(prefix))
+        found = (name.rpartition("embeddings_") for name in self._tables())
+        return sorted(int(number) for _, prefix, number in found if prefix)
 
-    def embed(self, generation: int, table: Table, embeddings: Floats32) -> None:
-        """Store embeddings of sightings that exist: derived, so nobody need read again."""
-        check_array(embeddings, "embeddings", (len(table), None))
-        statement = self._embed.format(_embeddings(generation)) + " ON CONFLICT (id) DO NOTHING"
+    def embed(self, generation: int, ids: NDArray[np.str_], embeddings: Floats32) -> None:
+        """Store embeddings of those sightings that exist: derived, so nobody need read again."""
+        check_array(embeddings, "embeddings", (len(ids), None))
+        statement = self._embed.format(f"embeddings_{generation}") + " ON CONFLICT (id) DO NOTHING"
         with self.transaction():
-            self._many(
-                statement, zip(self._to_vectors(embeddings), table.ids.tolist(), strict=True)
-            )
+            self.many(statement, zip(self._to_vectors(embeddings), ids.tolist(), strict=True))
 
     def embeddings(self, generation: int, width: int, where: Filter | None = None) -> Batches:
-        """Yield (ids, embeddings) in batches, in any order; no more than a batch is in memory.
-
-        `where.persons` is not looked at: labels belong to the gallery.
-        """
+        """Yield (ids, embeddings) in batches, in any order; `where.persons` is not looked at."""
         allowed, given = self._condition(where or Filter())
         row, joined = f"e.{self._row}", "JOIN sightings s ON s.id = e.id " if allowed else ""
         parts, values = allowed, given
         page = max(1, min(_PAGE, _PAGE_NUMBERS // width))
         while True:
-            rows = self._ask(
-                f"SELECT {row}, e.id, e.vector FROM {_embeddings(generation)} e {joined}"
+            rows = self.ask(
+                f"SELECT {row}, e.id, e.vector FROM embeddings_{generation} e {joined}"
                 + (f"WHERE {' AND '.join(parts)} " if parts else "")
                 + f"ORDER BY {row} LIMIT {page}",
                 *values,
@@ -263,17 +393,17 @@ class Engine(Database):
     def numbers(self, generation: int, first: int, stop: int) -> NDArray[np.int64]:
         """Return the numbers in a range that have an embedding, in the order of `table`."""
         order = "ORDER BY s.added, s.id"
-        rows = self._ask(self._numbered("s.number", generation) + order, first, stop)
+        rows = self.ask(self._numbered("s.number", generation) + order, first, stop)
         return np.array([number for (number,) in rows], np.int64)
 
     def vectors(self, generation: int, width: int, first: int, stop: int) -> Numbered:
         """Return numbers in a range that have an embedding, and these, in any order."""
-        rows = self._ask(self._numbered("s.number, e.vector", generation), first, stop)
+        rows = self.ask(self._numbered("s.number, e.vector", generation), first, stop)
         numbers = np.array([number for number, _ in rows], np.int64)
         return numbers, self._from_vectors([vector for _, vector in rows], width)
 
     def _numbered(self, columns: str, generation: int) -> str:
-        joined = f"sightings s JOIN {_embeddings(generation)} e ON e.id = s.id"
+        joined = f"sightings s JOIN embeddings_{generation} e ON e.id = s.id"
         return f"SELECT {columns} FROM {joined} WHERE s.number >= ? AND s.number < ? "
 
     def _condition(self, where: Filter) -> tuple[list[str], list[Any]]:
@@ -291,7 +421,7 @@ class Engine(Database):
 
     def embedded(self, generation: int) -> set[str]:
         """Return the ids that have an embedding of a generation, without reading the vectors."""
-        return {key for (key,) in self._ask(f"SELECT id FROM {_embeddings(generation)}")}
+        return {key for (key,) in self.ask(f"SELECT id FROM embeddings_{generation}")}
 
     def build_index(self, generation: int) -> None:
         """Build the engine's approximate index over the embeddings of a generation."""
@@ -328,12 +458,3 @@ class Engine(Database):
     @abstractmethod
     def verify(self) -> list[str]:
         """Read everything once; return one sentence for each thing that is damaged."""
-
-    @contextmanager
-    @abstractmethod
-    def claimed(self, what: str) -> Iterator[None]:
-        """Do something that only one process may do at a time; a second one is refused."""
-
-
-def _embeddings(generation: int | str) -> str:
-    return f"embeddings_{generation}"

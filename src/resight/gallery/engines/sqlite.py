@@ -7,21 +7,20 @@ is overwritten (``secure_delete``).
 
 from __future__ import annotations
 
-import json
 import os
+import re
 import shutil
 import sqlite3
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from resight.errors import InputError, StoreError
-from resight.gallery.engines.base import LAYOUT, LEDGER, TABLES, Engine, Floats32
+from resight.gallery.engines.base import LAYOUT, TABLES, Engine
 from resight.gallery.engines.scanning import Needles, Traces, file_blocks, scanned
 
 NAME = "gallery.sqlite"
@@ -37,8 +36,6 @@ _REMOTE = (  # file systems of other machines
     *("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "ceph", "lustre", "beegfs", "glusterfs"),
     *("fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.s3fs", "fuse.gcsfuse", "fuse.rclone"),
 )
-# Layout 1 was never written by SQLite: migrations start from 2.
-_MIGRATIONS = {2: LEDGER, 3: "", 4: ""}  # 5 has other answers, not other tables
 
 
 class SqliteEngine(Engine):
@@ -50,23 +47,11 @@ class SqliteEngine(Engine):
         super().__init__(uri)
         self._file = file or Path(uri) / NAME
 
-    # ---- the connection
-
-    def _connected(self) -> Any:
-        if self._connection is None:
-            if not self._file.is_file():
-                raise StoreError(
-                    f"there is no gallery at {self.uri}; make one with `resight gallery create`"
-                )
-            self._connection = self._opened("rw")
-            try:
-                self._check_layout(self._connection)
-            except BaseException:
-                self.close()
-                raise
-        return self._connection
-
-    def _opened(self, mode: str) -> sqlite3.Connection:
+    def _open(self, mode: str = "rw") -> sqlite3.Connection:
+        if mode == "rw" and not self._file.is_file():
+            raise StoreError(
+                f"there is no gallery at {self.uri}; make one with `resight gallery create`"
+            )
         refuse_network_folder(self._file.parent)
         connection = sqlite3.connect(
             f"{self._file.absolute().as_uri()}?mode={mode}",
@@ -80,71 +65,41 @@ class SqliteEngine(Engine):
             connection.execute(f"PRAGMA {setting}")
         return connection
 
-    def _check_layout(self, connection: sqlite3.Connection) -> None:
-        application = _pragma(connection, "application_id")
-        layout = _pragma(connection, "user_version")
-        if application == 0 and layout == 0 and not connection.execute(_TABLES).fetchall():
+    def _check_layout(self) -> None:
+        stamps = ("application_id", "user_version")
+        application, layout = (self.ask(f"PRAGMA {name}")[0][0] for name in stamps)
+        if application == layout == 0 and not self._tables():
             return  # of a `create` that was killed
         if application != _APPLICATION:
             raise StoreError(
                 f"{self._file} is an SQLite database, but not a gallery; nothing was changed. "
                 "Give the folder of a gallery, or make one with `resight gallery create`"
             )
-        self._refuse_newer(layout, LAYOUT)
-        for number in range(layout, LAYOUT):
-            self._run_script(connection, _MIGRATIONS[number], number + 1)
-
-    def _run_script(self, connection: sqlite3.Connection, script: str, layout: int) -> None:
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            if _pragma(connection, "user_version") < layout:  # another process may have done it
-                for statement in script.split(";"):
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-                connection.execute(f"PRAGMA user_version = {layout}")
-            connection.execute("COMMIT")
-        except BaseException:
-            self._rollback(connection)
-            raise
+        self._require_layout(layout)
 
     def _explained(self, error: Exception) -> StoreError:
-        text = str(error)
-        where = f"gallery {self.uri}"
-        if "locked" in text or "busy" in text:
-            return StoreError(
-                f"{where}: waited {self.wait:g} s for another process that is changing it (adding, "
-                "rebuilding, erasing, restoring; `fuser` on the file names it). Nothing was "
-                "changed; run the same command again once it is done"
-            )
-        if "full" in text or "I/O" in text:
-            return StoreError(
-                f"{where}: the disk is full or cannot be written ({text}). Nothing of this step "
-                "was stored, everything before it is safe; make room and run the same command again"
-            )
-        if "readonly" in text or "unable to open" in text:
-            return StoreError(
-                f"{where}: cannot write in {self._file.parent} ({text}). SQLite needs that even to "
-                "search: allow it for this user, or copy the gallery with `resight gallery backup` "
-                "and restore it elsewhere"
-            )
-        if "not a database" in text:
-            return StoreError(
-                f"{self._file} is not a gallery: not an SQLite database, or damaged from its first "
-                "page on. Give the right folder, or restore a backup (resight gallery restore)"
-            )
-        return StoreError(
-            f"{where}: the database is damaged or cannot be read or written ({text}). A gallery "
-            "that was copied while in use looks like that (`resight gallery backup` copies it "
-            "safely). `resight gallery check` lists what is wrong; restore a backup"
-        )
+        where, text, folder = f"gallery {self.uri}", str(error), self._file.parent
+        explanations = {
+            "locked|busy": f"{where}: waited {self.wait:g} s for another process that is changing "
+            "it (adding, rebuilding, erasing, restoring; `fuser` on the file names it). Nothing "
+            "was changed; run the same command again once it is done",
+            "full|I/O": f"{where}: the disk is full or cannot be written ({text}). Nothing of this "
+            "step was stored, everything before it is safe; make room and run the same command "
+            "again",
+            "readonly|unable to open": f"{where}: cannot write in {folder} ({text}). SQLite needs "
+            "that even to search: allow it for this user, or copy the gallery with `resight "
+            "gallery backup` and restore it elsewhere",
+            "not a database": f"{self._file} is not a gallery: not an SQLite database, or damaged "
+            "from its first page on. Give the right folder, or restore a backup (resight gallery "
+            "restore)",
+            "": f"{where}: the database is damaged or cannot be read or written ({text}). A "
+            "gallery that was copied while in use looks like that (`resight gallery backup` copies "
+            "it safely). `resight gallery check` lists what is wrong; restore a backup",
+        }
+        return StoreError(next(told for key, told in explanations.items() if re.search(key, text)))
 
     def exists(self) -> bool:
-        """Whether the file has our tables."""
-        self.refuse_old_folder()
-        return self._file.is_file() and bool(self._tables())
-
-    def refuse_old_folder(self) -> None:
-        """Name the command that converts what 0.1 kept in a folder."""
+        """Whether the file has our tables; says how to open a folder of 0.1, or a backup."""
         if self._file.name == NAME and (self._file.parent / "documents.lance").is_dir():
             raise StoreError(
                 f"{self.uri} was written by resight 0.1 (LanceDB). Convert it into a new gallery: "
@@ -155,6 +110,7 @@ class SqliteEngine(Engine):
                 f"{self.uri} is a file; a gallery is a folder. If the file is a backup: "
                 f"resight gallery restore {self.uri} NEW"
             )
+        return self._file.is_file() and super().exists()
 
     def create(self) -> None:
         """Make the folder, the file and its tables."""
@@ -162,20 +118,24 @@ class SqliteEngine(Engine):
             self._file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"cannot make {self._file.parent}: {error.strerror}") from error
-        with self._explaining():
-            self.close()
-            connection = self._opened("rwc")
-            with closing(connection):
-                connection.execute(f"PRAGMA page_size = {_PAGE_SIZE}")
-                # SQLite does not raise where this fails: it answers which mode it stays in.
-                if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
-                    raise sqlite3.OperationalError("disk I/O error")
-                script = TABLES.replace("SERIAL", "INTEGER PRIMARY KEY AUTOINCREMENT")
-                self._run_script(connection, script, LAYOUT)
+        self.close()
+        with self._explaining(), closing(self._open("rwc")) as connection:
+            connection.execute(f"PRAGMA page_size = {_PAGE_SIZE}")
+            # SQLite does not raise where this fails: it answers which mode it stays in.
+            if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
+                raise sqlite3.OperationalError("disk I/O error")
+            connection.execute("BEGIN IMMEDIATE")
+            if connection.execute("PRAGMA user_version").fetchone() == (0,):
+                for statement in TABLES.split(";"):
+                    serial = "INTEGER PRIMARY KEY AUTOINCREMENT"
+                    connection.execute(statement.replace("SERIAL", serial))
+                connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+                connection.execute(f"PRAGMA user_version = {LAYOUT}")
+            connection.execute("COMMIT")
 
     def into_one_file(self) -> None:
         """Put the write-ahead log into the file for good, on the disk, and close it."""
-        self._ask("PRAGMA journal_mode = DELETE")
+        self.ask("PRAGMA journal_mode = DELETE")
         self.close()
         with self._file.open("rb") as stream:
             os.fsync(stream.fileno())
@@ -185,7 +145,7 @@ class SqliteEngine(Engine):
         if not hasattr(sqlite3.Connection, "blobopen"):  # Python 3.10
             return super().large(name)
         with self.transaction(reading=True):
-            found = self._ask("SELECT rowid FROM documents WHERE name = ?", name)
+            found = self.ask("SELECT rowid FROM documents WHERE name = ?", name)
             if not found:
                 return b""
             opened = self._connected().blobopen("documents", "content", *found[0], readonly=True)
@@ -195,21 +155,9 @@ class SqliteEngine(Engine):
                     whole[start : start + _PIECE] = blob.read(_PIECE)
         return whole
 
-    # ---- the dialect
-
-    def _list(self, values: Sequence[str]) -> str:
-        return json.dumps(list(values))
-
     def _tables(self) -> list[str]:
-        return [name for (name,) in self._ask(_TABLES)]
-
-    def _to_vectors(self, embeddings: Floats32) -> Iterable[bytes]:
-        return (row.tobytes() for row in np.ascontiguousarray(embeddings, "<f4"))
-
-    def _from_vectors(self, stored: Sequence[bytes], width: int) -> Floats32:
-        return np.frombuffer(b"".join(stored), "<f4").reshape(-1, width)
-
-    # ---- care
+        tables = "SELECT name FROM sqlite_master WHERE type = 'table'"
+        return [name for (name,) in self.ask(f"{tables} AND name NOT LIKE 'sqlite%'")]
 
     def purge(self, needles: Needles, rewrite: bool = False, only: Sequence[str] = ()) -> Traces:
         """Empty the write-ahead log and scan; write the file anew where something is left.
@@ -228,7 +176,7 @@ class SqliteEngine(Engine):
     def _empty_log(self) -> None:
         """Move the write-ahead log into the file and cut it off, once nobody reads from it."""
         deadline = time.monotonic() + self.wait
-        while self._ask("PRAGMA wal_checkpoint(TRUNCATE)")[0][0]:  # busy
+        while self.ask("PRAGMA wal_checkpoint(TRUNCATE)")[0][0]:  # busy
             if time.monotonic() > deadline:
                 raise StoreError(
                     f"gallery {self.uri}: waited {self.wait:g} s for a process that is reading or "
@@ -247,7 +195,7 @@ class SqliteEngine(Engine):
                 f"{free / 2**20:.0f} MB. Make room, then: "
                 f"resight gallery forget {self.uri} --resume"
             )
-        self._ask("VACUUM")
+        self.ask("VACUUM")
 
     def traces(self, needles: Needles) -> Traces:
         """Search all files of the folder for the bytes."""
@@ -257,38 +205,14 @@ class SqliteEngine(Engine):
     def verify(self) -> list[str]:
         """Check the file page by page, and that nothing belongs to a sighting that is not there."""
         try:
-            found = [text for (text,) in self._ask("PRAGMA integrity_check") if text != "ok"]
+            found = [text for (text,) in self.ask("PRAGMA integrity_check") if text != "ok"]
             found += [
                 f"table {row[0]}: row {row[1]} belongs to no sighting"
-                for row in self._ask("PRAGMA foreign_key_check")
+                for row in self.ask("PRAGMA foreign_key_check")
             ]
         except StoreError as error:
             return [str(error)]
         return [f"database: {text}" for text in found]
-
-    @contextmanager
-    def claimed(self, what: str) -> Iterator[None]:
-        """Hold a lock on a small file beside the database; it ends with the process."""
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        file = self._file.with_name(f"{what}.lock")
-        with self._explaining():
-            lock = sqlite3.connect(file, timeout=0, isolation_level=None)
-        with closing(lock):
-            try:
-                lock.execute("BEGIN EXCLUSIVE")
-            except sqlite3.OperationalError as error:
-                raise StoreError(
-                    f"gallery {self.uri}: another process is doing the same ({what}); wait for it"
-                ) from error
-            yield
-        file.unlink(missing_ok=True)
-
-
-_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
-
-
-def _pragma(connection: sqlite3.Connection, name: str) -> int:
-    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
 
 
 def refuse_network_folder(folder: Path) -> None:
@@ -296,21 +220,16 @@ def refuse_network_folder(folder: Path) -> None:
 
     The write-ahead log rests on memory that all processes share; those of two machines do not.
     """
-    kind = _file_system(folder.resolve())
+    try:
+        lines = MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return
+    places = {folder.resolve(), *folder.resolve().parents}
+    mounts = [(line.split()[1].replace("\\040", " "), line.split()[2]) for line in lines]
+    inside = [(len(place), kind) for place, kind in mounts if Path(place) in places]
+    kind = max(reversed(inside), key=lambda pair: pair[0], default=(0, ""))[1]
     if kind in _REMOTE:
         raise InputError(
             f"{folder} is a network folder ({kind}), on which several machines would damage a "
             "gallery. Keep it on a local disk, or in PostgreSQL (postgresql://user@host/database)"
         )
-
-
-def _file_system(folder: Path) -> str:
-    """Return the type of the mount that holds a folder, empty where that is not known."""
-    try:
-        lines = MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return ""
-    places = {folder, *folder.parents}
-    mounts = [(line.split()[1].replace("\\040", " "), line.split()[2]) for line in lines]
-    inside = [(len(place), kind) for place, kind in mounts if Path(place) in places]
-    return max(reversed(inside), key=lambda pair: pair[0], default=(0, ""))[1]

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
 from resight.gallery import users
-from resight.gallery.log import latest
+from resight.gallery.log import latest, log_head
 from resight.web.answers import LogAnswer
 from resight.web.rendering import render
 from resight.web.security import Guard, RefusedError
@@ -43,7 +43,7 @@ def login(
             raise RefusedError(422, "state the purpose of your searches; the log keeps it")
         secret = guard.enter(request, name.strip(), password, key, purpose.strip()[:500])
     except RefusedError as refused:
-        return _form(request, next, refused.words, name, refused.status)
+        return _form(request, next, refused.detail, name, refused.status_code)
     response = lead_to(next)
     longest = int(users.LONGEST_SESSION)
     set_cookie(request, response, guard.session, secret, max_age=longest)
@@ -67,7 +67,7 @@ def log(visit: Administrator) -> Any:
     engine = visit.site.gallery.engine
     entries = latest(engine, _SHOWN)[::-1]
     visit.record("read log")
-    number, last = engine.log_head()
+    number, last = log_head(engine)
     return visit.answer("log.html", LogAnswer(head=f"{number}:{last}", entries=entries))
 
 
@@ -81,7 +81,7 @@ def _form(
         "next": next,
         "words": words,
         "name": name,
-        "by_password": bool(guard.gallery.engine.users()),
+        "by_password": bool(users.all_users(guard.gallery.engine)),
         "by_key": guard.on_link is not None,
         "purpose": guard.gallery.view.manifest.asks_purpose,
     }

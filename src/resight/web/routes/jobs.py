@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 from collections import Counter
+from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Form, Request
+import numpy as np
+from fastapi import APIRouter, Form
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse
-from python_multipart import create_form_parser
-from python_multipart.exceptions import FormParserError
 
 from resight.errors import InputError
+from resight.gallery.crops import image_type
 from resight.gallery.jobs import Job, Jobs
 from resight.gallery.manifest import CANDIDATE, models
 from resight.gallery.spool import MAX_UPLOAD, Draft
 from resight.gallery.teaching import SURE, why_not
 from resight.times import parse, zone_of
-from resight.web.answers import JobAnswer, JobsAnswer, Kept, RefitState
-from resight.web.visiting import Administering, FieldError, Teacher, Teaching, Viewer, Visit, twins
+from resight.web import visiting
+from resight.web.answers import JobsAnswer, RefitState
+from resight.web.visiting import Administering, Teacher, Teaching, Viewer, Visit, twins
 
 router = APIRouter()
 _IN_MEMORY = 2**20  # bytes of a file above which it goes to the disk while it comes
@@ -34,54 +35,28 @@ def add_form(visit: Teacher) -> HTMLResponse:
     return visit.page("add.html", answer=jobs_json(visit), cameras=cameras, limit=limit)
 
 
-@router.post("/jobs/add", response_model=JobAnswer, tags=["jobs"])
-async def add(request: Request, visit: Teacher) -> Any:
+@router.post("/jobs/add", response_model=Job, tags=["jobs"])
+async def add(visit: Teacher) -> Any:
     """Add files (form fields `file`) in the background: images, folders, zip, CSV or video.
 
     `camera` names the camera of all of them, which a video needs; without, the folders do.
     """
     draft = await run_in_threadpool(visit.site.jobs.draft)
+
+    def take(name: str, file: Any) -> None:  # to the disk, never into memory
+        if name and file.in_memory:
+            draft.write(name, [file.file_object.getvalue()])
+        elif name:
+            os.replace(os.fsdecode(file.actual_file_name), draft.write(name, ()))
+
+    disk = {"UPLOAD_DIR": str(draft.folder), "UPLOAD_DELETE_TMP": False}  # moved to its place
     try:
-        fields = await _read_form(request, draft)
-        word = fields.get("csrf", "") or request.headers.get("x-csrf", "")
-        visit.site.guard.check_change(request, word)
+        fields = await visiting.read_form(visit, take, MAX_MEMORY_FILE_SIZE=_IN_MEMORY, **disk)
         job = await run_in_threadpool(_start, visit, draft, fields)
     except BaseException:
         await run_in_threadpool(draft.drop)
         raise
     return _told(visit, job)
-
-
-async def _read_form(request: Request, draft: Draft) -> dict[str, str]:
-    """Stream the files of a form into a draft, never into memory; return its other fields."""
-    fields: dict[str, str] = {}
-
-    def on_field(field: Any) -> None:
-        fields[field.field_name.decode("utf-8", "replace")] = (field.value or b"").decode()
-
-    def on_file(file: Any) -> None:
-        name = (file.file_name or b"").decode("utf-8", "replace")
-        if name and file.in_memory:
-            draft.write(name, [file.file_object.getvalue()])
-        elif name:
-            os.replace(os.fsdecode(file.actual_file_name), draft.write(name, ()))
-        file.close()
-
-    config = {
-        "UPLOAD_DIR": str(draft.folder),
-        "UPLOAD_DELETE_TMP": False,  # it is moved to its place
-        "MAX_MEMORY_FILE_SIZE": _IN_MEMORY,
-        "MAX_FIELD_SIZE": 10_000,
-    }
-    headers = {"Content-Type": request.headers.get("content-type", "none").encode("latin-1")}
-    try:
-        parser = create_form_parser(headers, on_field, on_file, config=config)
-        async for chunk in request.stream():
-            await run_in_threadpool(parser.write, chunk)
-        await run_in_threadpool(parser.finalize)
-    except (FormParserError, UnicodeDecodeError) as error:
-        raise InputError("the upload contained no file, or is damaged; try again") from error
-    return fields
 
 
 def _start(visit: Visit, draft: Draft, fields: dict[str, str]) -> Job:
@@ -96,29 +71,29 @@ def _start(visit: Visit, draft: Draft, fields: dict[str, str]) -> Job:
 @router.get("/jobs.json", response_model=JobsAnswer, tags=["jobs"])
 def jobs_json(visit: Viewer) -> JobsAnswer:
     """List the jobs of the gallery, newest first, with what failed and why."""
-    listed = [JobAnswer.model_validate(job) for job in visit.site.jobs.list()]
-    return JobsAnswer(jobs=listed, open=sum(job.state in ("queued", "running") for job in listed))
+    listed = [_shown(job) for job in visit.site.jobs.list()]
+    return JobsAnswer(jobs=listed, open=sum(job.open for job in listed))
 
 
-@router.get("/jobs/{key}.json", response_model=JobAnswer, tags=["jobs"])
-def job_json(visit: Viewer, key: str) -> JobAnswer:
+@router.get("/jobs/{key}.json", response_model=Job, tags=["jobs"])
+def job_json(visit: Viewer, key: str) -> Job:
     """Return one job."""
-    return JobAnswer.model_validate(visit.site.jobs.get(key))
+    return _shown(visit.site.jobs.get(key))
 
 
-@router.post("/jobs/{key}/cancel", response_model=JobAnswer, tags=["jobs"])
+@router.post("/jobs/{key}/cancel", response_model=Job, tags=["jobs"])
 def cancel(visit: Teaching, key: str) -> Any:
     """Cancel a job; what it has stored stays."""
     return _told(visit, visit.site.jobs.cancel(key, visit.by))
 
 
-@router.post("/jobs/{kind}", response_model=JobAnswer, tags=["jobs"])
+@router.post("/jobs/{kind}", response_model=Job, tags=["jobs"])
 def start(visit: Administering, kind: Literal["improve", "rebuild", "group"]) -> Any:
     """Train a new model and measure it, use the one that was trained, or group the unknowns."""
     return _told(visit, visit.site.jobs.start(kind, visit.by))
 
 
-@router.post("/keep", response_model=Kept, tags=["search"])
+@router.post("/keep", tags=["search"])
 def keep(
     visit: Teaching,
     upload: Annotated[list[str], Form(description="keys returned by POST /upload")],
@@ -126,18 +101,18 @@ def keep(
     time: Annotated[str, Form(description="when; seconds or an ISO date")] = "",
 ) -> Any:
     """Store images that were uploaded for a search as sightings of the gallery."""
-    moment = "" if not time.strip() else repr(_moment(visit, time, "time"))
-    draft, table = visit.site.jobs.draft(), io.StringIO()
-    writer = csv.writer(table)
-    writer.writerow(["path", "person", "camera", "time"])
+    if not camera.strip():
+        raise visiting.FieldError("camera", "which camera took them? Give its name")
+    draft = visit.site.jobs.draft()
     try:
         for number, key in enumerate(upload):
             kept = visit.site.upload(visit.by.who, key)
-            name = f"{number}-{kept.name.replace('/', '_')}"
-            draft.write(name, [kept.image])
-            writer.writerow([name, "", camera.strip(), moment])
-        draft.write("sightings.csv", [table.getvalue().encode()])
-        [sightings] = draft.sightings()
+            kind = str(image_type(kept.image)).partition("/")[2]  # a pasted image has no name
+            draft.write(f"{number:02}-{PurePosixPath(kept.name).stem}.{kind}", [kept.image])
+        [sightings] = draft.sightings(camera.strip())
+        if time.strip():
+            times = np.full(len(sightings), _moment(visit, time, "time"))
+            sightings = replace(sightings, times=times)
         added = visit.site.gallery.add(sightings)
     finally:
         draft.drop()
@@ -146,19 +121,21 @@ def keep(
     ids = [*added.added, *added.already]
     visit.record("keep", query=ids)
     address = "/search?" + "&".join(f"like={key}" for key in ids)
-    return visit.done(Kept(sightings=ids), address)
+    return visit.done({"sightings": ids}, address)
 
 
 def _moment(visit: Visit, text: str, field: str) -> float:
-    try:
+    with visiting.beside(field):
         return parse(text, zone_of(visit.zone))
-    except InputError as error:
-        raise FieldError(field, str(error)) from error
 
 
 def _told(visit: Visit, job: Job) -> Any:
     place = "/refit" if job.kind in ("improve", "rebuild") else "/add"
-    return visit.done(JobAnswer.model_validate(job), place)
+    return visit.done(_shown(job), place)
+
+
+def _shown(job: Job) -> Job:
+    return replace(job, owner="", until=0.0)  # which process runs it is the server's business
 
 
 # ---- improving the model
@@ -203,17 +180,18 @@ def state(jobs: Jobs) -> RefitState:
 
 def _outcome(job: Job, waits: bool) -> dict[str, Any]:
     """Say of a job what the page shows; `waits`: a model that was trained can be adopted."""
-    if job.result.get("undone"):
+    found = job.result
+    if found.get("undone"):
         return {"status": "undone", "words": "went back to the earlier model"}
+    if job.open or job.state != "done":
+        status = "running" if job.open else "failed"
+    elif found.get("adopted"):
+        status = "done"
+    elif waits:
+        status = "ready" if found.get("after", 0) > found.get("before", 0) else "worse"
+    else:
+        return {}
     names = ("before", "after", "gain", "queries", "people")
-    told = {name: job.result[name] for name in names if name in job.result}
-    told |= {"words": job.words, "share": job.share, "status": "running"}
-    told["certain"] = job.result.get("p_value", 1.0) < SURE
-    if job.open:
-        return told
-    if job.state != "done":
-        return {**told, "status": "failed"}
-    if job.result.get("adopted"):
-        return {**told, "status": "done"}
-    better = told.get("after", 0) > told.get("before", 0)
-    return {**told, "status": "ready" if better else "worse"} if waits else {}
+    told = {name: found[name] for name in names if name in found}
+    told |= {"status": status, "words": job.words, "share": job.share}
+    return {**told, "certain": found.get("p_value", 1.0) < SURE}

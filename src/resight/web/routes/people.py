@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 import numpy as np
@@ -16,16 +16,8 @@ from resight.gallery.forgetting import forget
 from resight.gallery.groups import Groups, accept, not_sure, open_groups
 from resight.gallery.labels import Entry
 from resight.gallery.manifest import trained_on
-from resight.web.answers import (
-    PeopleAnswer,
-    PersonAnswer,
-    PersonCard,
-    Proposed,
-    TeachAnswer,
-    UnknownsAnswer,
-    place,
-    sighting,
-)
+from resight.web import answers
+from resight.web.answers import TeachAnswer, sighting
 from resight.web.routes.teaching import taught_answer
 from resight.web.security import RefusedError
 from resight.web.visiting import Administering, Administrator, Teaching, Viewer, Visit, twins
@@ -42,35 +34,29 @@ _After = Annotated[str, Query(description="key of the group to go on after")]
 _Wanted = Annotated[str, Query(description="part of a name")]
 
 
-@twins(router, "/people", PeopleAnswer, "people")
+@twins(router, "/people", answers.PeopleAnswer, "people")
 def people(visit: Viewer, query: _Wanted = "", order: _Order = "seen", page: _Page = 1) -> Any:
     """List people, a page at a time."""
     by: Any = order
     view = visit.site.gallery.view
     cards, total = correcting.people(view, query, page, per_page=_PER_PAGE, order=by)
     visit.record("people", shown=[card.cover for card in cards], filters={"page": page})
-    page, pages = place(page, total, _PER_PAGE)
-    answer = PeopleAnswer(people=_cards(cards), total=total, page=page, pages=pages)
+    page, pages = answers.place(page, total, _PER_PAGE)
+    answer = answers.PeopleAnswer(people=cards, total=total, page=page, pages=pages)
     return visit.answer("people.html", answer, q=query, order=order)
 
 
-def _cards(cards: list[correcting.Card]) -> list[PersonCard]:
-    return [PersonCard.model_validate(card) for card in cards]
-
-
-@twins(router, "/person", PersonAnswer, "people")
+@twins(router, "/person", answers.PersonAnswer, "people")
 def person(visit: Viewer, name: _Name) -> Any:
     """List all sightings of a person by time, and the most similar people."""
     answer = _person(visit, name)
-    times = [one.time for one in answer.sightings if one.time is not None]
-    span = (min(times), max(times)) if times else None
     tracks: dict[tuple[str, str], list[Any]] = {}
     for one in answer.sightings:
         tracks.setdefault((one.camera, one.track or one.id), []).append(one)
-    return visit.answer("person.html", answer, span=span, tracks=tracks, last=visit.just_said)
+    return visit.answer("person.html", answer, tracks=tracks, last=visit.just_said)
 
 
-def _person(visit: Visit, name: str) -> PersonAnswer:
+def _person(visit: Visit, name: str) -> answers.PersonAnswer:
     view = visit.site.gallery.view
     if not name or name not in view.named:
         raise RefusedError(404, f"no person named {name!r} in this gallery")
@@ -80,19 +66,19 @@ def _person(visit: Visit, name: str) -> PersonAnswer:
     similar = correcting.similar_people(view, name, 6)
     shown = [*(one.id for one in seen), *(card.cover for card in similar)]
     visit.record("person", persons=[name], shown=shown)
-    return PersonAnswer(
+    return answers.PersonAnswer(
         person=name,
-        card=PersonCard.model_validate(correcting.person(view, name)),
+        card=correcting.person(view, name),
         sightings=seen,
         cameras=sorted({one.camera for one in seen}),
-        similar=_cards(similar),
+        similar=similar,
     )
 
 
 @router.post("/people/{verb}", response_model=TeachAnswer, tags=["people"])
 def correct(
     visit: Teaching,
-    verb: Literal["rename", "merge", "split", "detach", "cover"],
+    verb: correcting.Correction,
     name: _Person,
     sighting: _Ids = None,
     new: Annotated[str, Form(description="the new name (rename, split)")] = "",
@@ -100,18 +86,8 @@ def correct(
     seen: Annotated[str, Form(description="`version` of the person as it was seen")] = "",
 ) -> Any:
     """Correct a person: some sightings are somebody new, unknown again, or the cover."""
-    chosen, how = sighting or [], {"seen": seen, "by": visit.by}
-    if verb == "cover" and len(chosen) != 1:
-        raise InputError("select one sighting for the cover")
-    given: dict[str, tuple[Any, ...]] = {
-        "rename": (new,),
-        "merge": (other.strip(),),
-        "split": (chosen, new),
-        "detach": (chosen,),
-        "cover": (*chosen,),
-    }
-    act = getattr(correcting, "set_cover" if verb == "cover" else verb)
-    entry: Entry = act(visit.site.gallery, name, *given[verb], **how)
+    how: Any = {"new": new, "other": other.strip(), "seen": seen, "by": visit.by}
+    entry = correcting.correct(visit.site.gallery, verb, name, sighting or [], **how)
     now = entry.person.strip() if verb in ("rename", "split") else name
     left = now in visit.site.gallery.view.named  # "not this person" of the last one leaves nobody
     query = urlencode({"name": now, "did": entry.key})
@@ -147,7 +123,7 @@ def erase(
 # ---- unknowns, proposed as people one group at a time
 
 
-@twins(router, "/unknowns", UnknownsAnswer, "people")
+@twins(router, "/unknowns", answers.UnknownsAnswer, "people")
 def unknowns(visit: Viewer, after: _After = "") -> Any:
     """Return the next group of unknown sightings, as computed in the background."""
     gallery = visit.site.gallery
@@ -162,8 +138,8 @@ def unknowns(visit: Viewer, after: _After = "") -> Any:
     proposed = None
     if group is not None:
         pictures = [sighting(view, view.rows[key]) for key in group.sightings]
-        proposed = Proposed(shown=pictures, **asdict(group))
-    answer = UnknownsAnswer(
+        proposed = answers.Proposed(shown=pictures, **asdict(group))
+    answer = answers.UnknownsAnswer(
         group=proposed,
         open=len(groups),
         unknown=int(np.count_nonzero(view.persons == "")),
@@ -171,13 +147,9 @@ def unknowns(visit: Viewer, after: _After = "") -> Any:
         stale=kept is None or kept.stale(view),
         farthest=[sighting(view, view.rows[key]) for key in far],
     )
-    last = visit.just_said
-    values: dict[str, Any] = {
-        "last": last,
-        "saved": view.labels.person(last.a) if last else "",
-        "calibrated": getattr(view.model, "calibration", None) is not None,
-    }
-    return visit.answer("unknowns.html", answer, **values)
+    last, calibrated = visit.just_said, getattr(view.model, "calibration", None) is not None
+    saved = view.labels.person(last.a) if last else ""
+    return visit.answer("unknowns.html", answer, last=last, saved=saved, calibrated=calibrated)
 
 
 @router.post("/unknowns/accept", response_model=TeachAnswer, tags=["people"])

@@ -1,17 +1,16 @@
-"""Searching by stored sightings or uploaded images, and why a result looks like the query."""
+"""Finding somebody: pick a sighting or upload images, search, and why a result looks alike."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
 import numpy as np
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import HTMLResponse, Response
-from starlette.formparsers import MultiPartException, MultiPartParser
+from fastapi.responses import Response
 
 from resight.errors import InputError
 from resight.explanation.drawing import Picture, draw
@@ -19,28 +18,64 @@ from resight.gallery import Described, Hits
 from resight.gallery.crops import image_type
 from resight.images import read
 from resight.times import EPOCH
-from resight.web.answers import (
-    Asked,
-    Explained,
-    Found,
-    PresenceAnswer,
-    SearchAnswer,
-    Sighting,
-    Widening,
-    answers_about,
-    said_of,
-)
+from resight.web import answers, visiting
+from resight.web.answers import Asked, Explained, Found, Sighting, Widening, sighting
 from resight.web.security import MAX_BODY
-from resight.web.visiting import Conditions, FieldError, Names, Viewer, Visit, Where, twins
+from resight.web.site import Upload
+from resight.web.visiting import Conditions, Names, Viewer, Visit, Where, twins
 
 router = APIRouter()
 
+_Camera = Annotated[str, Query(description="only this camera")]
+_Known = Annotated[str, Query(description="yes: labelled, no: unknown, empty: all")]
+_Page = Annotated[int, Query(ge=1)]
+_Track = Annotated[str, Query(description="only the track of this sighting")]
 _Like = Annotated[Names, Query(description="ids of stored sightings of one person")]
 _Upload = Annotated[Names, Query(description="keys returned by POST /upload")]
+_PER_PAGE = 48
 MAX_IMAGES = 16  # that make one query
 
 
-@twins(router, "/search", SearchAnswer, "search")
+@twins(router, "/", answers.BrowseAnswer, "gallery")
+def index(
+    visit: Viewer, camera: _Camera = "", known: _Known = "", track: _Track = "", page: _Page = 1
+) -> Any:
+    """List sightings, a page at a time."""
+    visit.site.expire_sometimes()
+    view = visit.site.gallery.view
+    chosen = np.ones(len(view.table), bool)
+    if camera:
+        chosen &= view.table.cameras == camera
+    if known in ("yes", "no"):
+        chosen &= (view.persons != "") == (known == "yes")
+    if track:
+        visit.stored(track)
+        chosen &= view.tracks == view.tracks[view.rows[track]]
+    rows = np.flatnonzero(chosen)
+    page, pages = answers.place(page, len(rows), _PER_PAGE)
+    shown = rows[(page - 1) * _PER_PAGE : page * _PER_PAGE]
+    filters = {"camera": camera, "known": known, "page": page}
+    visit.record("browse", shown=view.table.ids[shown].tolist(), filters=filters)
+    sightings = [sighting(view, row) for row in shown.tolist()]
+    answer = answers.BrowseAnswer(
+        sightings=sightings, total=len(rows), page=page, pages=pages, cameras=view.cameras
+    )
+    return visit.answer("browse.html", answer, camera=camera, known=known, track=track)
+
+
+@router.get("/info.json", tags=["gallery"])
+def info_json(visit: Viewer) -> dict[str, Any]:
+    """Summarise the gallery; `csrf` is the token that changes in this session need."""
+    return {**visit.site.gallery.info(), "csrf": visit.csrf}
+
+
+@router.get("/openapi.json", include_in_schema=False)
+def openapi_json(visit: Viewer) -> dict[str, Any]:
+    """Describe the API."""
+    return answers.add_examples(dict(visit.request.app.openapi()))
+
+
+@twins(router, "/search", answers.SearchAnswer, "search")
 def search(visit: Viewer, where: Where, like: _Like = (), upload: _Upload = ()) -> Any:
     """Find the tracks most similar to stored sightings or uploaded images, taken together."""
     index = visit.site.gallery.view.index
@@ -49,114 +84,86 @@ def search(visit: Viewer, where: Where, like: _Like = (), upload: _Upload = ()) 
 
 
 def _searched(visit: Visit, where: Conditions, like: Names, upload: Names) -> Any:
-    question, hits = _question(visit, like, upload), Hits()
-    wrong: dict[str, str] = {}
-    try:
-        hits = _found(visit, question, where)
-    except FieldError as error:  # the page says it beside the field
-        if visit.by_twin:
-            raise
-        wrong = {error.field: str(error)}
-    asked = {"like": like, "upload": upload}
-    answer = _answer(visit, question, hits, [] if hits or wrong else _widen(where, asked))
-    view = visit.site.gallery.view
-    dated = bool(len(view.table)) and float(np.nanmax(view.table.times, initial=0.0)) >= EPOCH
-    values = {"where": where, "asked": asked, "cameras": view.cameras, "dated": dated}
-    status = 422 if wrong and not visit.by_htmx else 200
-    return visit.answer("search.html", answer, status=status, wrong=wrong, **values)
-
-
-def _found(visit: Visit, question: _Question, where: Conditions) -> Hits:
-    gallery = visit.site.gallery
-    own = question.first.camera if question.first else ""
-    hits = gallery.search_described(
-        question.described,
-        where.k,
-        where.filter(gallery.view.cameras, own),
-        like=question.like,
-        together=True,
-        by_track=not where.single,
-    )[0]
-    filters = {k: value for k, value in where.values().items() if k not in ("k", "person")}
-    asked, shown = [*question.like, *question.digests], [hit.id for hit in hits]
-    visit.record("search", query=asked, shown=shown, persons=where.person, filters=filters)
-    return hits
-
-
-@dataclass(frozen=True)
-class _Question:
-    """The images of a query, described."""
-
-    like: list[str]
-    asked: list[Asked]
-    described: Described
-    digests: list[str]
-    first: Sighting | None
-
-
-def _question(visit: Visit, like: Names, upload: Names) -> _Question:
     stored = [visit.stored(key) for key in dict.fromkeys(like)]
     kept = {key: visit.site.upload(visit.by.who, key) for key in upload}
     if not stored and not kept:
         raise InputError("nothing to search for; pick a sighting or upload an image")
     if len(stored) + len(kept) > MAX_IMAGES:
         raise InputError(f"{len(stored) + len(kept)} images; at most {MAX_IMAGES} make one query")
-    ids = [one.id for one in stored]
-    parts = [visit.site.gallery.features(ids)] if ids else []
-    parts += [one.described for one in kept.values()]
-    described = Described(np.concatenate([one.features for one in parts]), parts[0].fingerprint)
-    asked = [Asked(image=one.image, name=one.camera, id=one.id) for one in stored]
-    asked += [Asked(image=f"/upload/{k}", name=one.name, upload=k) for k, one in kept.items()]
-    digests = [one.digest for one in kept.values()]
-    return _Question(ids, asked, described, digests, stored[0] if stored else None)
-
-
-def _answer(visit: Visit, question: _Question, hits: Hits, wider: list[Widening]) -> SearchAnswer:
-    view, first = visit.site.gallery.view, question.first
-    found = [Found.model_validate(hit) for hit in hits]
-    said = answers_about(view.labels, first.id) if first else {}
-    tracks = view.tracks[[view.rows[one.id] for one in found]]
-    for one, count in zip(found, view.track_sizes[tracks].tolist(), strict=True):
-        one.sightings = count
-        one.verdict, one.answer = said.get(one.id, (one.verdict, ""))
-    return SearchAnswer(
+    hits, wrong = Hits(), dict[str, str]()
+    try:
+        hits = _found(visit, where, stored, [*kept.values()])
+    except visiting.FieldError as error:  # the page says it beside the field
+        if visit.by_twin:
+            raise
+        wrong = {error.field: str(error)}
+    asked: dict[str, Any] = {"like": like, "upload": upload}
+    wider = [] if hits or wrong else where.wider(**asked)
+    images = [Asked(image=f"/image/{one.id}", name=one.camera, id=one.id) for one in stored]
+    images += [Asked(image=f"/upload/{k}", name=one.name, upload=k) for k, one in kept.items()]
+    view, first = visit.site.gallery.view, stored[0] if stored else None
+    answer = answers.SearchAnswer(
         like=first.id if first else "",
-        upload="" if first else question.asked[0].upload,
-        name=first.source if first else question.asked[0].name,
+        upload="" if first else images[0].upload,
+        name=first.source if first else images[0].name,
         query=first,
-        asked=question.asked,
-        hits=found,
-        same_pictures=[Found.model_validate(hit) for hit in hits.same_pictures],
-        presence=PresenceAnswer.model_validate(hits.presence) if hits.presence else None,
+        asked=images,
+        hits=_answered(visit, hits, first),
+        same_pictures=[*hits.same_pictures],
+        presence=hits.presence,
         note=hits.note,
         missing=hits.missing,
-        widen=wider,
+        widen=[Widening(words=words, address=address) for words, address in wider],
         model=view.manifest.current.fingerprint,
     )
+    dated = bool(len(view.table)) and float(np.nanmax(view.table.times, initial=0.0)) >= EPOCH
+    values = {"where": where, "asked": asked, "cameras": view.cameras, "dated": dated}
+    status = 422 if wrong and not visit.by_htmx else 200
+    return visit.answer("search.html", answer, status=status, wrong=wrong, **values)
 
 
-class _InMemory(MultiPartParser):
-    """Keeps every upload in memory: nothing is written to any folder."""
+def _found(
+    visit: Visit, where: Conditions, stored: Sequence[Sighting], kept: Sequence[Upload]
+) -> Hits:
+    gallery, like = visit.site.gallery, [one.id for one in stored]
+    parts = [gallery.features(like)] if like else []
+    parts += [one.described for one in kept]
+    described = Described(np.concatenate([one.features for one in parts]), parts[0].fingerprint)
+    chosen = where.filter(gallery.view.cameras, stored[0].camera if stored else "")
+    how: dict[str, Any] = {"together": True, "by_track": not where.single}
+    [hits] = gallery.search_described(described, where.k, chosen, like=like, **how)
+    filters = {k: value for k, value in where.values().items() if k not in ("k", "person")}
+    query, shown = [*like, *(one.digest for one in kept)], [hit.id for hit in hits]
+    visit.record("search", query=query, shown=shown, persons=where.person, filters=filters)
+    return hits
 
-    spool_max_size = MAX_BODY
+
+def _answered(visit: Visit, hits: Hits, query: Sighting | None) -> list[Found]:
+    """Add to hits what was said of them and the query, and the sizes of their tracks."""
+    view = visit.site.gallery.view
+    said = answers.answers_about(view.labels, query.id) if query else {}
+    sizes = view.track_sizes[view.tracks[[view.rows[hit.id] for hit in hits]]]
+    found = []
+    for hit, size in zip(hits, sizes.tolist(), strict=True):
+        verdict, key = said.get(hit.id, (hit.verdict, ""))
+        found.append(Found(**vars(hit) | {"verdict": verdict}, sightings=size, answer=key))
+    return found
 
 
 @router.post("/upload", tags=["search"], responses={303: {"description": "to the search page"}})
-async def upload(request: Request, visit: Viewer) -> Any:
+async def upload(visit: Viewer) -> Any:
     """Upload images of one person (form field `image`) to search with; kept in memory only."""
-    try:
-        parser = _InMemory(request.headers, request.stream(), max_files=MAX_IMAGES, max_fields=5)
-        form = await parser.parse()
-    except (MultiPartException, KeyError) as error:
-        raise InputError("the upload contained no file; try again") from error
-    try:
-        visit.site.guard.check_change(request, str(form.get("csrf", "")))
-        files = [one for one in form.getlist("image") if not isinstance(one, str) and one.size]
-        if not files:
-            raise InputError("no image chosen; choose a JPEG or PNG of one person")
-        images = [(one.filename or "upload", await one.read()) for one in files]
-    finally:
-        await form.close()
+    images: list[tuple[str, bytes]] = []
+
+    def take(name: str, file: Any) -> None:
+        if file.field_name == b"image" and file.size:
+            images.append((name or "upload", file.file_object.getvalue()))
+
+    await visiting.read_form(visit, take, MAX_MEMORY_FILE_SIZE=MAX_BODY)  # none to the disk
+    if not images:
+        raise InputError("no image chosen; choose a JPEG or PNG of one person")
+    if len(images) > MAX_IMAGES:
+        raise InputError(f"{len(images)} images; at most {MAX_IMAGES} make one query")
     keys = []
     for name, content in images:
         key, digest = await run_in_threadpool(visit.site.keep_upload, visit.by.who, name, content)
@@ -172,32 +179,14 @@ def image(visit: Viewer, key: str) -> Response:
     content = visit.site.gallery.image(key)
     if not visit.site.was_shown(visit.by.who, key):
         visit.record("picture", shown=[key])
-    return _picture(content)
+    return Response(content, media_type=image_type(content))
 
 
 @router.get("/upload/{key}", include_in_schema=False)
 def uploaded(visit: Viewer, key: str) -> Response:
     """Return an uploaded image while it is in memory."""
-    return _picture(visit.site.upload(visit.by.who, key).image)
-
-
-def _picture(content: bytes) -> Response:
+    content = visit.site.upload(visit.by.who, key).image
     return Response(content, media_type=image_type(content))
-
-
-def _widen(where: Conditions, asked: dict[str, Names]) -> list[Widening]:
-    """Offer to drop each condition in turn."""
-    drops: dict[str, dict[str, Any]] = {
-        "any camera": {"camera": (), "others": False},
-        "any time": {"after": "", "before": ""},
-        "any person": {"person": ()},
-    }
-    ways = [(words, replace(where, **drop)) for words, drop in drops.items()]
-    return [
-        Widening(words=words, address=wider.address("/search", **asked))
-        for words, wider in ways
-        if wider != where
-    ]
 
 
 # ---- why two sightings look alike
@@ -215,17 +204,17 @@ def why(
     query: Sighting | None = None
     if like:
         query, asked, first = visit.stored(like), like, gallery.features([like])
+        picture, source, caption = gallery.image(like), f"/image/{like}", query.camera
     elif upload:
         kept = visit.site.upload(visit.by.who, upload)
         asked, first = kept.digest, kept.described
+        picture, source, caption = kept.image, f"/upload/{upload}", kept.name
     else:
         raise InputError("nothing to compare with; give `like` or `upload`")
+    pictures = [picture, gallery.image(hit)]
     found = visit.site.explainer().explain_features(
         np.concatenate([first.features, gallery.features([hit]).features]),
-        lambda: [
-            read(kept.image if query is None else gallery.image(query.id)),
-            read(gallery.image(hit)),
-        ],
+        lambda: [read(content) for content in pictures],
     )
     visit.record("why", query=[asked], shown=[hit])
     answer = Explained(
@@ -236,25 +225,15 @@ def why(
         model=gallery.view.manifest.current.fingerprint,
         explanation=found.to_dict(),
     )
-    return answer if visit.by_twin else _drawn(visit, answer)
+    if visit.by_twin:
+        return answer
+    drawn = [_drawn(pictures[0], source, caption)]
+    drawn.append(_drawn(pictures[1], f"/image/{hit}", second.camera))
+    verdict, key = answers.said_of(gallery.view.labels, like, hit) if like else (None, "")
+    values: dict[str, Any] = {"first": drawn[0], "verdict": verdict, "key": key}
+    return visit.page("why.html", answer=answer, part=draw(answer.explanation, *drawn), **values)
 
 
-def _drawn(visit: Visit, answer: Explained) -> HTMLResponse:
-    """Show an explanation, drawn over the two crops."""
-    first = _crop(visit, answer.query, answer.upload)
-    part = draw(answer.explanation, first, _crop(visit, answer.hit, ""))
-    verdict, key = None, ""
-    if answer.like:
-        verdict, key = said_of(visit.site.gallery.view.labels, answer.like, answer.hit.id)
-    values: dict[str, Any] = {"part": part, "first": first, "verdict": verdict, "key": key}
-    return visit.page("why.html", answer=answer, **values)
-
-
-def _crop(visit: Visit, one: Sighting | None, upload: str) -> Picture:
-    if one is None:
-        kept = visit.site.upload(visit.by.who, upload)
-        content, source, caption = kept.image, f"/upload/{upload}", kept.name
-    else:
-        content, source, caption = visit.site.gallery.image(one.id), one.image, one.camera
+def _drawn(content: bytes, source: str, caption: str) -> Picture:
     height, width = read(content, caption).shape[:2]
     return Picture(source, width, height, caption)

@@ -76,7 +76,7 @@ def none_of_these(
 
     def entries(view: View) -> list[Entry]:
         others = [one for one in hits or () if view.labels.verdict(a, one) is None]
-        apart = [Entry("different", a, others[0], more=tuple(others[1:]))] if others else []
+        apart = [Entry.of("different", a, others)] if others else []
         return [*apart, Entry("name", a, person=person)]
 
     entry = visit.site.gallery.answer(entries, visit.by)[-1]
@@ -112,9 +112,7 @@ def taught(visit: Viewer, page: _Page = 1) -> Any:
     page, pages = place(page, len(listed), _PER_PAGE)
     listed = listed[(page - 1) * _PER_PAGE : page * _PER_PAGE]
     visit.record("answers", shown=sorted({key for entry in listed for key in entry.sightings}))
-    answers = [Taught.model_validate(entry) for entry in listed]
-    for answer in answers:
-        answer.waiting = answer.key in waiting
+    answers = [Taught(**vars(entry), waiting=entry.key in waiting) for entry in listed]
     return visit.answer("taught.html", TrayAnswer(taught=answers, page=page, pages=pages))
 
 
@@ -140,25 +138,14 @@ def exported(
 def taught_answer(visit: Visit, entry: Entry | None, back: str) -> Any:
     """Answer a change: the new state for programs, the page `back` for browsers."""
     labels = visit.site.gallery.view.labels
-    about = next(iter(entry.sightings), "") if entry else ""
-    answer = TeachAnswer(
-        taught=Taught.model_validate(entry) if entry else None,
-        person=labels.person(about) if about else "",
-        total=len(labels.active),
-    )
-    return visit.done(answer, back)
+    person = labels.person(entry.sightings[0]) if entry and entry.sightings else ""
+    return visit.done(TeachAnswer(taught=entry, person=person, total=len(labels.active)), back)
 
 
 def _card(visit: Visit, a: str, b: str) -> HTMLResponse:
     """Return the answers of one card and the names, for htmx to put in place."""
     view = visit.site.gallery.view
     verdict, key = said_of(view.labels, a, b)
-    values: dict[str, Any] = {
-        "like": a,
-        "query": visit.stored(a),
-        "hit": visit.stored(b),
-        "verdict": verdict,
-        "key": key,
-        "model": view.manifest.current.fingerprint,
-    }
-    return visit.page("verdict_part.html", **values)
+    about: dict[str, Any] = {"like": a, "query": visit.stored(a), "hit": visit.stored(b)}
+    model = view.manifest.current.fingerprint
+    return visit.page("verdict_part.html", **about, verdict=verdict, key=key, model=model)

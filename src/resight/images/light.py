@@ -1,4 +1,4 @@
-"""Multi-scale Retinex: colours as they would look under even light."""
+"""Colours as they would look under even light: the grey world, and a multi-scale Retinex."""
 
 from __future__ import annotations
 
@@ -6,12 +6,42 @@ from functools import lru_cache
 
 import numpy as np
 
-from resight.images.check import as_rgb
+from resight.images.arrays import as_rgb
 from resight.images.colour import Floats, Image
 
 SIGMAS = (5.0, 20.0)
 SPREAD = 3.0  # standard deviations either side of the mean that are stretched to 0..255
 _LOGS = np.log(np.arange(256) + 1.0)
+
+
+def grey_world(image: Image) -> Image:
+    """Scale the channels of an image so that all have the same mean.
+
+    Parameters
+    ----------
+    image : uint8 array of shape (height, width, 3), RGB
+
+    Returns
+    -------
+    uint8 array of the same shape
+        The common mean is that of all three channels, rounded and clipped to 0..255. A channel
+        without any light stays dark.
+
+    References
+    ----------
+    G. Buchsbaum, "A spatial processor model for object colour perception", Journal of the Franklin
+    Institute 310(1), 1980.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> grey_world(np.full((2, 2, 3), [60, 90, 120], np.uint8))[0, 0].tolist()
+    [90, 90, 90]
+    """
+    image = as_rgb(image)
+    means = image.mean(axis=(0, 1))  # (3,)
+    gains = means.mean() / np.maximum(means, 1e-9)
+    return np.minimum(image * gains + 0.5, 255.0).astype(np.uint8)
 
 
 def retinex(image: Image) -> Image:
@@ -21,13 +51,7 @@ def retinex(image: Image) -> Image:
     image minus the logarithm of its blur keeps reflectance. Two blurs, of 5 and 20 pixels, are
     averaged; the result is stretched about its mean over all channels.
 
-    Parameters
-    ----------
-    image : uint8 array of shape (height, width, 3), RGB
-
-    Returns
-    -------
-    uint8 array of the same shape; an image of one colour is returned as it is.
+    An image of one colour is returned as it is.
 
     Notes
     -----
@@ -50,7 +74,7 @@ def retinex(image: Image) -> Image:
     B. Triggs, M. Sdika, "Boundary conditions for Young-van Vliet recursive filtering", IEEE
     Transactions on Signal Processing 54(6), 2006.
     """
-    from resight.images import _retinex_kernels as compiled
+    from resight.images import _kernels as compiled  # numba is loaded only when needed
 
     filters, tails = _filters()
     return compiled.retinex_image(as_rgb(image), filters, tails, _LOGS, SPREAD)

@@ -1,16 +1,88 @@
-"""Compiled loops of the multi-scale Retinex: recursive Gaussian blur, logarithm, stretch.
+"""Compiled loops over pixels: colours, resizing, and the multi-scale Retinex.
 
-A recursive filter costs the same at every width. Lines are filtered side by side: the inner
-loop runs over independent values, so the compiler turns it into vector instructions.
-`retinex_image` does everything in one call, so that a thread works for long without the GIL.
+Colour conversions do the operations of `resight.images.colour`, their oracle, in the same order:
+what they give is quantised, and the last bit can decide a bin. Resizing sums tap by tap in a fixed
+order. A recursive filter costs the same at every width: in its blur, lines are filtered side by
+side, so that the inner loop runs over independent values and becomes vector instructions.
+`resized` and `retinex_image` do everything in one call, so that a thread works for long without
+the GIL.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from resight._compile import kernel
 from resight.images.colour import Floats, Image
+
+Taps = tuple[NDArray[np.intp], Floats]
+
+
+@kernel
+def pixel_hsv(red: float, green: float, blue: float) -> tuple[float, float, float]:
+    """Hue, saturation and value of a pixel of values in [0, 1], as `colour.hsv`."""
+    value = max(red, green, blue)
+    spread = value - min(red, green, blue)
+    if spread == 0.0:
+        return 0.0, 0.0, value
+    if blue == value:
+        hue = (4.0 + (red - green) / spread) / 6.0
+    elif green == value:
+        hue = (2.0 + (blue - red) / spread) / 6.0
+    else:
+        hue = ((green - blue) / spread) / 6.0
+    if hue < 0.0:
+        hue += 1.0
+    return hue, spread / value, value
+
+
+@kernel
+def gray_levels(image: Image, weights: tuple[float, float, float]) -> NDArray[np.int16]:
+    """Gray levels 0..255 of an image, (h, w), as `colour.gray`."""
+    height, width = image.shape[:2]
+    gray = np.empty((height, width), np.int16)
+    for y in range(height):
+        for x in range(width):
+            red, green, blue = image[y, x]
+            gray[y, x] = int(weights[0] * red + weights[1] * green + weights[2] * blue + 0.5)
+    return gray
+
+
+@kernel
+def resized(image: Image, down: Taps, along: Taps, rows_first: bool) -> Image:
+    """Resize both axes of (rows, columns, 3), in one call that holds no GIL."""
+    if rows_first:
+        return turned(first_axis(turned(first_axis(image, down)), along))
+    return first_axis(turned(first_axis(turned(image), along)), down)
+
+
+@kernel
+def turned(image: NDArray[Any]) -> NDArray[Any]:
+    """Swap rows and columns."""
+    return np.ascontiguousarray(image.transpose(1, 0, 2))
+
+
+@kernel
+def first_axis(image: Image, taps: Taps) -> Image:
+    """Resize the first axis of (rows, columns, 3): all values of a row take the same weights."""
+    sources, weights = taps
+    n_taps, size = sources.shape
+    lines = image.reshape(image.shape[0], -1)
+    width = lines.shape[1]
+    out = np.empty((size, width), np.uint8)
+    total = np.empty(width)
+    for y in range(size):
+        total[:] = 0.0
+        for tap in range(n_taps):
+            line, weight = lines[sources[tap, y]], weights[tap, y]
+            for x in range(width):
+                total[x] += weight * line[x]
+        for x in range(width):
+            out[y, x] = int(min(max(total[x], 0.0), 255.0) + 0.5)
+    return out.reshape(size, image.shape[1], 3)
 
 
 @kernel
@@ -79,8 +151,7 @@ def blurred(lines: Floats, filter_: Floats, tail: Floats) -> Floats:
 def transposed(image: Floats) -> Floats:
     """Swap the two image axes of (h, w * c) pixels with c = 3 values each: (w, h * c)."""
     height, width = image.shape[0], image.shape[1] // 3
-    turned = image.reshape(height, width, 3).transpose(1, 0, 2)
-    return np.ascontiguousarray(turned).reshape(width, 3 * height)
+    return turned(image.reshape(height, width, 3)).reshape(width, 3 * height)
 
 
 @kernel(fast=True)
