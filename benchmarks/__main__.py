@@ -21,6 +21,7 @@ SECTIONS = (
     "evaluate_large",
     "gram_space",
     "auto",
+    "demo",
     "learners",
     "adding_people",
     "iterative",

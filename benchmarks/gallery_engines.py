@@ -1,17 +1,11 @@
-"""A gallery in SQLite against 0.1 in LanceDB: adding, rebuilding, searching, importing.
-
-0.1 is the archive of its last commit, run by the same Python with that archive on PYTHONPATH: the
-development environment has all that 0.1 needs, LanceDB included (to convert its galleries).
-"""
+"""A gallery in SQLite against 0.1 in LanceDB: adding, rebuilding, searching, importing."""
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import subprocess
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
 
@@ -19,9 +13,8 @@ import numpy as np
 from PIL import Image
 
 from benchmarks._gallery_work import FEATURES, SEARCHES
+from benchmarks._old import OLD, ROOT, source_of_old
 
-ROOT = Path(__file__).resolve().parents[1]
-OLD = "36b9acc"  # the last commit of 0.1
 SIGHTINGS, ROUNDS = 640, 5
 _IMPORT = """
 import time, numpy, cv2
@@ -36,7 +29,7 @@ def run() -> str:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _draw(folder / "material")
-        sources = {"0.1": _archive(folder / "old"), "now": ROOT / "src"}
+        sources = {"0.1": source_of_old(folder / "old"), "now": ROOT / "src"}
         seconds: dict[str, dict[str, list[float]]] = {version: {} for version in sources}
         for number in range(ROUNDS):
             for version, source in sources.items():
@@ -75,14 +68,6 @@ def _draw(folder: Path) -> None:
         pixels = rng.integers(0, 256, (128, 64, 3), dtype=np.uint8)
         Image.fromarray(pixels).save(folder / f"{number:05d}.jpg", quality=80)
     np.save(folder / "features.npy", rng.random((SIGHTINGS, FEATURES), dtype=np.float32))
-
-
-def _archive(folder: Path) -> Path:
-    command = ["git", "archive", OLD, "src"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
-    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
-        archive.extractall(folder, filter="data")
-    return folder / "src"
 
 
 def _round(source: Path, material: Path, place: Path) -> dict[str, float]:
