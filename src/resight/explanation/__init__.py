@@ -17,7 +17,6 @@ A distance is divided among *parts* (strip of the image x channel of a descripto
     and one descriptor sees it.
 """
 
-from resight.explanation.explainer import Explainer
-from resight.explanation.explanation import Explanation, Share
+from resight.explanation.explanation import Explainer, Explanation, Share
 
 __all__ = ["Explainer", "Explanation", "Share"]
