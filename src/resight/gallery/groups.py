@@ -180,10 +180,7 @@ def accept(
 ) -> list[Entry]:
     """Make unknown sightings one person, called `name`, or add them to the person of that name.
 
-    Parameters
-    ----------
-    dropped : sequence of str
-        Sightings of the group that show somebody else.
+    Those `dropped` from the group show somebody else.
     """
 
     def made(view: View) -> list[Entry]:

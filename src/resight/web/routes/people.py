@@ -147,7 +147,7 @@ def unknowns(visit: Viewer, after: _After = "") -> Any:
         stale=kept is None or kept.stale(view),
         farthest=[sighting(view, view.rows[key]) for key in far],
     )
-    last, calibrated = visit.just_said, getattr(view.model, "calibration", None) is not None
+    last, calibrated = visit.just_said, view.calibration is not None
     saved = view.labels.person(last.a) if last else ""
     return visit.answer("unknowns.html", answer, last=last, saved=saved, calibrated=calibrated)
 
