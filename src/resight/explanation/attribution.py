@@ -71,10 +71,7 @@ class Metric:
     training_rows: NDArray[Any] | None = None  # (n_train, n_features), if the learner keeps them
 
     def divide(self, A: Floats, B: Floats, groups: Groups) -> Floats:
-        """Divide the distance of each pair of normalised rows, (n_pairs, n_groups).
-
-        `groups` (n_features,) has the group of each feature: 0, 1, 2, ...
-        """
+        """Divide the distance of each pair of normalised rows, (n_pairs, n_groups); see `Term`."""
         return np.sum([term(A, B, groups) for term in self.terms], axis=0)
 
 

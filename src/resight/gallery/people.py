@@ -131,10 +131,7 @@ def person(view: View, name: str) -> Card:
 
 
 def similar_people(view: View, name: str, n: int = 8) -> list[Card]:
-    """Return the people most like one, nearest first: candidates for a merge.
-
-    Compared are mean embeddings. Those said to be different are left out.
-    """
+    """Return whom one may be merged with: nearest mean embeddings first, none said to differ."""
     known = view.people
     place, means = known.place(name), known.means
     if means is None:

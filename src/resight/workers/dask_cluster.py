@@ -142,10 +142,7 @@ class ClusterExecutor(Executor):
             raise ClusterError(message.format(self.address, self.patience))
 
     def check_shared(self, folder: Path, file: Path | None) -> None:
-        """Refuse to start when some worker cannot write to `folder` or read `file`.
-
-        With a file, descriptors are extracted: that can be done by sending contents instead.
-        """
+        """Refuse to start when some worker cannot write to `folder` or read `file`."""
         if self.send_files:
             return
         shared, image = str(folder), "" if file is None else str(file)
@@ -161,7 +158,7 @@ class ClusterExecutor(Executor):
             if what:
                 raise ClusterError(
                     f"worker {worker} cannot {what}. Mount that folder there under the same path"
-                    + (_SEND if file is not None else "")
+                    + (_SEND if file is not None else "")  # with a file, to describe images
                 )
 
     def bring(self, there: Callable[[], bool], pack: Callable[[], Callable[[], Any]]) -> None:

@@ -110,11 +110,7 @@ class LocalProcesses(Executor):
 
 
 def local(jobs: int | None = None) -> Executor:
-    """Work on this machine with `jobs` processes (None: one per core we may use).
-
-    >>> local(1).slots
-    1
-    """
+    """Work on this machine with `jobs` processes (None: one per core we may use)."""
     if jobs is None:
         from joblib import cpu_count  # knows affinity masks and limits of containers
 
