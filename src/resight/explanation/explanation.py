@@ -109,19 +109,19 @@ class Explanation:
     @property
     def whole(self) -> Share:
         """The distance itself."""
-        return self._shares(["distance"], lambda parts: parts.sum(axis=-1, keepdims=True))[0]
+        return self._shares(["distance"], np.ones((len(self.contributions), 1)))[0]
 
     @property
     def bands(self) -> tuple[Share, ...]:
         """Strips of equal height, from the top of the image to its bottom."""
         labels = [f"{100 * i // N_BANDS}-{100 * (i + 1) // N_BANDS}%" for i in range(N_BANDS)]
-        return self._shares(labels, self.partition.by_band)
+        return self._shares(labels, self.partition.bands)
 
     @property
     def channels(self) -> tuple[Share, ...]:
         """Colours and textures, in the order of the descriptors."""
         labels = [channel.title for channel in self.partition.channels]
-        return self._shares(labels, self.partition.by_channel)
+        return self._shares(labels, np.eye(len(labels))[self.partition.channel])
 
     @property
     def method_in_words(self) -> str:
@@ -161,8 +161,7 @@ class Explanation:
             for region, rows in _REGIONS.items():
                 names.append(f"{region} {kind}")
                 columns.append((kinds == kind) * self.partition.bands[:, rows].sum(axis=1))
-        gather = np.array(columns).T  # (n_parts, n_regions)
-        return self._shares(names, lambda parts: np.asarray(parts @ gather))
+        return self._shares(names, np.array(columns).T)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain types, the JSON form."""
@@ -194,12 +193,13 @@ class Explanation:
             "parts": parts,
         }
 
-    def _shares(self, labels: list[str], gather: Callable[[Floats], Floats]) -> tuple[Share, ...]:
-        values = gather(self.contributions)
+    def _shares(self, labels: list[str], belongs: Floats) -> tuple[Share, ...]:
+        """Add up the parts that belong to each label, by how much: (n_parts, n_labels)."""
+        values = self.contributions @ belongs
         shares = (values / self.distance if self.distance else np.zeros_like(values)).tolist()
         levels: list[float | None] = [None] * len(values)
         if self.usual is not None:
-            usual = abs(gather(self.usual)).mean(axis=0)
+            usual = abs(self.usual @ belongs).mean(axis=0)
             floor = max(_LEAST_USUAL * usual.mean(), np.finfo(float).tiny)
             levels = (values / np.maximum(usual, floor)).tolist()
         verdicts = [_verdict(level) for level in levels]

@@ -49,15 +49,6 @@ class Partition:
     channel: NDArray[np.intp]  # (n_parts,), the channel of each part
     bands: Floats  # (n_parts, N_BANDS), which share of a part's rows lies in each; they add up to 1
 
-    def by_band(self, values: Floats) -> Floats:
-        """Spread values of parts (..., n_parts) over the bands, (..., N_BANDS); sums stay."""
-        return np.asarray(values @ self.bands)
-
-    def by_channel(self, values: Floats) -> Floats:
-        """Add up values of parts (..., n_parts) for each channel, (..., n_channels)."""
-        belongs = self.channel[:, None] == np.arange(len(self.channels))
-        return np.asarray(values @ belongs.astype(np.float64))
-
 
 @lru_cache(maxsize=8)
 def partition_of(descriptors: tuple[str, ...]) -> Partition:

@@ -148,17 +148,13 @@ def _embed_all(
 ) -> None:
     """Embed what has no embedding yet; tell the share that is done after each batch."""
     for _ in range(_PASSES):
-        table = engine.table()
-        present = engine.embedded(job.number)
-        lacking = np.flatnonzero([sighting not in present for sighting in table.ids.tolist()])
-        if not len(lacking):
+        ids, present = engine.table().ids.tolist(), engine.embedded(job.number)
+        lacking = [sighting for sighting in ids if sighting not in present]
+        if not lacking:
             return
-        done = len(table) - len(lacking)
         for start in range(0, len(lacking), size):
-            part = table.ids[lacking[start : start + size]].tolist()
-            embed_rows(engine, manifest, job.number, model, part)
-            done += len(part)
-            on_step(done / len(table))
+            embed_rows(engine, manifest, job.number, model, lacking[start : start + size])
+            on_step(1.0 - max(0, len(lacking) - start - size) / len(ids))
 
 
 def _switch(engine: Engine, job: Generation) -> None:
