@@ -33,46 +33,44 @@ _NODES = 32  # of the quadrature: the parts add up to about 1e-9 of the distance
 _GREY = (124, 116, 104)  # ImageNet's mean, which most networks are shown as nothing
 
 
-# Divides a distance of pairs of normalised rows, twice (n_pairs, n_features), among the groups that
-# the third argument, (n_features,), gives the features: (n_pairs, n_groups). Terms add up.
-Term = Callable[[Floats, Floats, Groups], Floats]
-
-
-def kernel_term(views: tuple[View, ...], rows: NDArray[Any], coef: Floats) -> Term:
-    """Divide d = |C^T (k(a) - k(b))|^2, k a sum of kernels of inner products, along a path."""
-    return lambda A, B, groups: _grouped(integrated_gradients(views, rows, coef, A, B), groups)
-
-
-def _difference_term(shares: Callable[[Floats], Floats]) -> Term:
-    """Divide a distance that is linear or learns nothing: what each feature of a - b adds to it."""
-    return lambda A, B, groups: _grouped(shares(A - B), groups)
-
-
-def _opaque_term(distances: Callable[[Floats, Floats], Floats]) -> Term:
-    """Say by how much a distance falls when a group is the same (its mean) in both rows."""
-
-    def falls(a: Floats, b: Floats, groups: Groups) -> Floats:
-        n_groups = int(groups.max()) + 1
-        same = groups[None, :] == np.arange(n_groups + 1)[:, None]  # (n_groups + 1, n_features)
-        middle = (a + b) / 2.0
-        left_out = np.diagonal(distances(np.where(same, middle, a), np.where(same, middle, b)))
-        return left_out[-1] - left_out[:-1]  # the last left nothing out
-
-    return lambda A, B, groups: np.array([falls(a, b, groups) for a, b in zip(A, B, strict=True)])
+# What each feature adds to the distances of pairs of normalised rows, (n_pairs, n_features) each.
+# Terms add up.
+Term = Callable[[Floats, Floats], Floats]
 
 
 @dataclass(frozen=True)
 class Metric:
-    """The distance of a fitted model over normalised features, which it divides into parts."""
+    """The distance of a fitted model over normalised features, which it divides into parts.
+
+    `divide` takes pairs of normalised rows, twice (n_pairs, n_features), and the group 0, 1, 2, ...
+    of each feature, (n_features,); it returns what groups contribute, (n_pairs, n_groups).
+    """
 
     normalize: Callable[[Any], Floats]  # of descriptors (n, n_features)
     method: str  # how the distance is divided
-    terms: tuple[Term, ...]
+    divide: Callable[[Floats, Floats, Groups], Floats]
     training_rows: NDArray[Any] | None = None  # (n_train, n_features), if the learner keeps them
 
-    def divide(self, A: Floats, B: Floats, groups: Groups) -> Floats:
-        """Divide the distance of each pair of normalised rows, (n_pairs, n_groups); see `Term`."""
-        return np.sum([term(A, B, groups) for term in self.terms], axis=0)
+
+def _added_up(terms: Sequence[Term], A: Floats, B: Floats, groups: Groups) -> Floats:
+    """Add up what the features of each group contribute."""
+    n_groups = int(groups.max()) + 1
+    of_features = np.sum([term(A, B) for term in terms], axis=0)
+    rows = [np.bincount(groups, weights=row, minlength=n_groups) for row in of_features]
+    return np.array(rows, np.float64).reshape(-1, n_groups)
+
+
+def _falls(
+    distances: Callable[[Floats, Floats], Floats], A: Floats, B: Floats, groups: Groups
+) -> Floats:
+    """Say by how much a distance falls when a group is the same (its mean) in both rows."""
+    same = groups[None, :] == np.arange(int(groups.max()) + 2)[:, None]
+    found = []
+    for a, b in zip(A, B, strict=True):
+        middle = (a + b) / 2.0
+        left_out = np.diagonal(distances(np.where(same, middle, a), np.where(same, middle, b)))
+        found.append(left_out[-1] - left_out[:-1])  # the last left nothing out
+    return np.array(found)
 
 
 def metric_of(model: Any) -> Metric:
@@ -87,18 +85,17 @@ def metric_of(model: Any) -> Metric:
         return _metric_of_auto(model)
     rows, term, method = getattr(learner, "X_fit_", None), _linear_term(learner), EXACT
     if term is None and rows is not None and learner.kernel in OF_PRODUCTS:
-        term = kernel_term((View(learner.kernel_),), rows, learner.coef_)
+        term = partial(integrated_gradients, (View(learner.kernel_),), rows, learner.coef_)
         method = EXACT if learner.kernel == "linear" else INTEGRATED
     if term is None or not learner.affine:
         return replace(opaque(model), training_rows=rows)
-    return Metric(_normalizing(model.normalizer), method, (term,), rows)
+    return Metric(_normalizing(model.normalizer), method, partial(_added_up, [term]), rows)
 
 
 def opaque(model: Any) -> Metric:
     """Look at nothing but the distances that a model's learner gives."""
-    return Metric(
-        _normalizing(model.normalizer), LEFT_OUT, (_opaque_term(model.learner.distances),)
-    )
+    divide = partial(_falls, model.learner.distances)
+    return Metric(_normalizing(model.normalizer), LEFT_OUT, divide)
 
 
 def _metric_of_auto(model: Any) -> Metric:
@@ -113,20 +110,14 @@ def _metric_of_auto(model: Any) -> Metric:
     linear = True
     for part, (kernel, coef) in enumerate(zip(learner.kernels_, learner.coefs_, strict=True)):
         if "plain" in kernel:
-            terms.append(_difference_term(partial(learner.plain_shares, part=part)))
+            terms.append(_of_difference(partial(learner.plain_shares, part=part)))
         else:
             views = _fused_views(**{"ends": learner.ends_, **kernel})
-            terms.append(kernel_term(views, learner.X_fit_, coef))
+            terms.append(partial(integrated_gradients, views, learner.X_fit_, coef))
             linear &= all(view.kernel.kernel == "linear" for view in views)
     normalize = _normalizing(model.normalizer, learner.normalizer_)
-    return Metric(normalize, EXACT if linear else INTEGRATED, tuple(terms), learner.X_fit_)
-
-
-def _grouped(of_features: Floats, groups: Groups) -> Floats:
-    """Add up the columns of each group, (n_pairs, n_groups)."""
-    n_groups = int(groups.max()) + 1
-    rows = [np.bincount(groups, weights=row, minlength=n_groups) for row in of_features]
-    return np.array(rows, np.float64).reshape(-1, n_groups)
+    method, divide = EXACT if linear else INTEGRATED, partial(_added_up, terms)
+    return Metric(normalize, method, divide, learner.X_fit_)
 
 
 def _fused_views(
@@ -157,17 +148,22 @@ def _normalizing(outer: Any, inner: Any = None) -> Callable[[Any], Floats]:
 def _linear_term(learner: MetricLearner) -> Term | None:
     """Divide d = (P^T D)^T M (P^T D) by D_f [P M P^T D]_f, if the learner is linear."""
     if isinstance(learner, Euclidean):
-        return _difference_term(np.square)
+        return _of_difference(np.square)
     P = getattr(learner, "components_", None)
     if P is None:
         return None
+    right = P.T
     if (isinstance(learner, XQDA) and learner.metric_ is not None) or (
         isinstance(learner, KISSME) and not learner.psd
     ):
         form = np.asarray(learner.metric_)
-        M = (form + form.T) / 2.0
-        return _difference_term(lambda D: D * (D @ P @ M @ P.T))
-    return _difference_term(lambda D: D * (D @ P @ P.T))
+        right = (form + form.T) / 2.0 @ P.T
+    return _of_difference(lambda D: D * (D @ P @ right))
+
+
+def _of_difference(shares: Callable[[Floats], Floats]) -> Term:
+    """Divide a distance that is linear or learns nothing: what each feature of a - b adds to it."""
+    return lambda A, B: shares(A - B)
 
 
 def occlude(model: Any, pair: NDArray[Any], images: Sequence[NDArray[np.uint8]]) -> Floats:
