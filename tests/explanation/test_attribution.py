@@ -15,7 +15,7 @@ from resight.explanation.attribution import (
     INTEGRATED,
     LEFT_OUT,
     _fused_views,
-    kernel_term,
+    integrated_gradients,
     metric_of,
     opaque,
 )
@@ -216,6 +216,6 @@ def test_fused_kernels_are_sums_of_views(kernel: str, mean: bool) -> None:
         return sum(w * v for w, v in zip(weights, own, strict=True)) / sum(weights)
 
     views = _fused_views(weights, mean, kernels, [0, 20, 60])
-    parts = kernel_term(views, Z, C)(a, b, GROUPS)
+    parts = integrated_gradients(views, Z, C, a, b)
     distance = np.square((values(a) - values(b)) @ C).sum()
     assert parts.sum() == pytest.approx(distance, rel=1e-8)

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from resight.descriptors import DESCRIPTORS, descriptor
+from resight.explanation import Explanation
+from resight.explanation.attribution import EXACT
 from resight.explanation.parts import N_BANDS, partition_of
 
 
@@ -28,9 +30,10 @@ def test_gog_strips_lie_over_two_bands_each() -> None:
 
 def test_sums_stay_when_parts_are_gathered() -> None:
     partition = partition_of(("gog", "lomo-dagger", "whos-star"))
-    values = np.random.default_rng(0).normal(size=(3, len(partition.channel)))
-    for gathered in (partition.by_band(values), partition.by_channel(values)):
-        np.testing.assert_allclose(gathered.sum(axis=1), values.sum(axis=1))
+    for values in np.random.default_rng(0).normal(size=(3, len(partition.channel))):
+        found = Explanation(1.0, EXACT, partition, values)
+        for gathered in (found.bands, found.channels, found.regions, [found.whole]):
+            np.testing.assert_allclose(sum(one.contribution for one in gathered), values.sum())
 
 
 def test_descriptors_side_by_side_are_told_apart() -> None:

@@ -32,6 +32,8 @@ class StripeModel(SavableMixin):
 
     state_version = 1
     descriptor_fingerprint = Stripes.fingerprint
+    descriptors = (Stripes.name,)
+    networks = ()
 
     def __init__(self, seed: int = 0, width: int = 8) -> None:
         self.seed = seed
@@ -41,6 +43,10 @@ class StripeModel(SavableMixin):
     @property
     def descriptor(self) -> Stripes:
         return Stripes()
+
+    @property
+    def n_features(self) -> int:
+        return self.descriptor.n_features
 
     @property
     def fingerprint(self) -> str:

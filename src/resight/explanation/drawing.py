@@ -53,10 +53,7 @@ def picture(image: NDArray[np.uint8], caption: str) -> Picture:
 
 
 def draw(told: dict[str, Any], first: Picture, second: Picture) -> str:
-    """Return an explanation as a part of an HTML page, without any script.
-
-    `told` is what `Explanation.to_dict` gives, which may have been stored.
-    """
+    """Return what `Explanation.to_dict` told as a part of an HTML page, without any script."""
     template = _environment().get_template("explanation.html")
     return template.render(
         told=told,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from resight.descriptors import descriptor
-from resight.descriptors._base import FeatureParts, Joined
+from resight.descriptors._base import FeatureParts
 
 Floats = NDArray[np.float64]
 
@@ -48,15 +49,6 @@ class Partition:
     channel: NDArray[np.intp]  # (n_parts,), the channel of each part
     bands: Floats  # (n_parts, N_BANDS), which share of a part's rows lies in each; they add up to 1
 
-    def by_band(self, values: Floats) -> Floats:
-        """Spread values of parts (..., n_parts) over the bands, (..., N_BANDS); sums stay."""
-        return np.asarray(values @ self.bands)
-
-    def by_channel(self, values: Floats) -> Floats:
-        """Add up values of parts (..., n_parts) for each channel, (..., n_channels)."""
-        belongs = self.channel[:, None] == np.arange(len(self.channels))
-        return np.asarray(values @ belongs.astype(np.float64))
-
 
 @lru_cache(maxsize=8)
 def partition_of(descriptors: tuple[str, ...]) -> Partition:
@@ -86,13 +78,14 @@ def _spread(parts: FeatureParts) -> Floats:
     return np.asarray(np.maximum(inside, 0.0) / (bottom - top))
 
 
-def occlusion_partition(descriptor: Joined) -> Partition:
-    """Return one part for each strip and descriptor."""
-    channels = tuple(Channel(part.name, "strips", OCCLUSION) for part in descriptor.parts)
-    n_channels = len(channels)
-    return Partition(
-        channels,
-        np.zeros(descriptor.n_features, np.intp),
-        np.repeat(np.arange(n_channels), N_BANDS),
-        np.tile(np.eye(N_BANDS), (n_channels, 1)),
-    )
+def partition_for(model: Any) -> Partition:
+    """Divide the features of a model; with a network, into one part for each strip and descriptor.
+
+    What a network measures where is not known, so no feature belongs to a part then.
+    """
+    if not model.networks:
+        return partition_of(model.descriptors)
+    channels = tuple(Channel(part.name, "strips", OCCLUSION) for part in model.descriptor.parts)
+    own, n = np.arange(len(channels)), model.descriptor.n_features
+    bands = np.tile(np.eye(N_BANDS), (len(channels), 1))
+    return Partition(channels, np.zeros(n, np.intp), np.repeat(own, N_BANDS), bands)

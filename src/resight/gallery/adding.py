@@ -20,15 +20,8 @@ from resight import images
 from resight._files import digest_of
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError, StoreError
-from resight.features.describing import (
-    Crop,
-    Extraction,
-    Failure,
-    Task,
-    box_of,
-    crop_key,
-    describe_by,
-)
+from resight.features import describing
+from resight.features.describing import Extraction, Failure, Task, crop_key
 from resight.gallery import crops
 from resight.gallery.engines.base import Engine, Floats32, Rows, Table
 from resight.gallery.manifest import Manifest, Stored, load_model
@@ -130,7 +123,7 @@ class Stream:
         """Add everything that is new; each batch is stored as a whole once it is described."""
         n = len(self._sightings)
         batches = [range(i, min(i + batch_size, n)) for i in range(0, n, batch_size)]
-        for outcome in describe_by(executor, self._descriptor, batches, self._prepare):
+        for outcome in describing.describe_by(executor, self._descriptor, batches, self._prepare):
             ids = self._take(outcome)
             if ids and on_batch is not None:
                 on_batch(ids)
@@ -144,7 +137,9 @@ class Stream:
         if batch is None or not len(batch.missing):
             return None
         contents = {str(batch.table.ids[place]): batch.images[place] for place in batch.missing}
-        crops = [Crop(name, name, digest_of(image), None) for name, image in contents.items()]
+        crops = [
+            describing.Crop(name, name, digest_of(image), None) for name, image in contents.items()
+        ]
         return Task(crops, contents, None)
 
     def _read_batch(self, rows: range) -> _Batch | None:
@@ -183,7 +178,7 @@ class Stream:
             self.result.imageless += 1
             shows, key, kept = self._given[row].tobytes(), "", crops.NO_IMAGE
         else:
-            content, box = crops.read(path), box_of(self._sightings, row)
+            content, box = crops.read(path), describing.box_of(self._sightings, row)
             most = crops.MAX_PIXELS if box is None else images.MAX_PIXELS
             picture = images.read(content, str(path), most)
             shows = kept = crops.keep(content, picture, box)[0]

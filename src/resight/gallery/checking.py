@@ -131,10 +131,7 @@ def _leftovers(engine: Engine, manifest: Manifest, known: set[str]) -> Iterator[
 
 
 def measure_recall(gallery: Gallery, where: Filter | None = None) -> float:
-    """Compare the approximate index with the engine's exact scan: recall of the 10 nearest.
-
-    Queries are stored sightings, spread evenly over the gallery.
-    """
+    """Ask the approximate index for stored sightings: how many of the 10 nearest it finds."""
     view, engine = gallery.view, gallery.engine
     number = view.manifest.current.number
     step = max(1, len(view.table) // _QUERIES)

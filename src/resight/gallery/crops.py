@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from base64 import b64decode
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,11 +24,7 @@ MAX_PIXELS = 16_000_000  # a crop of one person; the pictures that boxes are cut
 # What files that are kept as they are begin with, and their media types.
 _KEPT_AS_THEY_ARE = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg"}
 # What is stored and shown of a sighting that is known by its vector alone: a grey figure.
-NO_IMAGE = b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAACAAAABAAQMAAABBQOftAAAABlBMVEXi4uK+vr5J1tDtAAAAUUlEQVR42rWOoQ3A"
-    "IBQFL68IXBmBUboZqzEKI3yJIIBoEKSqTXri3L08eM+RES4ifEAEj4BNVhHVEK1s7WmriA5xCRjjOfCrIHVE7ojS"
-    "7rsfmcH+EYhZ6e9TAAAAAElFTkSuQmCC"
-)
+NO_IMAGE = Path(__file__).with_name("no_image.png").read_bytes()
 _SAMPLED = 1000  # rows and columns that are enough to see it
 _PLAIN = 2.0  # a standard deviation of grey below this is a wall, not a person
 _SMALL = (16, 32)  # width and height at which pictures are compared
@@ -42,10 +37,7 @@ def read(path: Path) -> bytes:
 
 
 def check(picture: Picture, name: str = "the image", standing: bool = True) -> None:
-    """Refuse what cannot show a person; a real person detector would refuse small crops too.
-
-    What does not stand upright, such as vehicles and animals, may be wider than tall.
-    """
+    """Refuse what cannot show a person; what is not `standing` may be wider than tall."""
     height, width = picture.shape[:2]
     if height < MIN_HEIGHT or width < MIN_WIDTH:
         raise InputError(

@@ -25,17 +25,10 @@ _ANSWERS = ("key", "kind", "a", "b", "more", "person", "who", "when", "waiting")
 
 
 def export(gallery: Gallery, form: Form, person: str = "", images: Path | None = None) -> str:
-    """Write labels and answers as text.
+    """Write labelled sightings as CSV or COCO, answers as CSV, or both as JSON; of one `person`.
 
-    Parameters
-    ----------
-    form : "csv" | "answers.csv" | "json" | "coco"
-        Labelled sightings as CSV; answers as CSV; both as JSON; labelled sightings as COCO, each
-        an image with one annotation, whose category is the person.
-    person : str
-        Only the sightings and answers of this person.
-    images : Path, optional
-        Folder to write the crops to, under the names that COCO states.
+    In COCO each is an image with one annotation, whose category is the person; the crops are
+    written to the folder `images` under the names that it states.
     """
     if form not in get_args(Form):
         raise unknown_name("format", form, get_args(Form))

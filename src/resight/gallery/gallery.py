@@ -35,7 +35,7 @@ from resight.images import read
 from resight.validation import check_count, check_name, check_names
 
 if TYPE_CHECKING:
-    from resight.explanation.explainer import Explainer
+    from resight.explanation.explanation import Explainer
     from resight.features.store import FeatureStore
     from resight.models.model import Model
     from resight.workers.dask_cluster import ClusterExecutor
@@ -136,7 +136,7 @@ class Gallery:
     @property
     def standing(self) -> bool:
         """Whether crops are taller than wide: our descriptors are for people, networks for all."""
-        return not getattr(self.model, "networks", ())
+        return not self.model.networks
 
     @property
     def view(self) -> View:
@@ -342,7 +342,7 @@ class Gallery:
 
     def explainer(self) -> Explainer:
         """Return what explains distances, beside those between some sightings of the gallery."""
-        from resight.explanation.explainer import N_PAIRS, Explainer
+        from resight.explanation.explanation import N_PAIRS, Explainer
 
         view = self.view
         unnamed = np.flatnonzero(view.persons == "")  # whom no model has learned from

@@ -23,9 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.gallery.engines.base import Floats32
-
-Rows = NDArray[np.intp]
-Floats = NDArray[np.float64]
+from resight.gallery.index import Floats, Rows
 
 CLOSE = 0.25  # share of the median distance below which an uncalibrated pair is joined
 _STEEP = 8.0  # how quickly evidence of that rule falls with log z

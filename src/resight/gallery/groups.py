@@ -151,10 +151,7 @@ def propose(view: View, n: int) -> list[str]:
 
 
 def open_groups(gallery: Gallery) -> Iterator[Group]:
-    """Yield the groups that are kept, surest first, without what was answered since.
-
-    Those that somebody was not sure about come last.
-    """
+    """Yield the groups that are kept, without what was answered since; "not sure" comes last."""
     kept, view = Groups.read(gallery.engine), gallery.view
     unsure, doubted = view.labels.unsure(), []
     for one in kept.groups if kept is not None else ():
@@ -180,10 +177,7 @@ def accept(
 ) -> list[Entry]:
     """Make unknown sightings one person, called `name`, or add them to the person of that name.
 
-    Parameters
-    ----------
-    dropped : sequence of str
-        Sightings of the group that show somebody else.
+    Those `dropped` from the group show somebody else.
     """
 
     def made(view: View) -> list[Entry]:

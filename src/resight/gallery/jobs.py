@@ -311,7 +311,6 @@ def _rebuild(run: Running) -> dict[str, Any]:
 
 
 def _group(run: Running) -> dict[str, Any]:
-    """Group the unknown sightings."""
     from resight.gallery.groups import group
 
     n = len(group(run.gallery, run.step).groups)

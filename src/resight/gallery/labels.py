@@ -118,12 +118,8 @@ class Entry:
 class Labels:
     """The persons of all sightings after everything that was taught.
 
-    Parameters
-    ----------
-    ids, persons : arrays of str
-        Sightings and the labels they came with (empty = unknown).
-    journal : sequence of Entry
-        Oldest first. Of entries about sightings that no longer exist, the rest counts.
+    `persons` are the labels that the sightings `ids` came with (empty = unknown). The journal is in
+    order; of entries about sightings that no longer exist, the rest counts.
     """
 
     def __init__(

@@ -205,13 +205,13 @@ class Parts:
 
     def told(self, missing: Iterable[int]) -> str:
         """Say what an answer lacks, empty if it lacks nothing."""
-        parts = {n: rows for n, (rows, _) in enumerate(self._layout.values(), 1)}
-        lost = [n for n, first in enumerate(self._layout, 1) if first in missing]
+        parts = enumerate(self._layout.items(), 1)
+        lost = {n: len(rows) for n, (first, (rows, _)) in parts if first in missing}
         if not lost:
             return ""
-        listed = ", ".join(map(str, lost[:10])) + (", ..." if len(lost) > 10 else "")
+        listed = ", ".join(map(str, [*lost][:10])) + (", ..." if len(lost) > 10 else "")
         return (
-            f"{sum(len(parts[n]) for n in lost):,} sightings were not searched: of "
+            f"{sum(lost.values()):,} sightings were not searched: of "
             f"{len(self._layout)} parts, those of a lost worker ({listed}) are being read by "
             "others. Search again in a moment"
         )

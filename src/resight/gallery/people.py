@@ -7,15 +7,16 @@ one is told who did what, and nothing is written.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from resight._files import digest_of
 from resight.errors import ConflictError, InputError, unknown_name
 from resight.gallery.engines.base import Floats32
 from resight.gallery.index import Rows
@@ -97,10 +98,9 @@ class People:
         ids, seen = view.table.ids[rows].tolist(), float(self.seen[place])
         cover = view.labels.cover(ids[0]) or ids[0]
         cameras = sorted({*view.table.cameras[rows].tolist()})
-        state = "\n".join((str(self.names[place]), cover, *sorted(ids)))
-        version = f"{view.labels.last}.{hashlib.sha256(state.encode()).hexdigest()[:16]}"
-        moment = None if np.isinf(seen) else seen
-        return Card(str(self.names[place]), cover, len(ids), cameras, moment, version, distance)
+        name, moment = str(self.names[place]), None if np.isinf(seen) else seen
+        version = f"{view.labels.last}.{digest_of(name, cover, *sorted(ids))[:16]}"
+        return Card(name, cover, len(ids), cameras, moment, version, distance)
 
 
 def people(
@@ -131,24 +131,17 @@ def person(view: View, name: str) -> Card:
 
 
 def similar_people(view: View, name: str, n: int = 8) -> list[Card]:
-    """Return the people most like one, nearest first: candidates for a merge.
-
-    Compared are mean embeddings. Those said to be different are left out.
-    """
+    """Return whom one may be merged with: nearest mean embeddings first, none said to differ."""
     known = view.people
     place, means = known.place(name), known.means
     if means is None:
         return []
     near = ((means - means[place]) ** 2).sum(axis=1)  # (n_people,)
     own = str(view.table.ids[known.rows(place)[0]])
-    found: list[Card] = []
-    for other in np.argsort(near, kind="stable").tolist():
-        one = str(view.table.ids[known.rows(other)[0]])
-        if other != place and view.labels.differing(own, one) is None:
-            found.append(known.card(other, float(near[other])))
-        if len(found) == n:
-            break
-    return found
+    nearest = (other for other in np.argsort(near, kind="stable").tolist() if other != place)
+    firsts = ((other, str(view.table.ids[known.rows(other)[0]])) for other in nearest)
+    alike = (other for other, one in firsts if view.labels.differing(own, one) is None)
+    return [known.card(other, float(near[other])) for other in islice(alike, n)]
 
 
 def correct(

@@ -9,26 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 
 from resight.errors import InputError, StoreError, unknown_name
+from resight.gallery import manifest as kept
 from resight.gallery.engines import connect
 from resight.gallery.engines.base import Engine
-from resight.gallery.manifest import (
-    NAME,
-    Generation,
-    Manifest,
-    Origin,
-    Stored,
-    check_days,
-    drop_model,
-    note,
-    store_model,
-    trained_on,
-)
+from resight.gallery.manifest import Generation, Manifest, Origin, Stored
 from resight.gallery.view import embed_rows
 
 _PASSES = 5  # later ones embed what was added meanwhile; searches fill in the very last
@@ -39,20 +30,20 @@ Step = Callable[[float], None]  # called with the share that is done
 def create(uri: str | Path, model: Any, retention_days: float | None, stored: Stored) -> Engine:
     """Make the tables of a gallery; the manifest comes last and makes it one."""
     engine = empty_place(uri)
-    check_days(retention_days)
+    kept.check_days(retention_days)
+    first = generation_of(model, 1, "create")
     if stored not in get_args(Stored):
         raise unknown_name("way to store descriptors", str(stored), get_args(Stored))
-    if stored == "none" and not getattr(model, "descriptors", True):
+    if stored == "none" and not model.descriptors:
         raise InputError(
             "this model was fitted on your own vectors: a gallery without them (--no-descriptors) "
             "could never change its model. Store them"
         )
-    first = generation_of(model, 1, "create")
     made = Manifest(first.descriptor, first.n_features, (first,), retention_days, stored=stored)
     engine.create()
     with engine.transaction():
         engine.start_generation(1, first.width)
-        store_model(engine, 1, model)
+        kept.store_model(engine, 1, model)
         made.store(engine)
     return engine
 
@@ -74,7 +65,7 @@ def empty_place(uri: str | Path) -> Engine:
 
 def refuse_gallery(engine: Engine) -> None:
     """Refuse tables that hold a gallery already."""
-    if engine.get(NAME) is not None:
+    if engine.get(kept.NAME) is not None:
         raise StoreError(f"{engine.uri} is already a gallery; open it or choose another place")
 
 
@@ -88,14 +79,12 @@ def rebuild(
 ) -> None:
     """Embed every sighting with another model, then switch; see `Gallery.rebuild`."""
     manifest = Manifest.read(engine)
-    _require_model(model)
-    known = model.descriptor_fingerprint == manifest.descriptor
-    if not known and manifest.stored != "none":
+    wanted = generation_of(model, 0, origin)
+    if wanted.descriptor != manifest.descriptor and manifest.stored != "none":
         raise InputError(
-            f"the model uses descriptors {model.descriptor_fingerprint}, the gallery "
+            f"the model uses descriptors {wanted.descriptor}, the gallery "
             f"{manifest.descriptor}; train a model on the same descriptors or create a new gallery"
         )
-    wanted = generation_of(model, 0, origin, manifest.width if known else None)
     job = _resumed(engine, manifest, wanted, examples)
     job = job or _begun(engine, model, wanted, examples)
     _embed_all(engine, manifest, job, model, batch_size, on_step or (lambda share: None))
@@ -109,29 +98,19 @@ def undo(engine: Engine) -> None:
         raise InputError("no earlier model to go back to")
     with engine.transaction():
         manifest.with_history(manifest.history[:-1]).store(engine)
-        drop_model(engine, manifest.current.number)
+        kept.drop_model(engine, manifest.current.number)
 
 
-def generation_of(
-    model: Any, number: int, origin: Origin, n_features: int | None = None
-) -> Generation:
-    """Ask a model, or try, how long its descriptors and embeddings are; some say they have none."""
-    _require_model(model)
-    if n_features is None and hasattr(model, "n_features"):
-        n_features = int(model.n_features)
-    elif n_features is None:
-        nothing = np.zeros((128, 64, 3), np.uint8)
-        n_features = int(np.asarray(model.describe([nothing])).shape[1])
-    width = int(np.asarray(model.embed(np.zeros((1, n_features), np.float32))).shape[1])
-    kind = {"descriptor": model.descriptor_fingerprint, "n_features": n_features}
-    return Generation(number, model.fingerprint, width, origin, **kind)
-
-
-def _require_model(given: Any) -> None:
-    if not hasattr(given, "descriptor_fingerprint"):
+def generation_of(model: Any, number: int, origin: Origin) -> Generation:
+    """Ask a model how long its descriptors are, and try how long its embeddings become."""
+    if not hasattr(model, "descriptor_fingerprint"):
         raise InputError(
-            f"give a fitted model, as resight.load(path) reads it, not {type(given).__name__}"
+            f"give a fitted model, as resight.load(path) reads it, not {type(model).__name__}"
         )
+    n = model.n_features
+    width = int(np.asarray(model.embed(np.zeros((1, n), np.float32))).shape[1])
+    kind = {"descriptor": model.descriptor_fingerprint, "n_features": n}
+    return Generation(number, model.fingerprint, width, origin, **kind)
 
 
 def unfinished(engine: Engine) -> list[int]:
@@ -144,13 +123,12 @@ def _resumed(
     engine: Engine, manifest: Manifest, wanted: Generation, examples: Sequence[str]
 ) -> Generation | None:
     """Return the job begun for the same model; killed after its switch, that is in use already."""
+    same = attrgetter("fingerprint", "width", "origin")
     for job in (manifest.current, manifest.pending):
-        if job is not None and job.number in engine.generations():
-            same = ("fingerprint", "width", "origin")
-            if all(getattr(job, name) == getattr(wanted, name) for name in same) and (
-                trained_on(engine, job.number) == list(examples)
-            ):
-                return job
+        if job is None or job.number not in engine.generations() or same(job) != same(wanted):
+            continue
+        if kept.trained_on(engine, job.number) == list(examples):
+            return job
     return None
 
 
@@ -160,7 +138,7 @@ def _begun(engine: Engine, model: Any, wanted: Generation, examples: Sequence[st
         manifest = Manifest.read(engine)
         job = replace(wanted, number=max(*manifest.numbers, *unfinished(engine), 0) + 1)
         engine.start_generation(job.number, job.width)
-        store_model(engine, job.number, model, examples)
+        kept.store_model(engine, job.number, model, examples)
         replace(manifest, pending=job).store(engine)
     return job
 
@@ -170,17 +148,13 @@ def _embed_all(
 ) -> None:
     """Embed what has no embedding yet; tell the share that is done after each batch."""
     for _ in range(_PASSES):
-        table = engine.table()
-        present = engine.embedded(job.number)
-        lacking = np.flatnonzero([sighting not in present for sighting in table.ids.tolist()])
-        if not len(lacking):
+        ids, present = engine.table().ids.tolist(), engine.embedded(job.number)
+        lacking = [sighting for sighting in ids if sighting not in present]
+        if not lacking:
             return
-        done = len(table) - len(lacking)
         for start in range(0, len(lacking), size):
-            part = table.ids[lacking[start : start + size]].tolist()
-            embed_rows(engine, manifest, job.number, model, part)
-            done += len(part)
-            on_step(done / len(table))
+            embed_rows(engine, manifest, job.number, model, lacking[start : start + size])
+            on_step(1.0 - max(0, len(lacking) - start - size) / len(ids))
 
 
 def _switch(engine: Engine, job: Generation) -> None:
@@ -196,6 +170,6 @@ def _switch(engine: Engine, job: Generation) -> None:
             )
         base, *later = (*manifest.history, job)
         replace(manifest.with_history((base, *later[-2:])), pending=None).store(engine)
-        note(engine, job.fingerprint, origin=job.origin, used=True)
+        kept.note(engine, job.fingerprint, origin=job.origin, used=True)
         for number in unfinished(engine):
-            drop_model(engine, number)
+            kept.drop_model(engine, number)

@@ -14,6 +14,7 @@ import numpy as np
 
 from resight._files import digest_of
 from resight.datasets import load, read_table
+from resight.datasets._walk import IMAGE_SUFFIXES
 from resight.datasets.folders import of_one_camera
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
@@ -82,7 +83,7 @@ class Draft:
             raise InputError(f"{len(tables)} tables at once; upload one CSV with its images")
         if tables:
             found.append(_within(read_table(tables[0]), self.files))
-        elif self._having(".jpg", ".jpeg", ".png", ".bmp", ".ppm", ".tif", ".tiff", ".webp"):
+        elif self._having(*IMAGE_SUFFIXES):
             found.append(of_one_camera(self.files, camera) if camera else load(self.files))
         if not found:
             raise InputError("no image, zip, CSV table or video in this upload; choose some")

@@ -207,15 +207,14 @@ def rank1_hits(model: Any, examples: Examples, people: set[str]) -> dict[str, li
     One answer for each sighting of each person. A tie counts as a miss. Sightings whose person no
     other camera has seen are not asked for.
     """
-    D = np.asarray(model.distances(examples.features, examples.features), float)  # (n, n)
+    D = np.array(model.distances(examples.features, examples.features), float)  # (n, n)
+    D[examples.cameras[:, None] == examples.cameras] = np.inf
+    same = examples.persons[:, None] == examples.persons
+    right, wrong = (np.where(those, D, np.inf).min(axis=1) for those in (same, ~same))
     hits: dict[str, list[bool]] = {}
-    for row, (person, camera) in enumerate(zip(examples.persons, examples.cameras, strict=True)):
-        other = examples.cameras != camera
-        same = other & (examples.persons == person)
-        if person in people and same.any():
-            wrong = D[row, other & (examples.persons != person)]
-            found = bool(D[row, same].min() < wrong.min(initial=np.inf))
-            hits.setdefault(str(person), []).append(found)
+    for row, person in enumerate(examples.persons.tolist()):
+        if person in people and right[row] < np.inf:
+            hits.setdefault(person, []).append(bool(right[row] < wrong[row]))
     return hits
 
 

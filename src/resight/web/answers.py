@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -199,19 +201,7 @@ class LogAnswer(BaseModel):
 
 
 # Examples of fields, by name, in the description of the API.
-_EXAMPLES: dict[str, str | float | int] = {
-    **dict.fromkeys(("id", "like", "cover", "a"), "024afb528fc94f3d80f638b3"),
-    **dict.fromkeys(("name", "person"), "Backpack"),
-    **dict.fromkeys(("total", "pages", "open", "sightings", "compared"), 3),
-    **dict.fromkeys(("probability", "sure", "share"), 0.93),
-    **dict.fromkeys(("time", "last_seen", "when", "created"), 1700000000.0),
-    "camera": "entrance",
-    "key": "9f3c6a1be07d4c52",
-    "model": "dbe0a8bd9ad8",
-    "words": "any camera",
-    "before": 71.0,
-    "head": "1042:9f3c6a1be07d4c52",
-}
+_EXAMPLES = json.loads(Path(__file__).with_name("examples.json").read_text(encoding="utf-8"))
 _TYPES = {str: "string", float: "number", int: "integer"}
 
 

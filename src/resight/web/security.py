@@ -140,10 +140,7 @@ class Guard:
             )
 
     def check_size(self, request: HTTPConnection) -> None:
-        """Refuse large bodies before they are read, and bodies that do not say how large they are.
-
-        Browsers always say; the server holds them to what they said.
-        """
+        """Refuse bodies that are too large, or do not say how large, before they are read."""
         declared = request.headers.get("content-length", "0")
         if "transfer-encoding" in request.headers or not declared.isdigit():
             raise RefusedError(411, "the request has no Content-Length header")

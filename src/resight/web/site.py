@@ -101,10 +101,7 @@ class Site:
             return sighting in self._seen.get(who, ())
 
     def expire_sometimes(self) -> None:
-        """Remove sightings past their retention, at first and then once an hour.
-
-        What another process began to erase and did not finish is finished, too.
-        """
+        """Remove what is past its retention, and finish what was begun to be erased, every hour."""
         now = time.time()
         with self._lock:
             due = now - self._expired_at > _EXPIRY_EVERY

@@ -31,7 +31,8 @@ from resight.web.site import Site
 MAX_RESULTS = 500
 PUBLIC = ("/login",)  # routes for those who are not logged in
 _ZONE, _YEAR = "resight_zone", 365 * 86_400
-_Word = Annotated[str, Form()]
+Text = Annotated[str, Form()]
+Page = Annotated[int, Query(ge=1)]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -180,7 +181,7 @@ def changes(role: Role) -> Callable[..., Visit]:
     """Make the dependency of routes that change something: their form must be ours."""
     needed = Depends(needs(role))
 
-    def change(visit: Visit = needed, csrf: _Word = "") -> Visit:
+    def change(visit: Visit = needed, csrf: Text = "") -> Visit:
         visit.site.guard.check_change(visit.request, csrf)
         return visit
 

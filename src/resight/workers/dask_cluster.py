@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Future
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakSet
@@ -65,7 +66,7 @@ class ClusterExecutor(Executor):
             raise
 
     @property
-    def slots(self) -> int:
+    def slots(self) -> int:  # type: ignore[override]  # asked anew
         """Threads of all workers now."""
         return max(1, sum(self._asked().values()))
 
@@ -141,10 +142,7 @@ class ClusterExecutor(Executor):
             raise ClusterError(message.format(self.address, self.patience))
 
     def check_shared(self, folder: Path, file: Path | None) -> None:
-        """Refuse to start when some worker cannot write to `folder` or read `file`.
-
-        With a file, descriptors are extracted: that can be done by sending contents instead.
-        """
+        """Refuse to start when some worker cannot write to `folder` or read `file`."""
         if self.send_files:
             return
         shared, image = str(folder), "" if file is None else str(file)
@@ -160,7 +158,7 @@ class ClusterExecutor(Executor):
             if what:
                 raise ClusterError(
                     f"worker {worker} cannot {what}. Mount that folder there under the same path"
-                    + (_SEND if file is not None else "")
+                    + (_SEND if file is not None else "")  # with a file, to describe images
                 )
 
     def bring(self, there: Callable[[], bool], pack: Callable[[], Callable[[], Any]]) -> None:
@@ -181,10 +179,8 @@ class ClusterExecutor(Executor):
 
     def close(self) -> None:
         """Close our connection; the cluster itself is not ours and stays."""
-        try:
+        with suppress(Exception):  # a connection that is gone cannot be closed better
             self._client.close(timeout=2)
-        except Exception:  # a connection that is gone cannot be closed better
-            logging.getLogger(__name__).debug("closing the client failed", exc_info=True)
 
     def _connect(self, seconds: float) -> Any:
         from distributed import Client

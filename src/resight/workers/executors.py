@@ -11,10 +11,11 @@ import os
 import signal
 import threading
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -36,16 +37,11 @@ Item = TypeVar("Item")
 Value = TypeVar("Value")
 
 
-class Executor(ABC):
+class Executor(AbstractContextManager["Executor"]):
     """What `run` needs to know about a place where work is done."""
 
-    send_files: bool = False
-    """Whether workers see other paths than we do, so that contents travel with the task."""
-
-    @property
-    @abstractmethod
-    def slots(self) -> int:
-        """How many tasks run at the same time (at least 1); may change while running."""
+    slots: int = 1  # how many tasks run at the same time; may change while running
+    send_files: bool = False  # whether workers see other paths than we do: contents travel along
 
     @abstractmethod
     def submit(self, function: Callable[..., Value], *arguments: Any) -> Future[Value]:
@@ -55,25 +51,20 @@ class Executor(ABC):
         """Tell whether a task failed because its worker did."""
         return isinstance(error, BrokenExecutor)
 
-    def recover(self) -> None:  # noqa: B027
+    def recover(self) -> None:
         """Make the executor usable again after workers or the connection were lost."""
 
-    def check_shared(self, folder: Path, file: Path | None) -> None:  # noqa: B027
+    def check_shared(self, folder: Path, file: Path | None) -> None:
         """Refuse to start when workers cannot write to `folder` or read `file`."""
 
-    def bring(  # noqa: B027
-        self, there: Callable[[], bool], pack: Callable[[], Callable[[], Any]]
-    ) -> None:
+    def bring(self, there: Callable[[], bool], pack: Callable[[], Callable[[], Any]]) -> None:
         """Let workers that lack a file (none here) call what `pack` returns, which carries it."""
 
-    def watch(self) -> None:  # noqa: B027
+    def watch(self) -> None:
         """Look after the workers while nothing finishes; called about once a second."""
 
-    def close(self) -> None:  # noqa: B027
+    def close(self) -> None:
         """Stop the workers we started; tasks that still run are abandoned."""
-
-    def __enter__(self) -> Executor:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
@@ -81,8 +72,6 @@ class Executor(ABC):
 
 class InProcess(Executor):
     """Every task runs at once in this process: no start-up cost, one core."""
-
-    slots = 1
 
     def submit(self, function: Callable[..., Value], *arguments: Any) -> Future[Value]:
         """Run the call and return its finished future."""
@@ -96,8 +85,6 @@ class InProcess(Executor):
 
 class LocalProcesses(Executor):
     """So many worker processes on this machine (loky), each with single-threaded BLAS."""
-
-    slots = 1  # replaces the abstract property
 
     def __init__(self, jobs: int) -> None:
         self.slots = jobs
@@ -123,11 +110,7 @@ class LocalProcesses(Executor):
 
 
 def local(jobs: int | None = None) -> Executor:
-    """Work on this machine with `jobs` processes (None: one per core we may use).
-
-    >>> local(1).slots
-    1
-    """
+    """Work on this machine with `jobs` processes (None: one per core we may use)."""
     if jobs is None:
         from joblib import cpu_count  # knows affinity masks and limits of containers
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Form, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
 from resight.gallery import users
@@ -12,11 +12,10 @@ from resight.gallery.log import latest, log_head
 from resight.web.answers import LogAnswer
 from resight.web.rendering import render
 from resight.web.security import Guard, RefusedError
-from resight.web.visiting import Administrator, Viewing, lead_to, set_cookie, twins
+from resight.web.visiting import Administrator, Text, Viewing, lead_to, set_cookie, twins
 
 router = APIRouter()
 _SHOWN = 200
-_Text = Annotated[str, Form()]
 
 
 @router.get("/login", response_class=HTMLResponse, include_in_schema=False)
@@ -28,12 +27,12 @@ def login_form(request: Request, next: Annotated[str, Query()] = "/") -> HTMLRes
 @router.post("/login", include_in_schema=False)
 def login(
     request: Request,
-    name: _Text = "",
-    password: _Text = "",
-    key: _Text = "",
-    purpose: _Text = "",
-    next: _Text = "/",
-    csrf: _Text = "",
+    name: Text = "",
+    password: Text = "",
+    key: Text = "",
+    purpose: Text = "",
+    next: Text = "/",
+    csrf: Text = "",
 ) -> Response:
     """Begin a session, by name and password or by the key that the terminal showed."""
     guard: Guard = request.app.state.site.guard

@@ -191,7 +191,6 @@ def _outcome(job: Job, waits: bool) -> dict[str, Any]:
         status = "ready" if found.get("after", 0) > found.get("before", 0) else "worse"
     else:
         return {}
-    names = ("before", "after", "gain", "queries", "people")
-    told = {name: found[name] for name in names if name in found}
+    told = {name: value for name, value in found.items() if name in RefitState.model_fields}
     told |= {"status": status, "words": job.words, "share": job.share}
     return {**told, "certain": found.get("p_value", 1.0) < SURE}

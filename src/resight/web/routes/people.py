@@ -20,7 +20,7 @@ from resight.web import answers
 from resight.web.answers import TeachAnswer, sighting
 from resight.web.routes.teaching import taught_answer
 from resight.web.security import RefusedError
-from resight.web.visiting import Administering, Administrator, Teaching, Viewer, Visit, twins
+from resight.web.visiting import Administering, Administrator, Page, Teaching, Viewer, Visit, twins
 
 router = APIRouter()
 _PER_PAGE, _FARTHEST = 60, 12
@@ -29,13 +29,12 @@ _Name = Annotated[str, Query(description="the person's name")]
 _Person = Annotated[str, Form(description="the person's name")]
 _Ids = Annotated[list[str] | None, Form(description="ids of sightings")]
 _Order = Annotated[str, Query(description="name, sightings or seen")]
-_Page = Annotated[int, Query(ge=1)]
 _After = Annotated[str, Query(description="key of the group to go on after")]
 _Wanted = Annotated[str, Query(description="part of a name")]
 
 
 @twins(router, "/people", answers.PeopleAnswer, "people")
-def people(visit: Viewer, query: _Wanted = "", order: _Order = "seen", page: _Page = 1) -> Any:
+def people(visit: Viewer, query: _Wanted = "", order: _Order = "seen", page: Page = 1) -> Any:
     """List people, a page at a time."""
     by: Any = order
     view = visit.site.gallery.view
@@ -147,7 +146,7 @@ def unknowns(visit: Viewer, after: _After = "") -> Any:
         stale=kept is None or kept.stale(view),
         farthest=[sighting(view, view.rows[key]) for key in far],
     )
-    last, calibrated = visit.just_said, getattr(view.model, "calibration", None) is not None
+    last, calibrated = visit.just_said, view.calibration is not None
     saved = view.labels.person(last.a) if last else ""
     return visit.answer("unknowns.html", answer, last=last, saved=saved, calibrated=calibrated)
 

@@ -14,12 +14,10 @@ from resight.gallery.groups import accept
 from resight.gallery.labels import Entry
 from resight.gallery.view import View
 from resight.web.answers import Taught, TeachAnswer, TrayAnswer, answers_about, place, said_of
-from resight.web.visiting import Teacher, Teaching, Viewer, Visit, twins
+from resight.web.visiting import Page, Teacher, Teaching, Text, Viewer, Visit, twins
 
 router = APIRouter()
 
-_Text = Annotated[str, Form()]
-_Page = Annotated[int, Query(ge=1)]
 _PER_PAGE = 100
 
 
@@ -29,7 +27,7 @@ def teach(
     kind: Annotated[Literal["same", "different", "unsure"], Form()],
     a: Annotated[str, Form(description="the query sighting")],
     b: Annotated[str, Form(description="the sighting in the results")],
-    back: _Text = "/",
+    back: Text = "/",
     model: Annotated[str, Form(description="the model whose results are being answered")] = "",
 ) -> Any:
     """Say of two sightings: same person, different people or not sure; replaces what was said."""
@@ -53,7 +51,7 @@ def name(
     visit: Teaching,
     a: Annotated[str, Form(description="any sighting of the person")],
     person: Annotated[str, Form(description="the new name")],
-    back: _Text = "/",
+    back: Text = "/",
 ) -> Any:
     """Name the person of a sighting; an unknown one joins the person who has that name."""
     gallery = visit.site.gallery
@@ -88,9 +86,9 @@ def none_of_these(
 def undo(
     visit: Teaching,
     key: Annotated[str, Form(description="the answer to undo; empty: the latest")] = "",
-    a: _Text = "",
-    b: _Text = "",
-    back: _Text = "/",
+    a: Text = "",
+    b: Text = "",
+    back: Text = "/",
 ) -> Any:
     """Undo an answer, with all that was said by the same click."""
     active = visit.site.gallery.view.labels.active
@@ -104,7 +102,7 @@ def undo(
 
 
 @twins(router, "/taught", TrayAnswer, "teaching")
-def taught(visit: Viewer, page: _Page = 1) -> Any:
+def taught(visit: Viewer, page: Page = 1) -> Any:
     """List the answers that were not undone, a page at a time."""
     labels = visit.site.gallery.view.labels
     waiting = {entry.key for entry in labels.waiting}
