@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.datasets.video.frames import Box
-
-Floats = NDArray[np.float64]
+from resight.images.colour import Floats
 
 _GAP = 1.0  # seconds after which somebody who is not seen has left
 _OVERLAP = 0.2  # intersection over union from which a certain box may be the predicted one ...
