@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from resight.datasets._walk import folders_without_images, images_below, require_folder
-from resight.datasets.published import Row, sightings_of_rows
+from resight.datasets.published import MARKET_ROLES, Row, sightings_of_rows
 from resight.datasets.sightings import Sightings
 from resight.datasets.table import read_table
 from resight.errors import InputError
@@ -27,13 +27,7 @@ LAYOUTS = (
     f"names such as 0001_c1s1_000151.jpg, or a CSV table ({TABLE} in the folder)"
 )
 _NAME = re.compile(r"(-1|[0-9A-Za-z]+)_c([0-9]+)(?:s([0-9]+))?(?:_.*)?\.\w+")
-_ROLE_FOLDERS = {
-    "train": "train",
-    "bounding_box_train": "train",
-    "query": "query",
-    "gallery": "gallery",
-    "bounding_box_test": "gallery",
-}
+_ROLE_FOLDERS = {"train": "train", "gallery": "gallery", **MARKET_ROLES}
 
 
 def read_folder(folder: str | Path) -> Sightings:

@@ -1,6 +1,6 @@
-"""The published datasets that resight reads: their file names, and what these tell.
+"""The published datasets that resight reads, and what their file names tell.
 
-Titles, citations and counts are in ``published.json``.
+Facts about them, and the patterns of their file names, are in ``published.json``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from resight.datasets.sightings import Sightings
 from resight.errors import InputError
 
 _PRID2011_IN_BOTH = 200  # persons 1..200 are the same people in both cameras of PRID2011
-_MARKET_ROLES = {"bounding_box_train": "train", "query": "query", "bounding_box_test": "gallery"}
+MARKET_ROLES = {"bounding_box_train": "train", "query": "query", "bounding_box_test": "gallery"}
 
 
 class Row(NamedTuple):
@@ -104,7 +104,7 @@ def _grid(person: str, camera: str, site: str) -> Row:
 
 def _market(folder: str, person: str, camera: str, sequence: str) -> Row:
     """Person 0000 is a distractor, -1 is junk that evaluation leaves out."""
-    role = {"0000": "distractor", "-1": "junk"}.get(person, _MARKET_ROLES[folder])
+    role = {"0000": "distractor", "-1": "junk"}.get(person, MARKET_ROLES[folder])
     return _numbered(person, f"c{camera}", role, sequence=f"s{sequence}")
 
 
@@ -120,62 +120,13 @@ def _prid2011(letter: str, person: str) -> Row:
     return Row(f"{letter}{number}", camera, role="junk" if letter == "a" else "distractor")
 
 
-# Facts of each dataset by its name; then the layouts in which it is found, and who is who in them.
+_WHO: dict[str, Callable[..., Row]] = {
+    "cuhk01": lambda person, view: _numbered(person, "A" if view in "12" else "B"),
+    "grid": _grid,
+    "market1501": _market,
+    "prid450s": lambda person, view: _numbered(person, "A" if view in "1a" else "B"),
+    "prid2011": _prid2011,
+    "viper": _numbered,
+}
 _FACTS = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
-_RULES: dict[str, tuple[dict[str, str], Callable[..., Row]]] = {
-    "cuhk01": (
-        {
-            f"{folder}NNNNPPP.png": folder + r"(?P<person>\d{4})00(?P<view>[1-4])\.(?:png|jpg|bmp)"
-            for folder in ("campus/", "")
-        },
-        lambda person, view: _numbered(person, "A" if view in "12" else "B"),
-    ),
-    "grid": (
-        {
-            "probe/NNNN_C_*.jpeg and gallery/NNNN_C_*.jpeg": (
-                r"(?P<camera>probe|gallery)/(?P<person>\d{4})_(?P<site>\d)_[\d_]+\.(?:jpeg|jpg|png)"
-            )
-        },
-        _grid,
-    ),
-    "market1501": (
-        {
-            "bounding_box_train/NNNN_cCsS_*.jpg, query/ and bounding_box_test/": (
-                r"(?P<folder>bounding_box_train|query|bounding_box_test)"
-                r"/(?P<person>-1|\d{4})_c(?P<camera>\d)s(?P<sequence>\d)_\w+(?:\.jpg){1,2}"
-            )
-        },
-        _market,
-    ),
-    "prid450s": (
-        {
-            "cam_a/img_NNN.png and cam_b/img_NNN.png": (
-                r"cam_(?P<view>[ab])/img_(?P<person>\d{3,4})\.png"
-            ),
-            "images/NNNNPPP.png": r"images/(?P<person>\d{4})00(?P<view>[12])\.png",
-        },
-        lambda person, view: _numbered(person, "A" if view in "1a" else "B"),
-    ),
-    "prid2011": (
-        {
-            f"{folder}cam_a/person_NNNN.png and {folder}cam_b/person_NNNN.png": (
-                folder + r"cam_(?P<letter>[ab])/person_(?P<person>\d{4})\.png"
-            )
-            for folder in ("single_shot/", "")
-        },
-        _prid2011,
-    ),
-    "viper": (
-        {
-            "cam_a/NNN_ANGLE.bmp and cam_b/NNN_ANGLE.bmp": (
-                r"(?P<camera>cam_[ab])/(?P<person>\d{3,4})_(?:\d{1,3})\.(?:bmp|png|jpg)"
-            )
-        },
-        _numbered,
-    ),
-}
-
-DATASETS = {
-    name: Dataset(name, **_FACTS[name], layouts=layouts, row=row)
-    for name, (layouts, row) in _RULES.items()
-}
+DATASETS = {name: Dataset(name, **facts, row=_WHO[name]) for name, facts in _FACTS.items()}

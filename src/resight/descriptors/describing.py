@@ -70,19 +70,12 @@ class Failure(NamedTuple):
 class Extraction:
     """What became of some images.
 
-    Attributes
-    ----------
-    features : float32 array of shape (n_kept, n_features)
-        One row per described image, in the order given; memory-mapped from a temporary file where
-        they would take much memory.
-    failures : list of Failure
-    kept : int array of shape (n_kept,)
-        Which of the images given the rows belong to; all of them if nothing failed.
+    Features, (n_kept, n_features), are memory-mapped from a temporary file if they are large.
     """
 
     features: Features
     failures: list[Failure]
-    kept: NDArray[np.intp]
+    kept: NDArray[np.intp]  # (n_kept,): which of the images given the rows belong to
 
 
 def describe_images(

@@ -53,13 +53,8 @@ class _Track:
 class Tracker:
     """Names the boxes of one camera, frame after frame.
 
-    Parameters
-    ----------
-    certain : float
-        Score from which a box may begin a track; lower ones only continue one.
+    Only boxes of a score from `certain` up may begin a track; lower ones only continue one.
 
-    Examples
-    --------
     >>> tracker = Tracker()
     >>> first = tracker.follow([Box(0, 0, 40, 90)], time=0.0)
     >>> second = tracker.follow([Box(5, 0, 40, 90), Box(200, 0, 40, 90)], time=0.1)
