@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from resight._files import atomic_write
+from resight._progress import progress
 from resight.cli import _common as common
 from resight.cli._common import Json, answer, count, flag, open_gallery, option, record
 
@@ -75,7 +77,6 @@ def add(
     """
     import numpy as np
 
-    from resight._progress import progress
     from resight.datasets.folders import of_one_camera
     from resight.features.store import FeatureStore
 
@@ -250,8 +251,6 @@ def convert(
 
 def _with_progress(words: str, work: Callable[..., Any]) -> Any:
     """Show the progress of work that reports, by `on_step`, the share that is finished."""
-    from resight._progress import progress
-
     done = [0]
     with progress(words, 100) as advance:
 
@@ -370,7 +369,6 @@ def log(
     tells whether the entries up to it were changed. Without a head (--verify ""), entries missing
     at the end and a rewritten chain go unnoticed.
     """
-    from resight._files import atomic_write
     from resight.gallery.log import expire_log, latest, log_head, log_rows, operator
 
     gallery = open_gallery(place)

@@ -31,7 +31,8 @@ def overview(sightings: Sightings) -> dict[str, Any]:
     ]
     pairs = Counter(known)
     seen_by, people_of = (Counter(pair[side] for pair in pairs) for side in (0, 1))
-    images = list(pairs.values()) or [0]
+    counts = list(pairs.values()) or [0]
+    spread = {"min": min(counts), "median": median(counts), "max": max(counts)}
     return {
         "images": len(sightings),
         "people": len(seen_by),
@@ -43,11 +44,7 @@ def overview(sightings: Sightings) -> dict[str, Any]:
             for camera, count in sorted(Counter(cameras).items(), key=lambda item: natural(item[0]))
         },
         "one_camera_only": sorted((p for p, n in seen_by.items() if n == 1), key=natural),
-        "images_per_person_and_camera": {
-            "min": min(images),
-            "median": median(images),
-            "max": max(images),
-        },
+        "images_per_person_and_camera": spread,
     }
 
 

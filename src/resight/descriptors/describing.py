@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from resight.descriptors._base import Describes
 
 Features = NDArray[np.float32]
+Sources = Sequence[Any] | NDArray[np.uint8]  # arrays, paths or binary streams, also mixed
 Read = Callable[[Any], Image]
 Errors = tuple[type[Exception], ...]
 BATCH = 4  # images per task: enough to hide the cost of handing a task over
@@ -193,10 +194,7 @@ def _name(source: Any, row: int) -> str:
 
 
 def stream(
-    descriptor: Describes,
-    sources: Sequence[Any] | NDArray[np.uint8],
-    on_error: str = "raise",
-    n_jobs: int | None = None,
+    descriptor: Describes, sources: Sources, on_error: str = "raise", n_jobs: int | None = None
 ) -> Iterator[Extraction]:
     """Describe images in threads and yield the results in order.
 
@@ -226,10 +224,7 @@ def stream(
 
 
 def extract(
-    descriptor: Describes,
-    sources: Sequence[Any] | NDArray[np.uint8],
-    on_error: str = "raise",
-    n_jobs: int | None = None,
+    descriptor: Describes, sources: Sources, on_error: str = "raise", n_jobs: int | None = None
 ) -> Extraction:
     """Describe images in threads, into one array: in memory, or in a file if it is large."""
     given, width = _as_sequence(sources), descriptor.n_features
