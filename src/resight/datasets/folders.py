@@ -13,8 +13,6 @@ from __future__ import annotations
 import re
 from pathlib import Path, PurePosixPath
 
-import numpy as np
-
 from resight.datasets._walk import folders_without_images, images_below, require_folder
 from resight.datasets.published import MARKET_ROLES, Row, sightings_of_rows
 from resight.datasets.sightings import Sightings
@@ -98,9 +96,8 @@ def _market_rows(images: list[PurePosixPath], depth: int) -> list[Row] | None:
 
 def of_one_camera(path: Path, camera: str) -> Sightings:
     """Take one image, or all images of a folder, as unlabelled sightings of one camera."""
-    names = [path.name] if path.is_file() else [str(name) for name in images_below(path)]
+    root = path.parent if path.is_file() else path
+    names = [PurePosixPath(path.name)] if path.is_file() else images_below(path)
     if not names:
         raise InputError(f"no images in {str(path)!r}; give a folder of images")
-    unknown, cameras = np.full(len(names), ""), np.full(len(names), camera)
-    root = path.parent if path.is_file() else path
-    return Sightings(np.array(names), unknown, cameras, root=root)
+    return sightings_of_rows({str(name): Row("", camera) for name in names}, root, "sightings")

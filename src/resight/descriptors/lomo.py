@@ -15,7 +15,6 @@ from resight.images.arrays import resize as resize_image
 from resight.images.colour import GRAY_WEIGHTS, Floats, Image
 from resight.images.light import retinex as apply_retinex
 
-VERSION = 1  # raise it whenever the numbers change: stored features are then computed anew
 HEIGHT, WIDTH = 128, 48
 SIDE, STEP, SCALES = 10, 5, 3  # blocks of 10 x 10 pixels every 5, on three scales
 RADII = (3, 5)
@@ -144,7 +143,7 @@ class LOMO(Descriptor):
         Average over the image and its mirror image.
     """
 
-    version = VERSION
+    version = 1  # raise it whenever the numbers change: stored features are then computed anew
     size = (HEIGHT, WIDTH)
     blocks = (26960,)
     allowed: ClassVar = {"retinex": (False, True)}

@@ -10,6 +10,7 @@ that skipped frames and a varying frame rate do no harm.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +66,7 @@ class Tracker:
     def __init__(self, certain: float = 0.5) -> None:
         self.certain = certain
         self._tracks: list[_Track] = []
-        self._n_named = 0
+        self._names = map(str, count(1))
         self._last_frame = -np.inf
 
     @property
@@ -102,10 +103,9 @@ class Tracker:
         return [box._replace(track=names[row]) for row, box in enumerate(boxes) if row in names]
 
     def _begin(self, box: Floats, time: float) -> str:
-        self._n_named += 1
-        centre, size = box[:2] + box[2:] / 2, box[2:].copy()
-        self._tracks.append(_Track(str(self._n_named), centre, size, time))
-        return str(self._n_named)
+        track = _Track(next(self._names), box[:2] + box[2:] / 2, box[2:].copy(), time)
+        self._tracks.append(track)
+        return track.name
 
     @staticmethod
     def _assign(
