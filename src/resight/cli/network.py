@@ -13,8 +13,6 @@ from resight.cli._common import Json, answer, option, say
 if TYPE_CHECKING:
     from resight.descriptors.network import Network
 
-_ROUNDS = 5
-
 
 def describe(
     file: Path = typer.Argument(help="ONNX file"),
@@ -63,7 +61,7 @@ def _milliseconds(made: Network) -> float:
 
     size = (made.batch, *made.preprocessing.size, 3)
     images = list(np.random.default_rng(0).integers(0, 256, size, np.uint8))
-    seconds = repeat(lambda: made.describe_many(images), number=1, repeat=_ROUNDS)
+    seconds = repeat(lambda: made.describe_many(images), number=1, repeat=5)
     return round(1e3 * min(seconds) / made.batch, 3)
 
 

@@ -54,10 +54,14 @@ class Dataset:
     def load(self, root: Path) -> Sightings:
         """Read the dataset from its folder, or from a data folder that holds it, in one layout."""
         for folder in (*(root / home for home in self.homes), root):
-            if folder.is_dir():
-                rows = self._rows(folder)
-                if rows:
-                    return sightings_of_rows(rows, folder, self.name)
+            found = self._found(images_below(folder)) if folder.is_dir() else {}
+            if len(found) > 1:
+                raise InputError(
+                    f"{str(folder)!r} contains {self.title} in two layouts, "
+                    f"{' and '.join(found)}; keep one, or give the folder of one"
+                )
+            for rows in found.values():
+                return sightings_of_rows(rows, folder, self.name)
         raise InputError(
             f"no {self.title} images in {str(root)!r}; expected {' or '.join(self.layouts)}: give "
             "the folder of the dataset or the folder above it"
@@ -65,25 +69,17 @@ class Dataset:
 
     def recognises(self, images: list[PurePosixPath]) -> bool:
         """Whether these files are mostly there and named as this dataset's are."""
-        patterns = [re.compile(pattern) for pattern in self.layouts.values()]
-        names = [str(path) for path in images]
-        most = max(sum(bool(p.fullmatch(name)) for name in names) for p in patterns)
-        return 2 * most >= self.images
+        return 2 * max(map(len, self._found(images).values()), default=0) >= self.images
 
-    def _rows(self, folder: Path) -> dict[str, Row]:
-        names = [str(path) for path in images_below(folder)]
-        found: dict[str, dict[str, Row]] = {}
+    def _found(self, images: list[PurePosixPath]) -> dict[str, dict[str, Row]]:
+        """Return the rows of each layout that some of the files are named by."""
+        found = {}
         for layout, pattern in self.layouts.items():
-            matches = ((name, re.fullmatch(pattern, name)) for name in names)
+            matches = ((str(path), re.fullmatch(pattern, str(path))) for path in images)
             rows = {name: self.row(**match.groupdict()) for name, match in matches if match}
             if rows:
                 found[layout] = rows
-        if len(found) > 1:
-            raise InputError(
-                f"{str(folder)!r} contains {self.title} in two layouts, "
-                f"{' and '.join(found)}; keep one, or give the folder of one"
-            )
-        return next(iter(found.values()), {})
+        return found
 
 
 def sightings_of_rows(rows: Mapping[str, Row], root: Path, name: str) -> Sightings:

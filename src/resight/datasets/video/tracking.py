@@ -97,15 +97,12 @@ class Tracker:
             track.correct(found[row], time)
             names[row] = track.name
         for row in [row for row in certain.tolist() if row not in names]:
-            names[row] = self._begin(found[row], time)
+            centre, size = found[row, :2] + found[row, 2:] / 2, found[row, 2:].copy()
+            self._tracks.append(_Track(next(self._names), centre, size, time))
+            names[row] = self._tracks[-1].name
         self._tracks = [track for track in self._tracks if time - track.seen <= _GAP]
         self._last_frame = time
         return [box._replace(track=names[row]) for row, box in enumerate(boxes) if row in names]
-
-    def _begin(self, box: Floats, time: float) -> str:
-        track = _Track(next(self._names), box[:2] + box[2:] / 2, box[2:].copy(), time)
-        self._tracks.append(track)
-        return track.name
 
     @staticmethod
     def _assign(
