@@ -9,9 +9,9 @@ import cv2
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from resight.datasets._camera import _scene
 from resight.datasets._clothing import Appearance
 from resight.datasets._drawing import Figure, Pose
+from resight.datasets.synthetic import _scene
 from resight.datasets.video.frames import Box
 from resight.datasets.video.tracking import overlap
 

@@ -38,15 +38,14 @@ def kernel(function: Function | None = None, *, fast: bool = False) -> Any:
     if function is None:
         return lambda inner: kernel(inner, fast=fast)
     folder = cache_folder()
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "cache": folder is not None}
-    options["fastmath"] = FAST if fast else False
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": fast and FAST}
     settings: Any = numba.config
     with _lock:  # our cache folder must not leak into the numba functions of the user
         before = settings.CACHE_DIR
         if folder is not None:
             settings.CACHE_DIR = str(folder / __version__)
         try:
-            return numba.njit(**options)(function)
+            return numba.njit(**options, cache=folder is not None)(function)
         finally:
             settings.CACHE_DIR = before
 

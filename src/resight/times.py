@@ -33,8 +33,7 @@ def show(seconds: float | None, zone: tzinfo = timezone.utc) -> str:
     if not EARLIEST <= seconds <= LATEST:  # older versions let such times in
         return f"{seconds:g} s"
     if abs(seconds) >= EPOCH:
-        moment = datetime.fromtimestamp(seconds, zone)
-        return moment.strftime("%Y-%m-%d %H:%M:%S")
+        return datetime.fromtimestamp(seconds, zone).strftime("%Y-%m-%d %H:%M:%S")
     sign, rest = ("-", -seconds) if seconds < 0 else ("", seconds)
     whole = int(rest)
     fraction = f"{rest - whole:.3f}".rstrip("0").rstrip(".")[1:]

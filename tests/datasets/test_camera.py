@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from resight.datasets._camera import Camera
+from resight.datasets.synthetic import Camera
 
 
 def _make(index: int, phase: float = 1.0) -> Camera:

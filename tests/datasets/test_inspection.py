@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from resight.datasets import Sightings, load
-from resight.datasets.inspection import FileTroubles, check_files, overview
+from resight.datasets.inspection import check_files, overview
 
 Fill = Callable[[Iterable[str]], Path]
 
@@ -36,7 +36,7 @@ def test_unlabelled_data_has_no_people(fill: Fill) -> None:
 
 def test_sound_files_have_no_troubles(fill: Fill) -> None:
     found = check_files(load(fill(["a/p/1.png", "b/p/1.png"])))
-    assert found == FileTroubles({}, (), ())
+    assert found == {"unreadable": [], "duplicates": [], "conflicts": []}
 
 
 def test_troubles_are_found_and_the_rest_goes_on(fill: Fill) -> None:
@@ -50,13 +50,14 @@ def test_troubles_are_found_and_the_rest_goes_on(fill: Fill) -> None:
     sightings = load(folder)
     (folder / names[5]).unlink()
     found = check_files(sightings)
-    assert list(found.unreadable) == [names[1], names[2], names[3], names[5]]
-    reasons = list(found.unreadable.values())
+    paths = [one["path"] for one in found["unreadable"]]
+    assert paths == [names[1], names[2], names[3], names[5]]
+    reasons = [one["reason"] for one in found["unreadable"]]
     for reason, word in zip(reasons, ("damaged", "empty", "not an image", "exist"), strict=True):
         assert word in reason
         assert str(folder) not in reason
-    assert found.duplicates == ((names[0], names[4]),)
-    assert found.conflicts == found.duplicates  # person p and person q
+    assert found["duplicates"] == [[names[0], names[4]]]
+    assert found["conflicts"] == found["duplicates"]  # person p and person q
 
 
 def test_a_frame_with_two_boxes_is_no_duplicate(fill: Fill) -> None:
@@ -65,4 +66,4 @@ def test_a_frame_with_two_boxes_is_no_duplicate(fill: Fill) -> None:
         np.array(["frame.png"] * 2), np.array(["1", "2"]), np.array(["a", "a"]),
         boxes=np.array([[0, 0, 4, 8], [8, 0, 4, 8]]), root=folder,
     )  # fmt: skip
-    assert check_files(sightings).duplicates == ()
+    assert check_files(sightings)["duplicates"] == []

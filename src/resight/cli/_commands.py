@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -69,8 +69,31 @@ def command(verb: str) -> Any:
 
 
 def _read_config(ctx: typer.Context, file: Path | None) -> None:
-    if file is not None and not ctx.resilient_parsing:
-        ctx.default_map = read_config(file, ctx.command.params)
+    """Take settings from a TOML file: keys are the long names of options and arguments."""
+    if file is None or ctx.resilient_parsing:
+        return
+    from resight.validation import read_text
+
+    text = read_text(file, _LARGEST)
+    try:
+        settings = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{file} is not valid TOML: {error}") from error
+    # Options that Python reserves the name of, as --class, end in "_" there.
+    known: dict[str, Any] = {
+        p.name.rstrip("_"): p
+        for p in ctx.command.params
+        if p.name and p.expose_value and not getattr(p, "hidden", False)
+    }
+    chosen = {}
+    for key, value in settings.items():
+        name = key.replace("-", "_")
+        name = name if name in known else _OLD_KEYS.get(name, name)
+        if name not in known:
+            raise unknown_name(f"setting in {file}", key, known)
+        several = getattr(known[name], "multiple", False) or known[name].nargs == -1
+        chosen[known[name].name] = _as_given(value, several)
+    ctx.default_map = chosen
 
 
 def _level(level: int) -> dict[str, Any]:
@@ -89,33 +112,6 @@ def _options(
     quiet: bool = flag("--quiet", _QUIET, "-q", **_level(logging.ERROR)),
 ) -> None:
     """Take what all commands take; --config only those with many settings."""
-
-
-# ---- settings from a TOML file: keys are the long names of a command's options and arguments
-
-
-def read_config(file: Path, params: Sequence[Any]) -> dict[str, Any]:
-    """Read settings for a command with these parameters; unknown keys are refused."""
-    from resight.validation import read_text
-
-    text = read_text(file, _LARGEST)
-    try:
-        settings = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{file} is not valid TOML: {error}") from error
-    # Options that Python reserves the name of, as --class, end in "_" there.
-    known = {
-        p.name.rstrip("_"): p for p in params if p.expose_value and not getattr(p, "hidden", False)
-    }
-    chosen = {}
-    for key, value in settings.items():
-        name = key.replace("-", "_")
-        name = name if name in known else _OLD_KEYS.get(name, name)
-        if name not in known:
-            raise unknown_name(f"setting in {file}", key, known)
-        several = getattr(known[name], "multiple", False) or known[name].nargs == -1
-        chosen[known[name].name] = _as_given(value, several)
-    return chosen
 
 
 def _as_given(value: Any, multiple: bool) -> Any:

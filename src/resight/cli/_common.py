@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from resight._files import atomic_write
 from resight._progress import log
+from resight.errors import InputError
 from resight.plans import LARGE, LARGE_LEARNER, LEARNER
 
 if TYPE_CHECKING:
@@ -72,8 +74,6 @@ def answer(as_json: bool, document: Any, text: str) -> None:
 
 def write(file: Path, text: str) -> None:
     """Write a page or an export to a file, whole or not at all."""
-    from resight._files import atomic_write
-
     with atomic_write(file, "w") as stream:
         stream.write(text)
     say(f"wrote {file}")
@@ -119,7 +119,6 @@ def inputs(
     `needs` are the labels that vectors must have.
     """
     from resight import datasets
-    from resight.errors import InputError
     from resight.features.vectors import load_vectors
 
     if features is None and data is not None:

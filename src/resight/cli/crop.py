@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import typer
@@ -9,14 +10,10 @@ import typer
 from resight.cli._common import Json, answer, count, flag, option, say
 
 _LIMITS = {
-    "people": (
-        "OpenCV's people detector misses people who are sitting, cut off or small, and mistakes "
-        "some posts and trees for people: check the crops, or give a network with --detector"
-    ),
-    "motion": (
-        "background subtraction finds whatever moves in front of a fixed camera and merges people "
-        "who walk together: check the crops, or give a network with --detector"
-    ),
+    "people": "OpenCV's people detector misses people who are sitting, cut off or small, and "
+    "mistakes some posts and trees for people",
+    "motion": "background subtraction finds whatever moves in front of a fixed camera and merges "
+    "people who walk together",
 }
 _DETECTOR = ("--detector", "--find")
 _NOBODY = "Try a smaller --min-height or --confidence, or another --class or --detector"
@@ -70,8 +67,7 @@ def crop(
             on_frame=advance,
         )
     if boxes is None and detector in _LIMITS:
-        say(f"note: {_LIMITS[detector]}")
-    counts = {name: getattr(done, name) for name in ("crops", "tracks", "frames", "left_out")}
+        say(f"note: {_LIMITS[detector]}: check the crops, or give a network with --detector")
     text = (
         f"wrote {count(done.crops, 'crop')} of {count(done.tracks, 'track')} from "
         f"{count(done.frames, 'frame')}; skipped {done.left_out} boxes too small or outside. "
@@ -79,4 +75,4 @@ def crop(
     )
     if not done.crops:
         text = f"found nobody in {count(done.frames, 'frame')}; nothing was written. {_NOBODY}"
-    answer(json, {"schema": "resight.crop/1", **counts, "table": str(done.table)}, text)
+    answer(json, {"schema": "resight.crop/1", **asdict(done), "table": str(done.table)}, text)

@@ -53,13 +53,8 @@ def check(data: Data, root: Root = None, json: Json = False) -> None:
     from resight.datasets.inspection import check_files
 
     sightings = load(data, root)
-    troubles = check_files(sightings)
-    document = _described(sightings) | {
-        "fingerprint": fingerprint(sightings),
-        "unreadable": [{"path": p, "reason": why} for p, why in troubles.unreadable.items()],
-        "duplicates": [list(group) for group in troubles.duplicates],
-        "conflicts": [list(group) for group in troubles.conflicts],
-    }
+    document = _described(sightings) | check_files(sightings)
+    document |= {"fingerprint": fingerprint(sightings)}
     document |= {"problems": _problems(document), "notes": _notes(document, sightings)}
     if not json:
         for entry in document["unreadable"][:_SHOWN]:

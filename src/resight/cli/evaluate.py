@@ -12,7 +12,7 @@ import typer
 
 from resight.cli import _common as common
 from resight.cli._common import answer, flag, option, say
-from resight.plans import DESCRIPTOR, LEARNER, MIRROR, learner_for
+from resight.plans import DESCRIPTOR, LEARNER, MIRROR, learner_for, params_by_learner, plans_of
 
 STORE = Path("features")
 _RERANK = "Add re-ranking: k-reciprocal, cross-view, ssm, ol-mans"
@@ -52,7 +52,6 @@ def evaluate(
     from resight.experiments.evaluate import DiagnosticsError
     from resight.experiments.evaluate import evaluate as measure
     from resight.models.training import training_rows
-    from resight.plans import params_by_learner, plans_of
     from resight.workers import executors
 
     sizes, rerankers = _sizes(people), () if rerank is None else rerank

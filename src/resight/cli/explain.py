@@ -40,8 +40,7 @@ def explain(
         from resight.images import read
 
         # Folders above a file often name its camera and person.
-        shown = [(path, "/".join(path.parts[-3:])) for path in (image_a, image_b)]
-        pictures = (picture(read(path), words) for path, words in shown)
+        pictures = (picture(read(p), "/".join(p.parts[-3:])) for p in (image_a, image_b))
         write(html, draw_page(found.to_dict(), *pictures))
 
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
+from resight import plans
 from resight.cli import _common as common
 from resight.cli._common import answer, count, flag, option, say
-from resight.plans import DESCRIPTOR, LEARNER, MIRROR, learner_for
-
-if TYPE_CHECKING:
-    from resight.plans import Plan
 
 _SET_BY_MODEL = ("descriptor", "learner", "param", "landmarks", "features", "mirror", "result")
 _RESULT = (
@@ -28,7 +25,7 @@ def fit(
     data: common.DataOrNone = None,
     root: common.Root = None,
     result: Path | None = option(None, "RESULT", _RESULT, "no evaluation", "--from"),
-    descriptor: common.Descriptor = DESCRIPTOR,
+    descriptor: common.Descriptor = plans.DESCRIPTOR,
     learner: common.Learner = None,
     param: common.Params = None,
     landmarks: int | None = option(
@@ -44,7 +41,7 @@ def fit(
     embed_network: bool = flag(
         "--embed-network", "Store the network files in the model, not just names and digests"
     ),
-    mirror: common.Mirror = MIRROR,
+    mirror: common.Mirror = plans.MIRROR,
     store: common.Store = Path("features"),
     jobs: common.Jobs = None,
     cluster: common.Cluster = None,
@@ -87,7 +84,7 @@ def fit(
             fitted = add_people(Model.load(add), sightings, FeatureStore(store), workers)
         else:
             if plan is None:
-                recipe = learner_for(len(training_rows(sightings)))
+                recipe = plans.learner_for(len(training_rows(sightings)))
                 plan = _plan(recipe, param or [], landmarks)
             how: dict[str, Any] = {"mirror": mirror, "executor": workers, "calibrate": calibrate}
             kept = FeatureStore(store)
@@ -117,16 +114,14 @@ def fit(
     common.report_failures(fitted.failures)
 
 
-def _plan(word: str, assignments: list[str], landmarks: int | None) -> Plan:
+def _plan(word: str, assignments: list[str], landmarks: int | None) -> plans.Plan:
     """Read --learner, --param and --landmarks."""
-    from resight.plans import params_by_learner, plans_of
-
     if landmarks is not None:
         given = {one.partition("=")[0].rpartition(".")[2] for one in assignments}
         assignments = [*assignments, f"landmarks={landmarks}"]
-        if word in ("kxqda", LEARNER):
+        if word in ("kxqda", plans.LEARNER):
             word = "kxqda" if "reg" in given else "kxqda:cv"
-    plan, *others = plans_of(word, params_by_learner(assignments, word))
+    plan, *others = plans.plans_of(word, plans.params_by_learner(assignments, word))
     if others:
         raise typer.BadParameter(f"--learner {word}: fit trains one; evaluate compares several")
     return plan
@@ -134,15 +129,14 @@ def _plan(word: str, assignments: list[str], landmarks: int | None) -> Plan:
 
 def _measured(
     result: Path, learner: str | None, descriptor: str | None, features: Path | None
-) -> tuple[Plan, str, bool, Path | None]:
+) -> tuple[plans.Plan, str, bool, Path | None]:
     """Return what an evaluation measured: plan, descriptors, mirror and file of own vectors."""
     from resight._files import digest_of_file
     from resight.experiments.results import fit_of
-    from resight.plans import plan_of
 
     fit = fit_of(result, learner, descriptor)
     file = features or (Path(fit["features"]) if fit["features"] else None)
     if file is not None and file.is_file() and digest_of_file(file) != fit["digest"]:
         say(f"{file} has changed since it was evaluated; training on its current contents")
-    plan = plan_of(fit["learner"], fit["params"])
-    return plan, fit["descriptor"] or DESCRIPTOR, fit["mirror"], file
+    plan = plans.plan_of(fit["learner"], fit["params"])
+    return plan, fit["descriptor"] or plans.DESCRIPTOR, fit["mirror"], file

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from resight._files import atomic_write
+from resight._progress import progress
 from resight.cli import _common as common
-from resight.cli import _doors as doors
 from resight.cli._common import Json, answer, count, flag, open_gallery, option, record
 
 if TYPE_CHECKING:
     from resight.gallery.forgetting import Forgotten
 
+_Place = common.GalleryPlace
 _Model = Annotated[Path, option(..., "DIR", "Model folder, as written by `resight fit`")]
 _FOLDER = {"exists": True, "file_okay": False}
 _FORGET = "resight.gallery-forget/1"
@@ -24,10 +29,12 @@ _OF_BACKUPS = (
     "`forget` and `retain` do not reach backups: delete backups that contain erased people, and "
     "erase those people again after a restore"
 )
+_PASSWORD = "RESIGHT_PASSWORD"
+_NOBODY = "no users yet: `resight serve` prints a link for one log-in. Add some with --add"
 
 
 def create(
-    place: common.GalleryPlace,
+    place: _Place,
     model: _Model,
     retention: float | None = option(None, "DAYS", "Remove sightings older than this", "keep all"),
     descriptors: bool = typer.Option(
@@ -48,7 +55,7 @@ def create(
 
 def add(
     ctx: typer.Context,
-    place: common.GalleryPlace,
+    place: _Place,
     data: common.DataOrNone = None,
     root: common.Root = None,
     camera: str | None = option(
@@ -70,7 +77,6 @@ def add(
     """
     import numpy as np
 
-    from resight._progress import progress
     from resight.datasets.folders import of_one_camera
     from resight.features.store import FeatureStore
 
@@ -118,8 +124,7 @@ def add(
 
 
 def remove(
-    place: common.GalleryPlace,
-    ids: list[str] = typer.Argument(help="Ids of sightings, as printed by search"),
+    place: _Place, ids: list[str] = typer.Argument(help="Ids of sightings, as printed by search")
 ) -> None:
     """Remove sightings by id (to erase a person and verify it, use `forget`)."""
     gallery = open_gallery(place)
@@ -128,7 +133,7 @@ def remove(
     print(f"removed {count(removed, 'sighting')}; {len(gallery):,} left")
 
 
-def info(place: common.GalleryPlace, json: Json = False) -> None:
+def info(place: _Place, json: Json = False) -> None:
     """Show what a gallery contains."""
     from resight.times import show
 
@@ -156,7 +161,7 @@ def _told(model: dict[str, Any]) -> str:
     return f"{told})"
 
 
-def check(place: common.GalleryPlace, json: Json = False) -> None:
+def check(place: _Place, json: Json = False) -> None:
     """Verify everything in a gallery; exit code 1 if something is damaged."""
     from resight.gallery.checking import check as check_gallery
 
@@ -173,7 +178,7 @@ def check(place: common.GalleryPlace, json: Json = False) -> None:
         raise typer.Exit(1)
 
 
-def rebuild(place: common.GalleryPlace, model: _Model) -> None:
+def rebuild(place: _Place, model: _Model) -> None:
     """Switch to another model: recompute all embeddings from the stored descriptors.
 
     Run again to resume; until it has finished, searches use the old model.
@@ -188,7 +193,7 @@ def rebuild(place: common.GalleryPlace, model: _Model) -> None:
 
 
 def export(
-    place: common.GalleryPlace,
+    place: _Place,
     form: str = option(
         "csv", "FORMAT", "Format: csv (labels), answers.csv, json or coco", True, "--format"
     ),
@@ -209,7 +214,7 @@ def export(
 
 
 def backup(
-    place: common.GalleryPlace, file: Path = typer.Argument(help="Backup file; it must not exist")
+    place: _Place, file: Path = typer.Argument(help="Backup file; it must not exist")
 ) -> None:
     """Back up a gallery to one file: a consistent copy, even while the gallery is in use."""
     from resight.gallery.copying import backup as write
@@ -220,8 +225,7 @@ def backup(
 
 
 def restore(
-    file: Annotated[Path, typer.Argument(help="Backup file, as written by `backup`")],
-    place: common.GalleryPlace,
+    file: Annotated[Path, typer.Argument(help="Backup file, as written by `backup`")], place: _Place
 ) -> None:
     """Create a gallery from a backup, in a folder or in PostgreSQL."""
     from resight.gallery.copying import restore as read
@@ -233,7 +237,7 @@ def restore(
 
 def convert(
     old: Annotated[str, typer.Argument(help="Gallery of 0.1: folder, s3://..., gs:// or az://")],
-    place: common.GalleryPlace,
+    place: _Place,
 ) -> None:
     """Create a gallery from one that version 0.1 wrote (LanceDB), which stays unchanged."""
     from resight.gallery.copying import convert as read
@@ -247,8 +251,6 @@ def convert(
 
 def _with_progress(words: str, work: Callable[..., Any]) -> Any:
     """Show the progress of work that reports, by `on_step`, the share that is finished."""
-    from resight._progress import progress
-
     done = [0]
     with progress(words, 100) as advance:
 
@@ -260,7 +262,7 @@ def _with_progress(words: str, work: Callable[..., Any]) -> Any:
 
 
 def forget(
-    place: common.GalleryPlace,
+    place: _Place,
     person: str = typer.Argument("", help="Label of the person", show_default="none"),
     resume: bool = flag("--resume", "Finish an interrupted erasure"),
     json: Json = False,
@@ -289,7 +291,7 @@ def _forgotten(done: Forgotten) -> str:
 
 
 def retain(
-    place: common.GalleryPlace,
+    place: _Place,
     days: float | None = typer.Argument(
         None, help="Remove sightings older than this", show_default="keep all"
     ),
@@ -305,6 +307,146 @@ def retain(
     print(f"sightings are kept {kept}; removed {removed:,}, {len(gallery):,} left")
 
 
-_OF_DOORS = (doors.users, doors.log, doors.require)
-_COPYING = (export, backup, restore, convert)
-COMMANDS = (create, add, remove, info, check, rebuild, *_COPYING, forget, retain, *_OF_DOORS)
+def users(
+    place: _Place,
+    add: str | None = option(None, "NAME", "Add a user, or change role and password", "none"),
+    role: str = option("viewer", "ROLE", "Role of the user: viewer, teacher, administrator"),
+    password_file: Path | None = option(
+        None, "FILE", "Password of --add", f"the variable {_PASSWORD}, or a prompt"
+    ),
+    remove: str | None = option(None, "NAME", "Remove a user and end their sessions", "none"),
+    token: str | None = option(None, "NAME", "Print a new API token for a user", "none"),
+    json: Json = False,
+) -> None:
+    """List, add and remove the users of a gallery's web page."""
+    from resight.gallery import users as known
+
+    gallery = open_gallery(place)
+    engine = gallery.engine
+    known.check_user(add or "nobody", role)
+    if add is not None:
+        known.add_user(engine, add, role, _password(password_file))
+        record(gallery, "add user", user=add, role=role)
+    if remove is not None:
+        known.remove_user(engine, remove)
+        record(gallery, "remove user", user=remove)
+    if token is not None:
+        user = known.user_named(engine, token)
+        record(gallery, "issue token", user=token)
+        print(known.issue(engine, user.name, user.role, "token"))
+        return
+    listed = [{"name": user.name, "role": user.role} for user in known.all_users(engine)]
+    text = "\n".join(f"{one['name']:<24} {one['role']}" for one in listed)
+    answer(json, {"schema": "resight.gallery-users/1", "users": listed}, text or _NOBODY)
+
+
+def _password(file: Path | None) -> str:
+    """Take a password from a file, the environment or a prompt: all hidden from other users."""
+    from resight.validation import read_text
+
+    if file is not None:
+        return read_text(file, 4096).rstrip("\r\n")
+    return os.environ.get(_PASSWORD) or str(
+        typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+    )
+
+
+def log(
+    place: _Place,
+    last: int = option(20, "N", "Show the last entries", min=1, max=1_000_000),
+    verify: str | None = option(
+        None, "HEAD", "Verify every entry, and the chain against a head saved earlier", "no"
+    ),
+    export: Path | None = option(None, "FILE", "Write all entries as JSON lines", "no"),
+    retain: float | None = option(
+        None, "DAYS", "Delete the contents of older entries, now and from now on", "unchanged"
+    ),
+    json: Json = False,
+) -> None:
+    """Show, verify and export the log: who searched for whom.
+
+    Save the printed head where the gallery's operator cannot change it: verifying against it
+    tells whether the entries up to it were changed. Without a head (--verify ""), entries missing
+    at the end and a rewritten chain go unnoticed.
+    """
+    from resight.gallery.log import expire_log, latest, log_head, log_rows, operator
+
+    gallery = open_gallery(place)
+    if verify is not None:
+        _verify(log_rows(gallery.engine), verify)
+        return
+    if retain is not None:
+        gallery.require(log_days=retain)
+        record(gallery, "retain log", days=retain)
+        emptied = expire_log(gallery.engine, operator())
+        print(f"entries of the log are kept for {retain:g} days; emptied {emptied:,}")
+        return
+    record(gallery, "read log" if export is None else "export log")
+    head = "{}:{}".format(*log_head(gallery.engine))
+    if export is not None:
+        with atomic_write(export, "w") as stream:
+            stream.writelines(f"{dumps(row._asdict())}\n" for row in log_rows(gallery.engine))
+        print(f"head {head}")
+        return
+    entries = latest(gallery.engine, last)
+    document = {"schema": "resight.gallery-log/1", "head": head, "entries": entries}
+    answer(json, document, "\n".join([*map(_line, entries), f"head {head}"]))
+
+
+def _verify(rows: Any, head: str) -> None:
+    from resight.gallery.log import verify
+
+    found = verify(rows, head)
+    for problem in found.problems:
+        print(f"NOT PROVEN: {problem}", file=sys.stderr)
+    said = "the chain is whole" + (" and leads through this head" if head else "")
+    said = "the log cannot be trusted" if found.problems else said
+    print(f"{found.entries} entries, {found.erased} of them erased: {said}; head {found.head}")
+    if found.problems:
+        raise typer.Exit(1)
+
+
+def _line(entry: dict[str, Any]) -> str:
+    from resight.times import show
+
+    entry = dict(entry)
+    number, when = entry.pop("number"), show(int(entry.pop("end", 0)))
+    who, what = (entry.pop(key, "") for key in ("who", "what"))
+    facts = {k: v for k, v in entry.items() if k not in ("begin", "gallery", "model")}
+    return f"{number:>6}  {when:<19}  {who:<12} {what:<14} {dumps(facts, ensure_ascii=False)}"
+
+
+def require(
+    place: _Place,
+    purpose: bool | None = typer.Option(
+        None, help="Searches must state a purpose", show_default="unchanged"
+    ),
+    second_person: bool | None = typer.Option(
+        None, help="A match counts only after two users confirmed it", show_default="unchanged"
+    ),
+    prior: float | None = option(
+        None, "RATE", "Prior probability that a camera has seen the person", "unchanged"
+    ),
+    false_accepts: float | None = option(
+        None, "RATE", "Largest share of absent people reported as found", "unchanged"
+    ),
+    false_rejects: float | None = option(
+        None, "RATE", "Largest share of present people reported as not found", "unchanged"
+    ),
+) -> None:
+    """Set the rules of a gallery: purpose, second confirmation, prior and error rates."""
+    gallery = open_gallery(place)
+    rules = {"asks_purpose": purpose, "second_person": second_person, "prior": prior}
+    rules |= {"false_accepts": false_accepts, "false_rejects": false_rejects}
+    gallery.require(**{name: value for name, value in rules.items() if value is not None})
+    now = gallery.view.manifest
+    rules = {"purpose": now.asks_purpose, "second person": now.second_person}
+    record(gallery, "require", rules=rules)
+    for name, on in rules.items():
+        print(f"{name:<15} {'required' if on else 'not required'}")
+
+
+COMMANDS = (
+    *(create, add, remove, info, check, rebuild, export, backup, restore, convert, forget, retain),
+    *(users, log, require),
+)

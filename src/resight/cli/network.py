@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
+from timeit import repeat
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -12,8 +12,6 @@ from resight.cli._common import Json, answer, option, say
 
 if TYPE_CHECKING:
     from resight.descriptors.network import Network
-
-_ROUNDS = 5
 
 
 def describe(
@@ -63,12 +61,8 @@ def _milliseconds(made: Network) -> float:
 
     size = (made.batch, *made.preprocessing.size, 3)
     images = list(np.random.default_rng(0).integers(0, 256, size, np.uint8))
-    times = []
-    for _ in range(_ROUNDS):
-        start = time.perf_counter()
-        made.describe_many(images)
-        times.append(time.perf_counter() - start)
-    return round(1e3 * min(times) / made.batch, 3)
+    seconds = repeat(lambda: made.describe_many(images), number=1, repeat=5)
+    return round(1e3 * min(seconds) / made.batch, 3)
 
 
 def _as_text(found: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from resight.cli._common import Root, option, say
+from resight.errors import StoreError
 
 
 def report(
@@ -22,7 +23,6 @@ def report(
     from jinja2 import TemplateError
 
     from resight import datasets
-    from resight.errors import StoreError
     from resight.report import write
     from resight.report.result_files import read_result
     from resight.saving import MANIFEST

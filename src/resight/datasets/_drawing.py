@@ -241,11 +241,8 @@ class Figure:
 def _along(start: Point, angle: float, length: float, outwards: float = 0.0) -> Point:
     """End of a bone that hangs from `start`, swung forwards by `angle`."""
     lateral, up, forward = start
-    return (
-        lateral + outwards,
-        up - length * float(np.cos(angle)),
-        forward + length * float(np.sin(angle)),
-    )
+    down, ahead = length * float(np.cos(angle)), length * float(np.sin(angle))
+    return lateral + outwards, up - down, forward + ahead
 
 
 def _between(start: Point, end: Point, part: float) -> Point:

@@ -13,10 +13,8 @@ from __future__ import annotations
 import re
 from pathlib import Path, PurePosixPath
 
-import numpy as np
-
 from resight.datasets._walk import folders_without_images, images_below, require_folder
-from resight.datasets.published import Row, sightings_of_rows
+from resight.datasets.published import MARKET_ROLES, Row, sightings_of_rows
 from resight.datasets.sightings import Sightings
 from resight.datasets.table import read_table
 from resight.errors import InputError
@@ -27,13 +25,7 @@ LAYOUTS = (
     f"names such as 0001_c1s1_000151.jpg, or a CSV table ({TABLE} in the folder)"
 )
 _NAME = re.compile(r"(-1|[0-9A-Za-z]+)_c([0-9]+)(?:s([0-9]+))?(?:_.*)?\.\w+")
-_ROLE_FOLDERS = {
-    "train": "train",
-    "bounding_box_train": "train",
-    "query": "query",
-    "gallery": "gallery",
-    "bounding_box_test": "gallery",
-}
+_ROLE_FOLDERS = {"train": "train", "gallery": "gallery", **MARKET_ROLES}
 
 
 def read_folder(folder: str | Path) -> Sightings:
@@ -104,9 +96,8 @@ def _market_rows(images: list[PurePosixPath], depth: int) -> list[Row] | None:
 
 def of_one_camera(path: Path, camera: str) -> Sightings:
     """Take one image, or all images of a folder, as unlabelled sightings of one camera."""
-    names = [path.name] if path.is_file() else [str(name) for name in images_below(path)]
+    root = path.parent if path.is_file() else path
+    names = [PurePosixPath(path.name)] if path.is_file() else images_below(path)
     if not names:
         raise InputError(f"no images in {str(path)!r}; give a folder of images")
-    unknown, cameras = np.full(len(names), ""), np.full(len(names), camera)
-    root = path.parent if path.is_file() else path
-    return Sightings(np.array(names), unknown, cameras, root=root)
+    return sightings_of_rows({str(name): Row("", camera) for name in names}, root, "sightings")

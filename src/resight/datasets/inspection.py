@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -15,15 +14,6 @@ from resight._progress import progress
 from resight.datasets._walk import natural
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError
-
-
-@dataclass(frozen=True)
-class FileTroubles:
-    """What reading every file brought to light; groups are paths of files."""
-
-    unreadable: dict[str, str]  # path and reason
-    duplicates: tuple[tuple[str, ...], ...]  # with the same contents
-    conflicts: tuple[tuple[str, ...], ...]  # duplicates labelled as different people
 
 
 def overview(sightings: Sightings) -> dict[str, Any]:
@@ -41,7 +31,8 @@ def overview(sightings: Sightings) -> dict[str, Any]:
     ]
     pairs = Counter(known)
     seen_by, people_of = (Counter(pair[side] for pair in pairs) for side in (0, 1))
-    images = list(pairs.values()) or [0]
+    counts = list(pairs.values()) or [0]
+    spread = {"min": min(counts), "median": median(counts), "max": max(counts)}
     return {
         "images": len(sightings),
         "people": len(seen_by),
@@ -53,31 +44,34 @@ def overview(sightings: Sightings) -> dict[str, Any]:
             for camera, count in sorted(Counter(cameras).items(), key=lambda item: natural(item[0]))
         },
         "one_camera_only": sorted((p for p, n in seen_by.items() if n == 1), key=natural),
-        "images_per_person_and_camera": {
-            "min": min(images),
-            "median": median(images),
-            "max": max(images),
-        },
+        "images_per_person_and_camera": spread,
     }
 
 
-def check_files(sightings: Sightings) -> FileTroubles:
-    """Decode every file once and compare contents."""
-    unreadable: dict[str, str] = {}
+def check_files(sightings: Sightings) -> dict[str, list[Any]]:
+    """Decode every file once; list those that fail, and groups of paths with the same contents.
+
+    Conflicts are duplicates that are labelled as different people.
+    """
+    unreadable = []
     copies: dict[str, list[int]] = defaultdict(list)
     files = sightings.files()
     first = np.unique(sightings.paths, return_index=True)[1]  # frames with boxes: each file once
     with progress("reading", len(first)) as advance:
         for row in np.sort(first).tolist():
-            trouble = _trouble(files[row])
-            if trouble:
-                unreadable[str(sightings.paths[row])] = trouble
+            reason = _trouble(files[row])
+            if reason:
+                unreadable.append({"path": str(sightings.paths[row]), "reason": reason})
             else:
                 copies[digest_of_file(files[row])].append(row)
             advance(1)
     groups = [rows for rows in copies.values() if len(rows) > 1]
     conflicts = [rows for rows in groups if len(set(sightings.persons[rows].tolist())) > 1]
-    return FileTroubles(unreadable, _paths(sightings, groups), _paths(sightings, conflicts))
+    return {
+        "unreadable": unreadable,
+        "duplicates": [sightings.paths[rows].tolist() for rows in groups],
+        "conflicts": [sightings.paths[rows].tolist() for rows in conflicts],
+    }
 
 
 def fingerprint(sightings: Sightings) -> str:
@@ -110,10 +104,6 @@ def _contents(file: Path) -> str:
         return digest_of_file(file)
     except OSError:
         return "missing"
-
-
-def _paths(sightings: Sightings, groups: list[list[int]]) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(sightings.paths[rows].tolist()) for rows in groups)
 
 
 def _trouble(file: Path) -> str | None:

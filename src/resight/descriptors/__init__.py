@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["DESCRIPTORS", "GOG", "LOMO", "WHOS", "Network", "descriptor", "gog", "lomo", "whos"]
 
 _HERE = "resight.descriptors"
+_EVEN = ("grey", "retinex")
+_LIGHTS = {"gog": _EVEN, "lomo-dagger": ("grey",), "whos-dagger": _EVEN}
 
 DESCRIPTORS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "lomo": (f"{_HERE}.lomo", "LOMO", {}),
@@ -31,13 +33,8 @@ DESCRIPTORS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "whos-dagger": (f"{_HERE}.whos", "WHOS", {"variant": "dagger"}),
     **{
         f"{of}-{light}": (f"{_HERE}._base", "Relit", {"of": of, "light": light})
-        for of, light in [
-            ("gog", "grey"),
-            ("gog", "retinex"),
-            ("lomo-dagger", "grey"),
-            ("whos-dagger", "grey"),
-            ("whos-dagger", "retinex"),
-        ]
+        for of, lights in _LIGHTS.items()
+        for light in lights
     },
 }
 """Names on the command line and in configuration files: module, class and its parameters."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from resight import images
 from resight._files import digest_of
-from resight.descriptors.describing import Extraction, batch_of, describe_many, extract
+from resight.descriptors.describing import Extraction, Sources, batch_of, describe_many, extract
 from resight.errors import InputError
 from resight.images.arrays import resize
 from resight.images.colour import Floats, Image
@@ -165,21 +165,16 @@ class Descriptor(ABC):
                 raise InputError(f"{name} of {type(self).__name__} must be {words}, not {given!r}")
         return self
 
-    def transform(self, X: Sequence[Any] | NDArray[np.uint8]) -> NDArray[np.float32]:
+    def transform(self, X: Sources) -> NDArray[np.float32]:
         """Describe images or paths, (n_images, n_features) float32; the first bad one raises."""
         return self.extract(X).features
 
-    def fit_transform(
-        self, X: Sequence[Any] | NDArray[np.uint8], y: Any = None
-    ) -> NDArray[np.float32]:
+    def fit_transform(self, X: Sources, y: Any = None) -> NDArray[np.float32]:
         """Do the same: there is nothing to learn."""
         return self.transform(X)
 
     def extract(
-        self,
-        sources: Sequence[Any] | NDArray[np.uint8],
-        on_error: str = "raise",
-        n_jobs: int | None = None,
+        self, sources: Sources, on_error: str = "raise", n_jobs: int | None = None
     ) -> Extraction:
         """Describe many images or paths on all cores.
 

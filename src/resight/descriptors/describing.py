@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from resight.descriptors._base import Describes
 
 Features = NDArray[np.float32]
+Sources = Sequence[Any] | NDArray[np.uint8]  # arrays, paths or binary streams, also mixed
 Read = Callable[[Any], Image]
 Errors = tuple[type[Exception], ...]
 BATCH = 4  # images per task: enough to hide the cost of handing a task over
@@ -70,19 +71,12 @@ class Failure(NamedTuple):
 class Extraction:
     """What became of some images.
 
-    Attributes
-    ----------
-    features : float32 array of shape (n_kept, n_features)
-        One row per described image, in the order given; memory-mapped from a temporary file where
-        they would take much memory.
-    failures : list of Failure
-    kept : int array of shape (n_kept,)
-        Which of the images given the rows belong to; all of them if nothing failed.
+    Features, (n_kept, n_features), are memory-mapped from a temporary file if they are large.
     """
 
     features: Features
     failures: list[Failure]
-    kept: NDArray[np.intp]
+    kept: NDArray[np.intp]  # (n_kept,): which of the images given the rows belong to
 
 
 def describe_images(
@@ -200,10 +194,7 @@ def _name(source: Any, row: int) -> str:
 
 
 def stream(
-    descriptor: Describes,
-    sources: Sequence[Any] | NDArray[np.uint8],
-    on_error: str = "raise",
-    n_jobs: int | None = None,
+    descriptor: Describes, sources: Sources, on_error: str = "raise", n_jobs: int | None = None
 ) -> Iterator[Extraction]:
     """Describe images in threads and yield the results in order.
 
@@ -233,10 +224,7 @@ def stream(
 
 
 def extract(
-    descriptor: Describes,
-    sources: Sequence[Any] | NDArray[np.uint8],
-    on_error: str = "raise",
-    n_jobs: int | None = None,
+    descriptor: Describes, sources: Sources, on_error: str = "raise", n_jobs: int | None = None
 ) -> Extraction:
     """Describe images in threads, into one array: in memory, or in a file if it is large."""
     given, width = _as_sequence(sources), descriptor.n_features

@@ -11,7 +11,6 @@ from resight.images.arrays import as_rgb
 from resight.images.arrays import resize as resize_image
 from resight.images.colour import Floats, Image
 
-VERSION = 1  # raise it whenever the numbers change: stored features are then computed anew
 HEIGHT, WIDTH = 128, 48
 GOG_BLOCKS = (7567, 7567, 7567, 4921)  # RGB, Lab, HSV, nRnG
 EPSILON = 1e-3  # regularisation of both covariances, relative to their trace
@@ -190,7 +189,7 @@ class GOG(Descriptor):
     """
 
     name = "gog"
-    version = VERSION
+    version = 1  # raise it whenever the numbers change: stored features are then computed anew
     size = (HEIGHT, WIDTH)
     blocks = GOG_BLOCKS
     norm = False

@@ -15,7 +15,6 @@ from resight.images.arrays import resize as resize_image
 from resight.images.colour import GRAY_WEIGHTS, Floats, Image
 from resight.images.light import retinex as apply_retinex
 
-VERSION = 1  # raise it whenever the numbers change: stored features are then computed anew
 HEIGHT, WIDTH = 128, 48
 SIDE, STEP, SCALES = 10, 5, 3  # blocks of 10 x 10 pixels every 5, on three scales
 RADII = (3, 5)
@@ -69,35 +68,27 @@ def lomo(image: Image, *, retinex: bool | NDArray[np.uint8] = True, resize: bool
     (26960,)
     """
     image = as_rgb(image)
-    coloured = _coloured(image, retinex)
+    given = None if isinstance(retinex, (bool, np.bool_)) else as_rgb(retinex)
+    if given is not None and given.shape != image.shape:
+        raise InputError(
+            f"the Retinex image has shape {given.shape}, the image {image.shape}; "
+            "give both in the same size"
+        )
     if resize:
-        same = coloured is image
         image = resize_image(image, HEIGHT, WIDTH)
-        coloured = image if same else resize_image(coloured, HEIGHT, WIDTH)
+        given = None if given is None else resize_image(given, HEIGHT, WIDTH)
     if min(image.shape[:2]) < SIDE:
         raise InputError(
             f"LOMO without resizing needs at least {SIDE} x {SIDE} pixels, not "
             f"{image.shape[0]} x {image.shape[1]}; use resize=True"
         )
-    if retinex is True:
-        coloured = apply_retinex(image)
+    if given is None:
+        given = apply_retinex(image) if retinex else image
     from resight.descriptors import _lomo_kernels as compiled  # numba is loaded only when needed
 
     starts = _starts(*image.shape[:2])
     tables = (GRAY_WEIGHTS, _UNIT, _LOGS)
-    return compiled.describe(image, coloured, starts, SIDE, STEP, RADII, *tables)
-
-
-def _coloured(image: Image, retinex: bool | NDArray[np.uint8]) -> Image:
-    if isinstance(retinex, (bool, np.bool_)):
-        return image
-    given = as_rgb(retinex)
-    if given.shape != image.shape:
-        raise InputError(
-            f"the Retinex image has shape {given.shape}, the image {image.shape}; "
-            "give both in the same size"
-        )
-    return given
+    return compiled.describe(image, given, starts, SIDE, STEP, RADII, *tables)
 
 
 @lru_cache(maxsize=64)
@@ -152,7 +143,7 @@ class LOMO(Descriptor):
         Average over the image and its mirror image.
     """
 
-    version = VERSION
+    version = 1  # raise it whenever the numbers change: stored features are then computed anew
     size = (HEIGHT, WIDTH)
     blocks = (26960,)
     allowed: ClassVar = {"retinex": (False, True)}

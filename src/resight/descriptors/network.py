@@ -25,7 +25,6 @@ from resight.networks.preprocessing import Preprocessing
 from resight.networks.session import Session
 from resight.saving import SavableMixin
 
-VERSION = 1
 SUFFIX = ".onnx"
 BATCH = 8  # images at once: more only leave the processor's cache
 _SIZE = (256, 128)  # height and width where the graph leaves them open
@@ -66,7 +65,7 @@ class Network(SavableMixin, Descriptor):
     allowed: ClassVar = {"embed": (False, True)}
     state_version = 1
     learned = "digest_ preprocessing_ n_features_ contents_"
-    version = VERSION
+    version = 1
 
     def __init__(
         self, file: str | os.PathLike[str], *, mirror: bool = False, embed: bool = False

@@ -13,7 +13,6 @@ from resight.images.arrays import as_rgb
 from resight.images.arrays import resize as resize_image
 from resight.images.colour import GRAY_WEIGHTS, Floats, Image
 
-VERSION = 1  # raise it whenever the numbers change: stored features are then computed anew
 HEIGHT, WIDTH = 128, 64
 STRIPE, STRIPE_STEP = 16, 8
 WINDOW = (slice(8, 120), slice(8, 56))  # what HOG and LBP look at: the border is background
@@ -162,7 +161,7 @@ class WHOS(Descriptor):
         Average over the image and its mirror image.
     """
 
-    version = VERSION
+    version = 1  # raise it whenever the numbers change: stored features are then computed anew
     size = (HEIGHT, WIDTH)
     allowed: ClassVar = {"variant": tuple(CHANNELS)}
 

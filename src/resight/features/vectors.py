@@ -226,7 +226,7 @@ def _read_labels(path: Path, needs: Sequence[str]) -> tuple[Columns, list[str], 
 def _check_vectors(path: Path, vectors: NDArray[Any], count: int) -> NDArray[Any]:
     if vectors.ndim != 2 or 0 in vectors.shape:
         raise InputError(f"{path.name} holds shape {vectors.shape}; features must be (n, d)")
-    if not (np.issubdtype(vectors.dtype, np.floating) or np.issubdtype(vectors.dtype, np.integer)):
+    if vectors.dtype.kind not in "fiu":
         raise InputError(f"{path.name} holds {vectors.dtype}; features must be real numbers")
     # MATLAB often keeps one vector a column; the number of labels tells which way round it is.
     if path.suffix.lower() == ".mat" and len(vectors) != count == vectors.shape[1]:

@@ -89,19 +89,12 @@ def cut(image: Image, box: Sequence[int]) -> Image:
 def resize(image: Image, height: int, width: int) -> Image:
     """Resize an image as MATLAB does: the Keys cubic, widened when shrinking against aliasing.
 
-    An image that has this size already is returned as it is.
-
-    Notes
-    -----
-    One axis after the other, the one that shrinks most first, each rounded and clipped to
-    0..255. Pixel centres lie at half integers and the image is mirrored at its border (Pillow
-    cuts the kernel off there instead). The sums run tap by tap, in an order that depends on no
-    BLAS library, so that a pixel never differs from one machine to the next.
-
-    References
-    ----------
-    R. Keys, "Cubic convolution interpolation for digital image processing", IEEE Transactions
-    on Acoustics, Speech, and Signal Processing 29(6), 1981.
+    An image that has this size already is returned as it is. One axis after the other, the one
+    that shrinks most first, each rounded and clipped to 0..255. Pixel centres lie at half integers
+    and the image is mirrored at its border (Pillow cuts the kernel off there instead). The sums run
+    tap by tap, in an order that depends on no BLAS library, so that a pixel never differs from one
+    machine to the next. The cubic is that of R. Keys, "Cubic convolution interpolation for digital
+    image processing", IEEE Transactions on Acoustics, Speech, and Signal Processing 29(6), 1981.
     """
     if height < 1 or width < 1:
         raise InputError(f"cannot resize to {height} x {width}: both sides must be at least 1")

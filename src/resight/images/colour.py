@@ -36,8 +36,6 @@ def luma(image: Image) -> Image:
 def hsv(image: Image) -> Floats:
     """Convert to hue, saturation and value in [0, 1], float64, (height, width, 3).
 
-    Notes
-    -----
     Saturation is ``(max - min) / max`` and not ``1 - min / max``, which differs in the last
     place. Where two channels share the maximum the later of R, G, B decides the hue.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import cv2
 import numpy as np
@@ -13,9 +13,6 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from resight.errors import InputError
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _INTERPOLATIONS = {"linear": cv2.INTER_LINEAR, "cubic": cv2.INTER_CUBIC, "area": cv2.INTER_AREA}
 _NOTES = ("licence", "source", "training_data")
@@ -60,7 +57,7 @@ class Preprocessing(BaseModel):
     training_data: str = ""
 
     @classmethod
-    def beside(cls, network: Path, **defaults: Any) -> Self:
+    def beside(cls, network: Path, **defaults: Any) -> Preprocessing:
         """Read the JSON of the same name beside a network; what it leaves out is `defaults`."""
         file = network.with_suffix(".json")
         try:

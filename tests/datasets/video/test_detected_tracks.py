@@ -13,8 +13,8 @@ from resight.cli import main
 from resight.datasets import load
 from resight.datasets.synthetic import draw_cameras
 from resight.datasets.video import cut
+from resight.datasets.video.detectors import Yolo
 from resight.datasets.video.tracking import Tracker
-from resight.datasets.video.yolo import Yolo
 from resight.gallery import Gallery
 from resight.models.model import Model
 from tiny_networks import badge_detector

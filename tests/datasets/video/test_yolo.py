@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from resight.datasets.video.detectors import Yolo
 from resight.datasets.video.frames import Box
-from resight.datasets.video.yolo import Yolo
 from resight.errors import InputError
 from tiny_networks import badge_detector, detector, node, save
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
@@ -26,9 +26,6 @@ from resight.images.arrays import MIN_HEIGHT, MIN_WIDTH, inside
 from resight.validation import MAX_SIDE, check_count, check_name, check_number, check_seconds
 
 _RATE = 25.0  # frames a second where nobody tells: how long people may be out of sight
-
-# The boxes of a frame, and whether a track may go on after it.
-Finder = Callable[[Frame], tuple[list[Box], Callable[[str], bool]]]
 
 
 @dataclass(frozen=True)
@@ -72,7 +69,7 @@ def cut(
     boxes : Path, optional
         MOT or CSV file of boxes; without it `find` finds them and they are tracked.
     find : "people" | "motion" | path of an ONNX file
-        The detector (see `detectors` and `yolo`).
+        The detector (see `detectors`).
     wanted, confidence
         For a network: the class to find, and the score from which a box may begin a track.
     per_track : int or None
@@ -101,16 +98,22 @@ def cut(
         )
     _table_before(out / TABLE)  # what cannot be added to is refused before the work, not after it
     detect = detector(find, min_height, wanted)  # also with boxes: an unknown name is a mistake
-    finder = _tracked(detect, Tracker(confidence)) if boxes is None else _given(boxes)
+    tracker, given = Tracker(confidence), None if boxes is None else read_boxes(boxes)
+    ends = {box.track: n for n, found in sorted((given or {}).items()) for box in found}
     writer = _Writer(out, f"{camera}/{stem}", start, per_track)
     n_frames, stale = 0, set[str]()
     try:
         for frame in frames(source, every, fps):
             n_frames += 1
-            writer.take(frame, *finder(frame))
+            if given is None:
+                time = frame.number / _RATE if frame.time is None else frame.time
+                writer.take(frame, tracker.follow(detect(frame.image), time), tracker.live)
+            else:
+                live = {track for track, end in ends.items() if end > frame.number}
+                writer.take(frame, given.get(frame.number, []), live)
             if on_frame is not None:
                 on_frame(1)
-        writer.finish(lambda track: False)
+        writer.finish()
         stale = {f"{camera}/{file.name}" for file in earlier} - writer.written.keys()
     finally:  # also of an interrupted run, every crop on the disk is in the table
         if writer.written or stale:
@@ -118,24 +121,6 @@ def cut(
     for name in stale:
         (out / name).unlink()
     return Cut(len(writer.written), len(writer.tracks), n_frames, writer.left_out, out / TABLE)
-
-
-def _given(file: Path) -> Finder:
-    given = read_boxes(file)
-    last = {box.track: number for number, boxes in sorted(given.items()) for box in boxes}
-
-    def find(frame: Frame) -> tuple[list[Box], Callable[[str], bool]]:
-        return given.get(frame.number, []), lambda track: last[track] > frame.number
-
-    return find
-
-
-def _tracked(detect: Callable[..., list[Box]], tracker: Tracker) -> Finder:
-    def find(frame: Frame) -> tuple[list[Box], Callable[[str], bool]]:
-        time = frame.number / _RATE if frame.time is None else frame.time
-        return tracker.follow(detect(frame.image), time), tracker.live.__contains__
-
-    return find
 
 
 class Crop(NamedTuple):
@@ -196,8 +181,8 @@ class _Writer:
         self.left_out, self.tracks = 0, set[str]()
         self.choices: dict[str, Choice] = {}
 
-    def take(self, frame: Frame, boxes: list[Box], goes_on: Callable[[str], bool]) -> None:
-        """Cut the boxes of a frame."""
+    def take(self, frame: Frame, boxes: list[Box], live: Collection[str]) -> None:
+        """Cut the boxes of a frame, after which the tracks `live` may go on."""
         time = np.nan if frame.time is None else self.start + frame.time
         for number, box in enumerate(boxes):
             picture = inside(frame.image, box[:4])
@@ -212,11 +197,11 @@ class _Writer:
                 self._write(crop)
             else:
                 self.choices.setdefault(box.track, Choice(self.per_track)).add(crop)
-        self.finish(goes_on)
+        self.finish(live)
 
-    def finish(self, goes_on: Callable[[str], bool]) -> None:
+    def finish(self, live: Collection[str] = ()) -> None:
         """Write the crops of tracks that have ended."""
-        for track in [track for track in self.choices if not goes_on(track)]:
+        for track in [track for track in self.choices if track not in live]:
             for crop in self.choices.pop(track).chosen():
                 self._write(crop)
 

@@ -11,18 +11,10 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from resight import images
+from resight import images, validation
 from resight._progress import log
 from resight.datasets._walk import IMAGE_SUFFIXES
 from resight.errors import InputError
-from resight.validation import (
-    check_boxes,
-    check_count,
-    check_file,
-    check_name,
-    check_number,
-    read_text,
-)
 
 Picture = NDArray[np.uint8]
 MAX_FPS = 100_000
@@ -58,12 +50,12 @@ def frames(source: Path, every: int = 1, fps: float | None = None) -> Iterator[F
     Numbers count all frames. `fps`, frames a second, is needed for times of a folder; a video's own
     times are used without it.
     """
-    check_count(every, "every")
-    if fps is not None and check_number(fps, "fps", 0, MAX_FPS) == 0:
+    validation.check_count(every, "every")
+    if fps is not None and validation.check_number(fps, "fps", 0, MAX_FPS) == 0:
         raise InputError("fps=0: it must be above 0")
     if source.is_dir():
         return _of_folder(source, every, fps)
-    return _of_video(check_file(source), every, fps)
+    return _of_video(validation.check_file(source), every, fps)
 
 
 def _of_folder(folder: Path, every: int, fps: float | None) -> Iterator[Frame]:
@@ -117,7 +109,7 @@ def read_boxes(file: Path) -> dict[int, list[Box]]:
     h and, if known, id.
     """
     try:
-        lines = read_text(file).splitlines()
+        lines = validation.read_text(file).splitlines()
         rows = [(number, row) for number, row in enumerate(csv.reader(lines), 1) if row]
     except (InputError, csv.Error) as error:
         raise InputError(f"cannot read boxes from {file}: {error}") from error
@@ -140,9 +132,9 @@ def read_boxes(file: Path) -> dict[int, list[Box]]:
         except (ValueError, KeyError) as error:
             raise InputError(f"{file} line {number}: expected numbers for {COLUMNS}") from error
         try:
-            check_number(frame, "frame", 1)
-            track = check_name(values.get("id", "").strip(), "id")
-            x, y, w, h = check_boxes([sides])[0].tolist()
+            validation.check_number(frame, "frame", 1)
+            track = validation.check_name(values.get("id", "").strip(), "id")
+            x, y, w, h = validation.check_boxes([sides])[0].tolist()
         except InputError as error:
             raise InputError(f"{file} line {number}: {error}") from None
         if not ignored:

@@ -10,13 +10,13 @@ that skipped frames and a varying frame rate do no harm.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
 
 from resight.datasets.video.frames import Box
-
-Floats = NDArray[np.float64]
+from resight.images.colour import Floats
 
 _GAP = 1.0  # seconds after which somebody who is not seen has left
 _OVERLAP = 0.2  # intersection over union from which a certain box may be the predicted one ...
@@ -54,13 +54,8 @@ class _Track:
 class Tracker:
     """Names the boxes of one camera, frame after frame.
 
-    Parameters
-    ----------
-    certain : float
-        Score from which a box may begin a track; lower ones only continue one.
+    Only boxes of a score from `certain` up may begin a track; lower ones only continue one.
 
-    Examples
-    --------
     >>> tracker = Tracker()
     >>> first = tracker.follow([Box(0, 0, 40, 90)], time=0.0)
     >>> second = tracker.follow([Box(5, 0, 40, 90), Box(200, 0, 40, 90)], time=0.1)
@@ -71,7 +66,7 @@ class Tracker:
     def __init__(self, certain: float = 0.5) -> None:
         self.certain = certain
         self._tracks: list[_Track] = []
-        self._n_named = 0
+        self._names = map(str, count(1))
         self._last_frame = -np.inf
 
     @property
@@ -102,16 +97,12 @@ class Tracker:
             track.correct(found[row], time)
             names[row] = track.name
         for row in [row for row in certain.tolist() if row not in names]:
-            names[row] = self._begin(found[row], time)
+            centre, size = found[row, :2] + found[row, 2:] / 2, found[row, 2:].copy()
+            self._tracks.append(_Track(next(self._names), centre, size, time))
+            names[row] = self._tracks[-1].name
         self._tracks = [track for track in self._tracks if time - track.seen <= _GAP]
         self._last_frame = time
         return [box._replace(track=names[row]) for row, box in enumerate(boxes) if row in names]
-
-    def _begin(self, box: Floats, time: float) -> str:
-        self._n_named += 1
-        centre, size = box[:2] + box[2:] / 2, box[2:].copy()
-        self._tracks.append(_Track(str(self._n_named), centre, size, time))
-        return str(self._n_named)
 
     @staticmethod
     def _assign(
