@@ -132,10 +132,7 @@ class RankingResult:
     def average_precisions(self) -> NDArray[np.float64]:
         """Mean of the precision at each hit, for each query."""
         found = np.arange(len(self.hits)) - np.repeat(self.offsets[:-1], self._n_hits) + 1
-        means: NDArray[np.float64] = (
-            np.add.reduceat(found / self.hits, self.offsets[:-1]) / self._n_hits
-        )
-        return means
+        return np.add.reduceat(found / self.hits, self.offsets[:-1]) / self._n_hits
 
     @property
     def inverse_negative_penalties(self) -> NDArray[np.float64]:

@@ -94,8 +94,7 @@ class MetricLearner(
 
     def _checked(self, X: ArrayLike) -> Floats:
         check_is_fitted(self)
-        checked: Floats = validate_data(self, X, dtype=self._dtypes, reset=False)
-        return checked
+        return validate_data(self, X, dtype=self._dtypes, reset=False)
 
     @abstractmethod
     def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
@@ -159,8 +158,7 @@ class KernelMetricLearner(MetricLearner):
         return self.kernel_.rows(X, self.X_fit_)
 
     def _embed(self, X: Floats) -> Floats:
-        embedding: Floats = self._rows(X) @ self.coef_
-        return embedding
+        return self._rows(X) @ self.coef_
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -193,8 +193,7 @@ def positive_root(M: Floats) -> Floats:
             "the similar pairs differ more than the dissimilar ones in every direction, so nothing "
             "is left of the metric; check persons and cameras, and that the pairs are not swapped"
         )
-    root: Floats = vectors[:, positive] * np.sqrt(values[positive])
-    return root
+    return vectors[:, positive] * np.sqrt(values[positive])
 
 
 def _inverse(C: Floats) -> Floats:
@@ -202,8 +201,7 @@ def _inverse(C: Floats) -> Floats:
     values, vectors = scipy.linalg.eigh(C)
     if values[0] <= round_off(len(C)) * values[-1]:
         raise scipy.linalg.LinAlgError("singular covariance")
-    inverse: Floats = (vectors / values) @ vectors.T
-    return inverse
+    return (vectors / values) @ vectors.T
 
 
 def _too_few_pairs(n_pairs: int, independent: int, n_dimensions: int) -> InputError:

@@ -179,10 +179,9 @@ class LogisticLoss:
     def gradient(self, distances: Floats) -> Floats:
         """Gradient of F with respect to M from the distances of the pairs, (d, d)."""
         slopes = self.weights * self.signs * expit(self.signs * (distances - self.mu))
-        G: Floats = self.Z.T @ self.pairs.laplacian_times(
+        return self.Z.T @ self.pairs.laplacian_times(
             slopes.astype(self.Z.dtype, copy=False), self.Z
         )
-        return G
 
     def accelerated_step(
         self, current: Metric, previous: Metric, pace: float, lipschitz: float
@@ -225,5 +224,4 @@ def psd_root(S: Floats, expected_rank: int | None = None) -> Floats:
         values, vectors = scipy.linalg.eigh(S, driver="evd", check_finite=False)
         first = min(int(np.searchsorted(values, 0.0, side="right")), len(values) - 1)
         values, vectors = values[first:], vectors[:, first:]
-    root: Floats = vectors * np.sqrt(np.maximum(values, 0.0))
-    return root
+    return vectors * np.sqrt(np.maximum(values, 0.0))

@@ -132,8 +132,7 @@ def null_directions(Z: Floats, persons: Codes) -> Floats:
 
 def centred_kernel(K: Floats) -> Floats:
     """Inner products of centred feature vectors, from those of the vectors themselves, (N, N)."""
-    centred: Floats = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
-    return centred
+    return K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
 
 
 def null_coefficients(K: Floats, persons: Codes) -> Floats:
@@ -163,5 +162,4 @@ def null_coefficients(K: Floats, persons: Codes) -> Floats:
     roots = np.sqrt(values[kept])
     U = U[:, kept]  # (N, p)
     B = (U - U.mean(axis=0)) / roots
-    coefficients: Floats = B @ null_directions(U * roots, persons)
-    return coefficients
+    return B @ null_directions(U * roots, persons)

@@ -106,8 +106,7 @@ class NK3ML(KernelMetricLearner):
 
     def _embed(self, X: Floats) -> Floats:
         values = self.margin_.rows(super()._embed(X), self.points_)  # (n, c)
-        embedding: Floats = values @ self.directions_
-        return embedding
+        return values @ self.directions_
 
 
 def margin_directions(K: Floats, weights: Floats) -> tuple[Floats, Floats]:

@@ -119,8 +119,7 @@ class XQDA(MetricLearner):
                 "solver='svd' gives an indefinite metric, which no Euclidean embedding can "
                 "represent; use distances(Q, G), or solver='eigh' for an embedding"
             )
-        embedding: Floats = X @ self.components_
-        return embedding
+        return X @ self.components_
 
     def _distances(self, Q: Floats, G: Floats) -> Floats:
         if self.metric_ is None:
@@ -146,5 +145,4 @@ def span_coordinates(products: Floats) -> tuple[Floats, Floats]:
 
 
 def _full(lower: Floats) -> Floats:
-    full: Floats = np.tril(lower) + np.tril(lower, -1).T
-    return full
+    return np.tril(lower) + np.tril(lower, -1).T

@@ -37,8 +37,7 @@ class Fitted:
     def embed(self, products: Callable[[int], RowProducts]) -> Floats:
         """Embed rows of which `products` are known; squared distances are in units of `unit`."""
         rows = self.kernel.rows(products)
-        embedding: Floats = (rows @ self.coef - self.offset) / np.sqrt(self.unit)
-        return embedding
+        return (rows @ self.coef - self.offset) / np.sqrt(self.unit)
 
 
 class Fold:
@@ -95,8 +94,7 @@ class Fold:
     def _embedded(self, part: Part, whole: bool = False) -> Floats:
         if part.learner in PLAIN:
             unit = self.plain_unit(part, whole)
-            plain: Floats = self._plain(part, self.test, whole) / np.sqrt(unit)
-            return plain
+            return self._plain(part, self.test, whole) / np.sqrt(unit)
         pieces = self.pieces(part)
         embedded = [fold.fit(one).embed(fold._row_products) for fold, one in pieces]
         return np.concatenate(embedded, axis=1) / np.sqrt(len(pieces))
@@ -166,5 +164,4 @@ def _mean_square(centred: Floats) -> float:
 
 def codes_of(labels: NDArray[Any]) -> Rows:
     """Return labels as numbers 0, 1, 2, ... in sorted order."""
-    codes: Rows = np.unique(labels, return_inverse=True)[1]
-    return codes
+    return np.unique(labels, return_inverse=True)[1]

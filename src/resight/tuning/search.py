@@ -336,8 +336,7 @@ def default_shares(parts: Sequence[Part], people: int) -> Floats:
     for kind, part in ((joint, allowed.AUTO_TOGETHER), (~joint, 1.0 - allowed.AUTO_TOGETHER)):
         own, other = ~plain & kind, ~plain & ~kind
         shares[own] = learned * (part if other.any() else 1.0) / max(own.sum(), 1)
-    total: Floats = shares / shares.sum()
-    return total
+    return shares / shares.sum()
 
 
 def safest(n: int, people: int) -> Setting:
