@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
+from typing_extensions import dataclass_transform
 
 from resight._files import digest_of
 from resight.errors import InputError
@@ -27,6 +28,7 @@ Self = TypeVar("Self", bound="MetricLearner")
 Growing = TypeVar("Growing", bound="GrowingLearner")
 
 
+@dataclass_transform(kw_only_default=True, eq_default=False)
 class MetricLearner(
     SavableMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC
 ):
@@ -34,7 +36,8 @@ class MetricLearner(
 
     A learner implements `_fit`, which stores its learned attributes, and either `_embed` (the
     metric is the squared Euclidean distance of embeddings) or `_distances`. Its parameters are
-    fields of a dataclass, whose types (see `_parameters`) say what is checked.
+    fields of a dataclass, which every subclass becomes; their types (see `_parameters`) say what
+    is checked.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
@@ -49,6 +52,7 @@ class MetricLearner(
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        dataclass(kw_only=True, eq=False, repr=False)(cls)
         cls._parameter_constraints = {**cls._parameter_constraints, **constraints_of(cls)}
 
     def fit(self: Self, X: ArrayLike, y: ArrayLike, cameras: ArrayLike | None = None) -> Self:
@@ -116,7 +120,6 @@ class MetricLearner(
         return tags
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class KernelMetricLearner(MetricLearner):
     """A learner that sees sightings only through a kernel.
 

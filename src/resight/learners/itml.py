@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
@@ -18,7 +16,6 @@ from resight.learners._subspace import DescendingLearner
 COINCIDENT = 1e-10
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class ITML(DescendingLearner):
     """The metric nearest to the Euclidean one that keeps pairs within bounds, with slack.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -17,7 +16,6 @@ from resight.learners._solvers import quadratic_form
 from resight.learners._subspace import LinearLearner, Projection, pca, round_off
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class KISSME(LinearLearner):
     """Ask which of two Gaussians a difference comes from: similar or dissimilar pairs.
 
@@ -114,7 +112,6 @@ class KISSME(LinearLearner):
         return quadratic_form(projected(Q), projected(G), self.metric_)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class KernelKISSME(KernelMetricLearner):
     """Compare two Gaussians of differences, similar and dissimilar, in the space of a kernel.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -21,7 +20,6 @@ from resight.learners._parameters import Components, Count, Share
 from resight.learners._subspace import PCAMetricLearner
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class LFDA(PCAMetricLearner):
     """Fisher analysis in which only sightings of a person that are alike must come together.
 
@@ -100,7 +98,6 @@ class LFDA(PCAMetricLearner):
         return _local_affinity(D2, scales)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class KernelLFDA(KernelMetricLearner):
     """Local Fisher discriminant analysis in the feature space of a kernel.
 

@@ -19,7 +19,6 @@ BLOCK_ENTRIES = 1 << 22
 MISSING = -1
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class LMNN(DescendingLearner):
     """Pull the nearest sightings of the same person close, push impostors a margin further away.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from resight.learners._base import Codes, Floats, KernelMetricLearner, squared_euclidean
@@ -21,7 +19,6 @@ from resight.learners._subspace import PCAMetricLearner
 SMALLEST_RATIO = 1e-10
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class MFA(PCAMetricLearner):
     """Bring sightings of one person together and push the nearest of other persons away.
 
@@ -93,7 +90,6 @@ class MFA(PCAMetricLearner):
         return V[:, :kept] / np.linalg.norm(V[:, :kept], axis=0)  # (p, r)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class KernelMFA(KernelMetricLearner):
     """Marginal Fisher analysis in the feature space of a kernel.
 

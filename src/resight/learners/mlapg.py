@@ -24,7 +24,6 @@ FIRST_LIPSCHITZ = 2.0**-8
 LIPSCHITZ_GROWTH = 2.0
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class MLAPG(PCAMetricLearner):
     """Pull similar pairs below and push dissimilar pairs above one distance, logistic loss.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -16,7 +15,6 @@ from resight.learners._parameters import Count, Positive
 from resight.learners._solvers import direction_weights, leading_pencil, quadratic_form
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class XQDA(MetricLearner):
     """Learn a linear cross-view subspace and its metric.
 
