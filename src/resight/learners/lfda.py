@@ -118,8 +118,8 @@ class KernelLFDA(KernelMetricLearner):
     ----------
     coef_ : ndarray of shape (n_train, n_components_)
         The embedding is the kernel row against the training set times ``coef_``.
-    eigenvalues_ : ndarray of shape (n_components_,)
-        Ratios of local between to local within scatter, descending.
+    eigenvalues_
+        As in `LFDA`.
 
     Notes
     -----

@@ -40,9 +40,8 @@ class MFA(PCAMetricLearner):
 
     Attributes
     ----------
-    mean_ : ndarray of shape (n_features,)
-    components_ : ndarray of shape (n_features, n_components_)
-        The embedding is ``(X - mean_) @ components_``.
+    mean_, components_
+        As in `LFDA`.
     eigenvalues_ : ndarray of shape (n_components_,)
         Ratios of penalty to intrinsic scatter, descending.
 
@@ -112,8 +111,8 @@ class KernelMFA(KernelMetricLearner):
     ----------
     coef_ : ndarray of shape (n_train, n_components_)
         The embedding is the kernel row against the training set times ``coef_``.
-    eigenvalues_ : ndarray of shape (n_components_,)
-        Ratios of penalty to intrinsic scatter, descending.
+    eigenvalues_
+        As in `MFA`.
 
     Notes
     -----
@@ -122,8 +121,7 @@ class KernelMFA(KernelMetricLearner):
 
     References
     ----------
-    F. Xiong, M. Gou, O. Camps, M. Sznaier, "Person re-identification using kernel-based metric
-    learning methods", ECCV 2014.
+    That of `KernelLFDA`.
 
     Examples
     --------

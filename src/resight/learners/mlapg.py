@@ -49,9 +49,8 @@ class MLAPG(PCAMetricLearner):
 
     Attributes
     ----------
-    mean_ : ndarray of shape (n_features,)
-    components_ : ndarray of shape (n_features, n_components_)
-        The embedding is ``(X - mean_) @ components_``.
+    mean_, components_
+        As in `LFDA`.
     objective_ : ndarray of shape (n_iter_ + 1,)
         The loss at the start and after each iteration.
     n_iter_ : int
