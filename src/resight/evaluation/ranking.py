@@ -40,11 +40,11 @@ class Answers(NamedTuple):
 
     def masks(self, rows: slice) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return (right, ignored), each of shape (len(rows), n_gallery), for some queries."""
-        same = _equal(self.persons, rows)
+        same = np.equal.outer(self.persons[0][rows], self.persons[1])
         ignored = np.broadcast_to(self.junk, same.shape).copy()
         if self.cameras is not None:
             # Market-1501's rule: finding the query's own camera again is no achievement.
-            ignored |= same & _equal(self.cameras, rows)
+            ignored |= same & np.equal.outer(self.cameras[0][rows], self.cameras[1])
         return same & ~ignored, ignored
 
 
@@ -278,10 +278,6 @@ def _coded(
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     codes = np.unique(np.concatenate([queries, gallery]), return_inverse=True)[1]
     return codes[: len(queries)], codes[len(queries) :]
-
-
-def _equal(codes: tuple[NDArray[np.intp], NDArray[np.intp]], rows: slice) -> NDArray[np.bool_]:
-    return np.equal(codes[0][rows, None], codes[1][None, :])
 
 
 def _join(values: NDArray[Any]) -> str:

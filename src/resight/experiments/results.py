@@ -129,8 +129,7 @@ def summary_of(trials: Trials) -> dict[str, dict[str, Any]]:
 
 def percent_summary(fractions: Sequence[float]) -> dict[str, Any]:
     """Summarise fractions over trials as percentages."""
-    found = summarise(100.0 * np.asarray(fractions))
-    return {"mean": found.mean, "sd": found.sd, "ci95": found.ci95 and list(found.ci95)}
+    return summarise(100.0 * np.asarray(fractions))
 
 
 def document(

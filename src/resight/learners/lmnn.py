@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -133,27 +134,23 @@ def target_neighbors(Z: Floats, persons: Codes, cameras: Codes | None, k: int) -
     return nearest[:, used]
 
 
+@dataclass(eq=False)
 class LMNNObjective:
     """The f(L) of `LMNN` for embeddings Z L^T, its hinge with a rounded corner.
 
-    That is z^2 / (2 s) up to z = s, the `smoothing`, and z - s/2 beyond. `targets` (N, k) are rows
-    of the target neighbours of each sighting of Z (N, d), MISSING for none.
+    That is z^2 / (2 s) up to z = s, the `smoothing`, and z - s/2 beyond.
     """
 
-    def __init__(
-        self,
-        Z: Floats,
-        persons: Codes,
-        cameras: Codes | None,
-        targets: Codes,
-        *,
-        push: float,
-        smoothing: float,
-    ) -> None:
-        self.Z, self.targets = Z, targets
-        self.push, self.smoothing = push, smoothing
-        self.n_pairs = int(np.count_nonzero(targets != MISSING))
-        self._slices = list(_anchor_slices(persons, cameras, targets))
+    Z: Floats  # (N, d)
+    persons: Codes  # (N,)
+    cameras: Codes | None  # (N,)
+    targets: Codes  # (N, k): rows of the target neighbours, MISSING for none
+    push: float
+    smoothing: float
+
+    def __post_init__(self) -> None:
+        self.n_pairs = int(np.count_nonzero(self.targets != MISSING))
+        self._slices = list(_anchor_slices(self.persons, self.cameras, self.targets))
 
     def __call__(self, L: Floats) -> tuple[float, Floats]:
         """Return f(L) and its gradient, for L of shape (r, d)."""

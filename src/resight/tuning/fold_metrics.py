@@ -40,26 +40,22 @@ class Fitted:
         return (rows @ self.coef - self.offset) / np.sqrt(self.unit)
 
 
+@dataclass(eq=False)
 class Fold:
     """Rows to learn from and rows to rank.
 
     What settings share is computed once: products of a descriptor, the kernel matrix of
-    consecutive parts that differ in learner or regulariser only, distances of a part. Of the
-    spaces, one for each descriptor, only entries between the rows `train` (N,) and `test` (n,) are
-    looked at. Without cameras, every training sighting counts as its own.
+    consecutive parts that differ in learner or regulariser only, distances of a part. Only entries
+    between the rows `train` and `test` of the spaces are looked at.
     """
 
-    def __init__(
-        self,
-        spaces: Sequence[GramSpace],
-        train: Rows,
-        test: Rows,
-        persons: Rows,
-        cameras: Rows | None,
-    ) -> None:
-        self.spaces = spaces
-        self.train, self.test = train, test
-        self.persons, self.cameras = persons, cameras
+    spaces: Sequence[GramSpace]  # one for each descriptor
+    train: Rows  # (N,)
+    test: Rows  # (n,)
+    persons: Rows  # (N,)
+    cameras: Rows | None  # (N,), None: every sighting counts as its own
+
+    def __post_init__(self) -> None:
         self._products: dict[int, Products] = {}
         self._last: tuple[object, FusedKernel, KernelPencil] | None = None  # and what it is of
 
