@@ -68,8 +68,8 @@ class MetricLearner(
             The camera of each sighting. Without it every sighting counts as its own camera.
         """
         self._validate_params()
-        fresh = _without_learned_attributes(self)
-        rows: Floats
+        fresh = copy.copy(self)
+        fresh.__dict__ = {k: v for k, v in vars(self).items() if not k.endswith("_")}
         rows, labels = validate_data(fresh, X, y, dtype=self._dtypes, ensure_min_samples=2)
         _refuse_equal(rows)
         fresh.persons_, codes = encode(labels, "persons")
@@ -186,7 +186,6 @@ class GrowingLearner(KernelMetricLearner):
     def _grow(self: Growing, X: ArrayLike, y: ArrayLike, cameras: ArrayLike | None) -> Growing:
         """Add all sightings of new people, or leave this object as it is."""
         self._validate_params()
-        rows: Floats
         rows, labels = validate_data(self, X, y, dtype=self._dtypes, reset=False)
         distinct, persons = encode(labels, "persons")
         self.refuse_known(distinct, without_cameras=cameras is None)
@@ -295,11 +294,3 @@ def _by_rows(value: Any) -> Any:
     if isinstance(value, list):
         return [_by_rows(item) for item in value]
     return np.asanyarray(value, order="C") if isinstance(value, np.ndarray) else value
-
-
-def _without_learned_attributes(learner: MetricLearner) -> MetricLearner:
-    fresh = copy.copy(learner)
-    fresh.__dict__ = {
-        name: value for name, value in learner.__dict__.items() if not name.endswith("_")
-    }
-    return fresh

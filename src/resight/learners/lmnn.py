@@ -157,8 +157,7 @@ class LMNNObjective:
         E = self.Z @ L.T  # (N, r)
         slope = np.zeros_like(E)  # half the derivative by E
         value = sum(self._add_terms(*anchors, E, slope) for anchors in self._slices)
-        gradient: Floats = (2.0 / self.n_pairs) * (slope.T @ self.Z)  # (r, d)
-        return value / self.n_pairs, gradient
+        return value / self.n_pairs, (2.0 / self.n_pairs) * (slope.T @ self.Z)
 
     def _add_terms(
         self, rows: Codes, others: Codes, same: tuple[Codes, ...], E: Floats, slope: Floats

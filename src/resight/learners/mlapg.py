@@ -148,11 +148,9 @@ class Metric:
 
 
 class LogisticLoss:
-    """F(M) = sum_ij w_ij log(1 + exp(y_ij (d_M(x_i, x_j) - mu))) over cross-camera pairs.
+    """The F(M) of `MLAPG` over the pairs of Z (N, d).
 
-    y = 1 and w = 1/n_S for similar pairs, y = -1 and w = 1/n_D for the others; mu is the mean of
-    the squared distances of the pairs of Z (N, d). `precision` is that of matrices; sums over
-    pairs and over entries are float64 all the same.
+    `precision` is that of matrices; sums over pairs and over entries are float64 all the same.
     """
 
     def __init__(self, pairs: AllPairs, Z: Floats, precision: str = "float64") -> None:

@@ -47,13 +47,12 @@ class Tried:
     def as_dict(self) -> dict[str, Any]:
         """Return a row of the table of candidates, in plain types."""
         of_all = np.concatenate(self.scores) if self.scores else np.zeros(1)
+        error = of_all.std(ddof=min(1, len(of_all) - 1)) / np.sqrt(len(of_all))
         return {
             "stage": self.stage,
             **self.part.as_dict(),
             "map": self.mean,
-            "standard_error": float(
-                of_all.std(ddof=min(1, len(of_all) - 1)) / np.sqrt(len(of_all))
-            ),
+            "standard_error": float(error),
             "folds": len(self.scores),
             "share": self.share,
             "won": self.share > 0.0,
