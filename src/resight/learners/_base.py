@@ -6,14 +6,14 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
-from typing_extensions import dataclass_transform
+from typing_extensions import Self, dataclass_transform
 
 from resight._files import digest_of
 from resight.errors import InputError
@@ -24,8 +24,6 @@ from resight.saving import SavableMixin
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
-Self = TypeVar("Self", bound="MetricLearner")
-Growing = TypeVar("Growing", bound="GrowingLearner")
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
@@ -55,7 +53,7 @@ class MetricLearner(
         dataclass(kw_only=True, eq=False, repr=False)(cls)
         cls._parameter_constraints = {**cls._parameter_constraints, **constraints_of(cls)}
 
-    def fit(self: Self, X: ArrayLike, y: ArrayLike, cameras: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, cameras: ArrayLike | None = None) -> Self:
         """Learn from labelled sightings.
 
         Parameters
@@ -183,7 +181,7 @@ class NewPeople(NamedTuple):
 class GrowingLearner(KernelMetricLearner):
     """A kernel learner whose `_learn_more` adds people to what it has learned."""
 
-    def _grow(self: Growing, X: ArrayLike, y: ArrayLike, cameras: ArrayLike | None) -> Growing:
+    def _grow(self, X: ArrayLike, y: ArrayLike, cameras: ArrayLike | None) -> Self:
         """Add all sightings of new people, or leave this object as it is."""
         self._validate_params()
         rows, labels = validate_data(self, X, y, dtype=self._dtypes, reset=False)

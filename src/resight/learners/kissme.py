@@ -213,5 +213,4 @@ def _woodbury(H: Floats, K: Floats, reg: float) -> Floats:
     """Return T = H (I + K H / eps)^-1 / eps^2 for the mean Laplacian H of some pairs."""
     system = H @ K / reg  # (N, N); T = (I + H K / eps)^-1 H / eps^2 is the same matrix
     system[np.diag_indices_from(system)] += 1.0
-    solved: Floats = scipy.linalg.solve(system, H, overwrite_a=True, check_finite=False)
-    return solved / reg**2
+    return scipy.linalg.solve(system, H, overwrite_a=True, check_finite=False) / reg**2

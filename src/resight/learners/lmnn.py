@@ -117,10 +117,7 @@ def _typical_distance(Z: Floats, targets: Codes) -> float:
 
 
 def target_neighbors(Z: Floats, persons: Codes, cameras: Codes | None, k: int) -> Codes:
-    """Nearest sightings of the same person in other cameras, (N, <= k), MISSING where fewer.
-
-    Equal distances are ordered by row.
-    """
+    """Nearest sightings of the same person in other cameras, (N, <= k), MISSING where fewer."""
     nearest = np.full((len(Z), k), MISSING, dtype=np.intp)
     order = np.argsort(persons, kind="stable")
     for members in np.split(order, np.flatnonzero(np.diff(persons[order])) + 1):
@@ -196,10 +193,7 @@ class LMNNObjective:
 def _anchor_slices(
     persons: Codes, cameras: Codes | None, targets: Codes
 ) -> Iterator[tuple[Codes, Codes, tuple[Codes, ...]]]:
-    """Yield some sightings with a target of one camera, and all sightings of other cameras.
-
-    And where in the matrix between them both show one person, so that neither is an impostor.
-    """
+    """Yield anchors of one camera, all sightings of the others, and where both show one person."""
     has_target = (targets != MISSING).any(axis=1)
     everybody = np.zeros(len(persons), dtype=np.intp) if cameras is None else cameras
     for camera in np.unique(everybody):

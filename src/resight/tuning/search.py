@@ -184,10 +184,7 @@ class Search:
     def _weighed(
         self, whole: Fold, held: Held, name: str, alone: Sequence[tuple[float, ...]]
     ) -> tuple[float, Part]:
-        """Weigh some descriptors, near equally, so that matches are likeliest.
-
-        Returns the negative log-likelihood and what was found.
-        """
+        """Weigh descriptors, near equally, so that the negative log-likelihood is least."""
         parts = [Part(name, weights) for weights in alone]
         distances = np.stack([whole.part_distances(part) for part in parts])
         natural = np.array([whole.plain_unit(part) for part in parts])
