@@ -18,8 +18,8 @@ import numpy as np
 from resight import datasets
 from resight._files import atomic_write
 from resight.datasets.sightings import Sightings
+from resight.evaluation.statistics import summarise
 from resight.experiments.in_gram_space import measure
-from resight.experiments.results import percent_summary
 from resight.experiments.tables import markdown_table
 from resight.features.store import FeatureStore
 from resight.plans import Plan
@@ -136,7 +136,7 @@ def _cells(sightings: Sightings, protocol: str, space: GramSpace, plan: Plan) ->
     splits = for_dataset(sightings, protocol)
     trials = measure(sightings, splits, space, [plan], n_jobs=JOBS)[0]
     values = [trial["ranks"]["rank1"] for trial in trials]
-    found = percent_summary(values)
+    found = summarise(100.0 * np.asarray(values))
     print(protocol, plan.learner, plan.params, found["mean"], file=sys.stderr)
     spread = f"{found['mean']:.1f} ± {found['sd']:.1f}"
     return [spread, f"{100 * min(values):.1f}", f"{100 * max(values):.1f}"]

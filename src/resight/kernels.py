@@ -185,8 +185,7 @@ def inner_products(A: Rows, B: Rows, precision: str = "float64") -> Floats:
 
 def row_squares(X: Rows) -> Floats:
     """Squared norms of rows in float64, (n,)."""
-    squares: Floats = np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    return squares
+    return np.einsum("ij,ij->i", X, X, dtype=np.float64)
 
 
 def _squared_distances(products: Floats, squares_a: Floats, squares_b: Floats) -> Floats:

@@ -30,26 +30,11 @@ def test_seed_and_order_of_rows(own):
     assert set(first.train) != set(other.train)
 
 
-def test_both_directions(own):
-    sightings = own(8)
-    protocol = half_half(sightings, both_directions=True).check(sightings)
-    (query, gallery), (back_query, back_gallery) = protocol.splits[0].directions
-    assert set(query) == set(back_gallery)
-    assert set(gallery) == set(back_query)
-    assert "and the reverse" in protocol.description
-
-
 def test_three_cameras_follow_the_market_rule(own):
     sightings = own(8, "ABC")
     protocol = half_half(sightings, n_splits=2).check(sightings)
     assert protocol.cross_camera_only
     assert len(protocol.splits[0].query) == 12
-
-
-def test_multi_shot_scoring(own):
-    assert half_half(own(6, "AB", 2), scoring="min").scoring == "min"
-    with pytest.raises(InputError, match="own camera cannot be ignored"):
-        half_half(own(6, "ABC"), scoring="min")
 
 
 def test_too_few_people_cameras_or_splits(own):

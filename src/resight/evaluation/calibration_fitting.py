@@ -74,22 +74,15 @@ def _rests(one: HeldOut) -> tuple[Floats, Floats]:
 
 def _fit_strangers(held_out: Sequence[HeldOut]) -> dict[str, Any]:
     """Pool log-distances, relative to their query's mean and spread."""
-    rests = [_rests(one) for one in held_out]
-    same = [one.same for one in held_out]
-    squares = [
-        (np.where(s, 0.0, r) ** 2).sum(axis=1) for (r, _), s in zip(rests, same, strict=True)
-    ]
-    common = sum(own.sum() for own in squares) / sum(n.sum() for _, n in rests)
-    spreads = [
-        np.sqrt((_SHRUNK * common + own) / (_SHRUNK + n))
-        for (_, n), own in zip(rests, squares, strict=True)
-    ]
-    pooled = [
-        (rest / spread[:, None], s)
-        for (rest, _), spread, s in zip(rests, spreads, same, strict=True)
-    ]
-    strangers = np.sort(np.concatenate([rest[~s] for rest, s in pooled]))
-    mates = np.concatenate([(rest * s).sum(1) / s.sum(1) for rest, s in pooled])
+    parts = [(one.same, *_rests(one)) for one in held_out]
+    squares = [(np.where(same, 0.0, rest) ** 2).sum(axis=1) for same, rest, _ in parts]
+    common = sum(own.sum() for own in squares) / sum(n.sum() for *_, n in parts)
+    spreads, pooled = [], []
+    for (same, rest, n), own in zip(parts, squares, strict=True):
+        spreads.append(np.sqrt((_SHRUNK * common + own) / (_SHRUNK + n)))
+        pooled.append((rest / spreads[-1][:, None], same))
+    strangers = np.sort(np.concatenate([rest[~same] for rest, same in pooled]))
+    mates = np.concatenate([(rest * same).sum(1) / same.sum(1) for rest, same in pooled])
     tail = max(20, len(strangers) // 500)
     some = evenly(len(mates), _KEPT)
     return {

@@ -61,8 +61,7 @@ def evenly(n: int, most: int) -> NDArray[np.intp]:
 
 def gap(near: Floats) -> Floats:
     """Return how far the first of sorted log-distances stands out, (n,)."""
-    others: Floats = near[:, 1:NEAREST].mean(axis=1)
-    return others - near[:, 0]
+    return near[:, 1:NEAREST].mean(axis=1) - near[:, 0]
 
 
 @dataclass(frozen=True)

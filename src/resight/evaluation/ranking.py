@@ -40,11 +40,11 @@ class Answers(NamedTuple):
 
     def masks(self, rows: slice) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return (right, ignored), each of shape (len(rows), n_gallery), for some queries."""
-        same = _equal(self.persons, rows)
+        same = np.equal.outer(self.persons[0][rows], self.persons[1])
         ignored = np.broadcast_to(self.junk, same.shape).copy()
         if self.cameras is not None:
             # Market-1501's rule: finding the query's own camera again is no achievement.
-            ignored |= same & _equal(self.cameras, rows)
+            ignored |= same & np.equal.outer(self.cameras[0][rows], self.cameras[1])
         return same & ~ignored, ignored
 
 
@@ -132,10 +132,7 @@ class RankingResult:
     def average_precisions(self) -> NDArray[np.float64]:
         """Mean of the precision at each hit, for each query."""
         found = np.arange(len(self.hits)) - np.repeat(self.offsets[:-1], self._n_hits) + 1
-        means: NDArray[np.float64] = (
-            np.add.reduceat(found / self.hits, self.offsets[:-1]) / self._n_hits
-        )
-        return means
+        return np.add.reduceat(found / self.hits, self.offsets[:-1]) / self._n_hits
 
     @property
     def inverse_negative_penalties(self) -> NDArray[np.float64]:
@@ -281,10 +278,6 @@ def _coded(
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     codes = np.unique(np.concatenate([queries, gallery]), return_inverse=True)[1]
     return codes[: len(queries)], codes[len(queries) :]
-
-
-def _equal(codes: tuple[NDArray[np.intp], NDArray[np.intp]], rows: slice) -> NDArray[np.bool_]:
-    return np.equal(codes[0][rows, None], codes[1][None, :])
 
 
 def _join(values: NDArray[Any]) -> str:

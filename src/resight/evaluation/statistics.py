@@ -13,16 +13,6 @@ from resight.errors import InputError
 
 
 @dataclass(frozen=True)
-class Summary:
-    """Mean over trials; the spread is None for a single trial, of which nothing can be said."""
-
-    mean: float
-    sd: float | None
-    ci95: tuple[float, float] | None
-    n: int
-
-
-@dataclass(frozen=True)
 class Comparison:
     """Paired difference a - b over the same splits, with the corrected resampled t test."""
 
@@ -33,23 +23,23 @@ class Comparison:
     n: int
 
 
-def summarise(values: ArrayLike) -> Summary:
+def summarise(values: ArrayLike) -> dict[str, Any]:
     """Mean, standard deviation (ddof=1) and 95 % t interval of the mean over trials.
 
-    The interval treats trials as independent. Splits of one dataset overlap, so it describes
-    the spread over splits of this dataset, not the uncertainty about new people; to compare two
-    learners use `compare_paired`.
+    A single trial has no spread. The interval treats trials as independent. Splits of one dataset
+    overlap, so it describes the spread over splits of this dataset, not the uncertainty about new
+    people; to compare two learners use `compare_paired`.
 
     >>> summary = summarise([1.0, 2.0, 3.0])
-    >>> summary.mean, summary.sd, [round(end, 3) for end in summary.ci95]
+    >>> summary["mean"], summary["sd"], [round(end, 3) for end in summary["ci95"]]
     (2.0, 1.0, [-0.484, 4.484])
     """
     x = _trials(values, "values")
     if len(x) == 1:
-        return Summary(float(x[0]), None, None, 1)
+        return {"mean": float(x[0]), "sd": None, "ci95": None}
     mean, sd = float(x.mean()), float(x.std(ddof=1))
     half = float(stdtrit(len(x) - 1, 0.975) * sd / np.sqrt(len(x)))
-    return Summary(mean, sd, (mean - half, mean + half), len(x))
+    return {"mean": mean, "sd": sd, "ci95": [mean - half, mean + half]}
 
 
 def compare_paired(a: ArrayLike, b: ArrayLike, test_fraction: float) -> Comparison:

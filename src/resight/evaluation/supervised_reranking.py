@@ -113,8 +113,7 @@ def _spread(A: Floats, S: Any, Y: Any, alpha: float, n_iter: int) -> Floats:
     total = terms.pop() @ Y
     while terms:
         total = alpha * (total @ S) + terms.pop() @ Y
-    smoothed: Floats = (1.0 - alpha) * total
-    return smoothed
+    return (1.0 - alpha) * total
 
 
 def _relative(values: Floats) -> Floats:
@@ -176,8 +175,7 @@ def adapt_locally(
 
 def _inner(first: Floats, second: Floats, between: Floats) -> Floats:
     """(x - p_i) . (x - r_j) from |x - p_i|^2, |x - r_j|^2 and |p_i - r_j|^2, (b, k, n)."""
-    products: Floats = (first[:, :, None] + second[:, None, :] - between) / 2.0
-    return products
+    return (first[:, :, None] + second[:, None, :] - between) / 2.0
 
 
 def _dual(H: Floats, slack: float) -> Floats:

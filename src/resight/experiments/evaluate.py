@@ -141,10 +141,7 @@ def evaluate(
 def _described(
     describe: Callable[..., Features], descriptors: list[str], mirror: bool, choosing: bool
 ) -> list[FeatureSet]:
-    """Return features with which sightings have all of them.
-
-    Features averaged over mirror images are added if `auto` is `choosing` between both.
-    """
+    """Return features, those of mirror images too where `auto` is `choosing` between both."""
     found = [describe(names, mirror) for names in descriptors]
     usable = np.logical_and.reduce([features.usable for features in found])
     if not usable.any():

@@ -124,13 +124,7 @@ def summary_of(trials: Trials) -> dict[str, dict[str, Any]]:
     values = {name: [trial["ranks"][name] for trial in trials] for name in trials[0]["ranks"]}
     others = (name for name in ("map", "minp") if name in trials[0])
     values |= {name: [trial[name] for trial in trials] for name in others}
-    return {name: percent_summary(fractions) for name, fractions in values.items()}
-
-
-def percent_summary(fractions: Sequence[float]) -> dict[str, Any]:
-    """Summarise fractions over trials as percentages."""
-    found = summarise(100.0 * np.asarray(fractions))
-    return {"mean": found.mean, "sd": found.sd, "ci95": found.ci95 and list(found.ci95)}
+    return {name: summarise(100.0 * np.array(fractions)) for name, fractions in values.items()}
 
 
 def document(

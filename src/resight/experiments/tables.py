@@ -13,10 +13,7 @@ _RERANKED = (
 
 
 def results_table(result: dict[str, Any], html: bool = False) -> str:
-    """Return a table of a result document: mean and, for rank 1, spread, in percent.
-
-    Markdown, unless HTML is asked for.
-    """
+    """Return a table of a result document, in percent: Markdown, or HTML."""
     rows = [[run["title"], *summary_cells(run["summary"])] for run in result["runs"]]
     return (_html_table if html else markdown_table)(("learner", *HEADINGS), rows)
 

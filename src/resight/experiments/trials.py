@@ -9,7 +9,6 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from resight.datasets.sightings import Sightings
 from resight.errors import unknown_name
@@ -121,11 +120,7 @@ def rank_directions(
 
 
 def ranked(
-    sightings: Sightings,
-    protocol: Protocol,
-    query: NDArray[np.intp],
-    gallery: NDArray[np.intp],
-    distances: Floats,
+    sightings: Sightings, protocol: Protocol, query: Rows, gallery: Rows, distances: Floats
 ) -> Ranked:
     """Score people and rank the gallery of one direction, from distances (n_query, n_gallery)."""
     asked, held = scored_persons(sightings, query), scored_persons(sightings, gallery)
@@ -146,17 +141,9 @@ def ranked(
 
 
 def _reranked(
-    between: Between,
-    query: Rows,
-    gallery: Rows,
-    training: Rows,
-    persons: NDArray[Any],
-    rerank: str | None,
+    between: Between, query: Rows, gallery: Rows, training: Rows, persons: Any, rerank: str | None
 ) -> Floats:
-    """Distances of queries to gallery, replaced by re-ranked ones where asked for.
-
-    `persons` are those of the training rows.
-    """
+    """Distances of queries to gallery, re-ranked where asked for; training rows show `persons`."""
 
     def measured(a: Rows, b: Rows) -> Floats:
         return np.maximum(between(a, b), 0.0)

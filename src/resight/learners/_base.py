@@ -6,13 +6,14 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
+from typing_extensions import Self, dataclass_transform
 
 from resight._files import digest_of
 from resight.errors import InputError
@@ -23,10 +24,9 @@ from resight.saving import SavableMixin
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
-Self = TypeVar("Self", bound="MetricLearner")
-Growing = TypeVar("Growing", bound="GrowingLearner")
 
 
+@dataclass_transform(kw_only_default=True, eq_default=False)
 class MetricLearner(
     SavableMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC
 ):
@@ -34,7 +34,8 @@ class MetricLearner(
 
     A learner implements `_fit`, which stores its learned attributes, and either `_embed` (the
     metric is the squared Euclidean distance of embeddings) or `_distances`. Its parameters are
-    fields of a dataclass, whose types (see `_parameters`) say what is checked.
+    fields of a dataclass, which every subclass becomes; their types (see `_parameters`) say what
+    is checked.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
@@ -49,9 +50,10 @@ class MetricLearner(
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        dataclass(kw_only=True, eq=False, repr=False)(cls)
         cls._parameter_constraints = {**cls._parameter_constraints, **constraints_of(cls)}
 
-    def fit(self: Self, X: ArrayLike, y: ArrayLike, cameras: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, cameras: ArrayLike | None = None) -> Self:
         """Learn from labelled sightings.
 
         Parameters
@@ -64,8 +66,8 @@ class MetricLearner(
             The camera of each sighting. Without it every sighting counts as its own camera.
         """
         self._validate_params()
-        fresh = _without_learned_attributes(self)
-        rows: Floats
+        fresh = copy.copy(self)
+        fresh.__dict__ = {k: v for k, v in vars(self).items() if not k.endswith("_")}
         rows, labels = validate_data(fresh, X, y, dtype=self._dtypes, ensure_min_samples=2)
         _refuse_equal(rows)
         fresh.persons_, codes = encode(labels, "persons")
@@ -94,8 +96,7 @@ class MetricLearner(
 
     def _checked(self, X: ArrayLike) -> Floats:
         check_is_fitted(self)
-        checked: Floats = validate_data(self, X, dtype=self._dtypes, reset=False)
-        return checked
+        return validate_data(self, X, dtype=self._dtypes, reset=False)
 
     @abstractmethod
     def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
@@ -117,7 +118,6 @@ class MetricLearner(
         return tags
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class KernelMetricLearner(MetricLearner):
     """A learner that sees sightings only through a kernel.
 
@@ -159,8 +159,7 @@ class KernelMetricLearner(MetricLearner):
         return self.kernel_.rows(X, self.X_fit_)
 
     def _embed(self, X: Floats) -> Floats:
-        embedding: Floats = self._rows(X) @ self.coef_
-        return embedding
+        return self._rows(X) @ self.coef_
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -182,10 +181,9 @@ class NewPeople(NamedTuple):
 class GrowingLearner(KernelMetricLearner):
     """A kernel learner whose `_learn_more` adds people to what it has learned."""
 
-    def _grow(self: Growing, X: ArrayLike, y: ArrayLike, cameras: ArrayLike | None) -> Growing:
+    def _grow(self, X: ArrayLike, y: ArrayLike, cameras: ArrayLike | None) -> Self:
         """Add all sightings of new people, or leave this object as it is."""
         self._validate_params()
-        rows: Floats
         rows, labels = validate_data(self, X, y, dtype=self._dtypes, reset=False)
         distinct, persons = encode(labels, "persons")
         self.refuse_known(distinct, without_cameras=cameras is None)
@@ -294,11 +292,3 @@ def _by_rows(value: Any) -> Any:
     if isinstance(value, list):
         return [_by_rows(item) for item in value]
     return np.asanyarray(value, order="C") if isinstance(value, np.ndarray) else value
-
-
-def _without_learned_attributes(learner: MetricLearner) -> MetricLearner:
-    fresh = copy.copy(learner)
-    fresh.__dict__ = {
-        name: value for name, value in learner.__dict__.items() if not name.endswith("_")
-    }
-    return fresh

@@ -148,10 +148,7 @@ def shrunk_directions(
 
 
 def leading_directions(S_b: Floats, S_w: Floats, n_components: int) -> tuple[Floats, Floats]:
-    """Solve S_b v = mu S_w v: the largest mu, descending, and v with v^T S_w v = 1.
-
-    Both matrices are overwritten.
-    """
+    """Solve S_b v = mu S_w v, both overwritten: the largest mu, descending, and v^T S_w v = 1."""
     try:
         # The transposes are the same matrices in the order that LAPACK wants.
         return leading_pencil(S_b.T, S_w.T, min(n_components, len(S_b)))

@@ -70,8 +70,7 @@ class Multipartite:
     def _centred(self, M: Floats) -> Floats:
         """Subtract the mean of each group, which L ignores: nothing large cancels without it."""
         in_groups = _indicator(self.groups)
-        centred: Floats = M - in_groups @ (in_groups.T @ M / np.bincount(self.groups)[:, None])
-        return centred
+        return M - in_groups @ (in_groups.T @ M / np.bincount(self.groups)[:, None])
 
 
 @dataclass(frozen=True)
@@ -205,5 +204,4 @@ def _indicator(codes: Codes) -> sparse.csr_array:
 
 def _parts(groups: Codes, views: Codes) -> Codes:
     pairs = groups * (int(views.max(initial=0)) + 1) + views
-    codes: Codes = np.unique(pairs, return_inverse=True)[1]
-    return codes
+    return np.unique(pairs, return_inverse=True)[1]

@@ -51,13 +51,10 @@ class _Tridiagonal:
     """A symmetric matrix (lower triangle, Fortran order, overwritten) reduced by reflections."""
 
     def __init__(self, C: NDArray[Any]) -> None:
-        single = C.dtype == np.float32
-        self._ormqr = lapack.sormqr if single else lapack.dormqr
+        found: Any = lapack.get_lapack_funcs(("sytrd", "sytrd_lwork", "ormqr", "stev"), (C,))
+        sytrd, lwork, self._ormqr, slower = found
         # Divide and conquer; SciPy for Python 3.10 offers the slower QR iteration only.
-        slower = lapack.sstev if single else lapack.dstev
-        self._stevd = getattr(lapack, "sstevd" if single else "dstevd", slower)
-        sytrd = lapack.ssytrd if single else lapack.dsytrd
-        lwork = lapack.ssytrd_lwork if single else lapack.dsytrd_lwork
+        self._stevd = getattr(lapack, f"{slower.typecode}stevd", slower)
         work = int(lwork(len(C), lower=1)[0])
         self._reflectors, self.d, self.e, self._tau, _ = sytrd(
             C, lower=1, lwork=work, overwrite_a=1

@@ -95,8 +95,7 @@ def _right_singular(X: Floats, mean: Floats, n_components: int) -> Floats:
     # its eigenvectors makes the directions orthonormal and exact again.
     Q, R = scipy.linalg.qr(images, mode="economic", overwrite_a=True, check_finite=False)
     rotation = scipy.linalg.svd(R, check_finite=False)[0]
-    directions: Floats = Q @ rotation
-    return directions
+    return Q @ rotation
 
 
 def centred_products(X: Floats, mean: Floats) -> Floats:
@@ -221,5 +220,4 @@ class DescendingLearner(PCAMetricLearner):
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        L: Floats = x.reshape(shape)
-        return L
+        return x.reshape(shape)

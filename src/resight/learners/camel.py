@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -17,7 +16,6 @@ from resight.learners._parameters import Components, Count, NotNegative, Positiv
 from resight.learners._subspace import CENTRED_BY_COLUMNS, Projection, pca
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class CAMEL(MetricLearner):
     """Project each camera in its own way such that sightings form clusters; no label is used.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
@@ -15,7 +13,6 @@ from resight.learners._graphs import check_persons
 from resight.learners._parameters import Positive
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class IRS(GrowingLearner):
     """Regress each sighting to a code of its person; people are added exactly and quickly.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
@@ -18,7 +16,6 @@ from resight.learners._subspace import DescendingLearner
 COINCIDENT = 1e-10
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class ITML(DescendingLearner):
     """The metric nearest to the Euclidean one that keeps pairs within bounds, with slack.
 
@@ -142,7 +139,6 @@ class LogDetObjective:
         delta_c lambda_c = gamma (1/xi_0c - 1/d_A(c)) where violated, 0 elsewhere,
 
     delta = 1 for similar, -1 for dissimilar pairs: the optimality conditions of the problem above.
-    The published cyclic Bregman projections climb its dual one pair at a time to the same point.
 
     Here A = L^T L, each pair of Z (N, d) is a constraint, and `bounds` are xi_0 of similar pairs
     (at most that far) and of dissimilar ones (at least that far).
@@ -163,15 +159,10 @@ class LogDetObjective:
         r = np.where(self.pairs.similar, np.maximum(r, 1.0), np.minimum(r, 1.0))
         slack = float((self.gammas * (r - np.log(r) - 1.0)).sum())
         duals = self.gammas * (1.0 - 1.0 / r) / self.wanted  # delta lambda
-        inverse, log_det = _inverse_and_log_det(L)
+        factors = scipy.linalg.lu_factor(L, check_finite=False)
+        inverse = scipy.linalg.lu_solve(factors, np.eye(len(L)), check_finite=False)
+        log_det = float(np.log(np.abs(np.diag(factors[0]))).sum())
         value = float((L * L).sum()) - 2.0 * log_det - len(L) + slack
         # 2 L (I + X^T Laplacian(delta lambda) X - A^-1), with L A^-1 = L^-T
         pulled = self.pairs.laplacian_times(duals, E).T @ self.Z
-        gradient: Floats = 2.0 * (L + pulled - inverse.T)
-        return value, gradient
-
-
-def _inverse_and_log_det(L: Floats) -> tuple[Floats, float]:
-    lu, pivots = scipy.linalg.lu_factor(L, check_finite=False)
-    inverse: Floats = scipy.linalg.lu_solve((lu, pivots), np.eye(len(L)), check_finite=False)
-    return inverse, float(np.log(np.abs(np.diag(lu))).sum())
+        return value, 2.0 * (L + pulled - inverse.T)

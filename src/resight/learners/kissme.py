@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -17,7 +16,6 @@ from resight.learners._solvers import quadratic_form
 from resight.learners._subspace import LinearLearner, Projection, pca, round_off
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class KISSME(LinearLearner):
     """Ask which of two Gaussians a difference comes from: similar or dissimilar pairs.
 
@@ -114,7 +112,6 @@ class KISSME(LinearLearner):
         return quadratic_form(projected(Q), projected(G), self.metric_)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class KernelKISSME(KernelMetricLearner):
     """Compare two Gaussians of differences, similar and dissimilar, in the space of a kernel.
 
@@ -193,8 +190,7 @@ def positive_root(M: Floats) -> Floats:
             "the similar pairs differ more than the dissimilar ones in every direction, so nothing "
             "is left of the metric; check persons and cameras, and that the pairs are not swapped"
         )
-    root: Floats = vectors[:, positive] * np.sqrt(values[positive])
-    return root
+    return vectors[:, positive] * np.sqrt(values[positive])
 
 
 def _inverse(C: Floats) -> Floats:
@@ -202,8 +198,7 @@ def _inverse(C: Floats) -> Floats:
     values, vectors = scipy.linalg.eigh(C)
     if values[0] <= round_off(len(C)) * values[-1]:
         raise scipy.linalg.LinAlgError("singular covariance")
-    inverse: Floats = (vectors / values) @ vectors.T
-    return inverse
+    return (vectors / values) @ vectors.T
 
 
 def _too_few_pairs(n_pairs: int, independent: int, n_dimensions: int) -> InputError:
@@ -218,5 +213,4 @@ def _woodbury(H: Floats, K: Floats, reg: float) -> Floats:
     """Return T = H (I + K H / eps)^-1 / eps^2 for the mean Laplacian H of some pairs."""
     system = H @ K / reg  # (N, N); T = (I + H K / eps)^-1 H / eps^2 is the same matrix
     system[np.diag_indices_from(system)] += 1.0
-    solved: Floats = scipy.linalg.solve(system, H, overwrite_a=True, check_finite=False)
-    return solved / reg**2
+    return scipy.linalg.solve(system, H, overwrite_a=True, check_finite=False) / reg**2

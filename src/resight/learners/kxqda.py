@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -32,7 +32,6 @@ from resight.learners._parameters import Count, Positive, Precision, Seed
 from resight.learners._solvers import direction_weights
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class KXQDA(GrowingLearner):
     """Learn a cross-view subspace and metric at once, in the space of a kernel.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.special import expit
 
@@ -13,7 +11,6 @@ from resight.learners._parameters import Components
 from resight.learners.mlapg import MLAPG, LogisticLoss
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class LDML(MLAPG):
     """The metric under which a logistic model best tells similar pairs from dissimilar ones.
 

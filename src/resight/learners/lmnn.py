@@ -19,7 +19,6 @@ BLOCK_ENTRIES = 1 << 22
 MISSING = -1
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class LMNN(DescendingLearner):
     """Pull the nearest sightings of the same person close, push impostors a margin further away.
 
@@ -44,9 +43,8 @@ class LMNN(DescendingLearner):
 
     Attributes
     ----------
-    mean_ : ndarray of shape (n_features,)
-    components_ : ndarray of shape (n_features, n_components_)
-        The embedding is ``(X - mean_) @ components_``.
+    mean_, components_
+        As in `LFDA`.
     objective_ : ndarray of shape (n_iter_ + 1,)
         The objective at the start and after each iteration; it never increases.
     gradient_norm_ : float
@@ -119,10 +117,7 @@ def _typical_distance(Z: Floats, targets: Codes) -> float:
 
 
 def target_neighbors(Z: Floats, persons: Codes, cameras: Codes | None, k: int) -> Codes:
-    """Nearest sightings of the same person in other cameras, (N, <= k), MISSING where fewer.
-
-    Equal distances are ordered by row.
-    """
+    """Nearest sightings of the same person in other cameras, (N, <= k), MISSING where fewer."""
     nearest = np.full((len(Z), k), MISSING, dtype=np.intp)
     order = np.argsort(persons, kind="stable")
     for members in np.split(order, np.flatnonzero(np.diff(persons[order])) + 1):
@@ -136,55 +131,41 @@ def target_neighbors(Z: Floats, persons: Codes, cameras: Codes | None, k: int) -
     return nearest[:, used]
 
 
-@dataclass(frozen=True)
-class _Anchors:
-    """Some sightings of one camera and those of all other cameras."""
-
-    rows: Codes  # (a,)
-    others: Codes  # (b,)
-    same: tuple[Codes, ...]  # where in (a, b) both show one person: no impostor there
-
-
+@dataclass(eq=False)
 class LMNNObjective:
-    """Pull and push of LMNN for embeddings Z L^T.
+    """The f(L) of `LMNN` for embeddings Z L^T, its hinge with a rounded corner.
 
-    f(L) = 1/n [ (1 - push) sum d_ij + push sum h(1 + d_ij - d_il) ] over the n target pairs (i, j)
-    and the impostors l of i: sightings of other persons in other cameras. h is the hinge with its
-    corner rounded: z^2 / (2 s) up to z = s, the `smoothing`, and z - s/2 beyond. `targets` (N, k)
-    are rows of the target neighbours of each sighting of Z (N, d), MISSING for none.
+    That is z^2 / (2 s) up to z = s, the `smoothing`, and z - s/2 beyond.
     """
 
-    def __init__(
-        self,
-        Z: Floats,
-        persons: Codes,
-        cameras: Codes | None,
-        targets: Codes,
-        *,
-        push: float,
-        smoothing: float,
-    ) -> None:
-        self.Z, self.targets = Z, targets
-        self.push, self.smoothing = push, smoothing
-        self.n_pairs = int(np.count_nonzero(targets != MISSING))
-        self._slices = list(_anchor_slices(persons, cameras, targets))
+    Z: Floats  # (N, d)
+    persons: Codes  # (N,)
+    cameras: Codes | None  # (N,)
+    targets: Codes  # (N, k): rows of the target neighbours, MISSING for none
+    push: float
+    smoothing: float
+
+    def __post_init__(self) -> None:
+        self.n_pairs = int(np.count_nonzero(self.targets != MISSING))
+        self._slices = list(_anchor_slices(self.persons, self.cameras, self.targets))
 
     def __call__(self, L: Floats) -> tuple[float, Floats]:
         """Return f(L) and its gradient, for L of shape (r, d)."""
         E = self.Z @ L.T  # (N, r)
         slope = np.zeros_like(E)  # half the derivative by E
-        value = sum(self._add_terms(anchors, E, slope) for anchors in self._slices)
-        gradient: Floats = (2.0 / self.n_pairs) * (slope.T @ self.Z)  # (r, d)
-        return value / self.n_pairs, gradient
+        value = sum(self._add_terms(*anchors, E, slope) for anchors in self._slices)
+        return value / self.n_pairs, (2.0 / self.n_pairs) * (slope.T @ self.Z)
 
-    def _add_terms(self, anchors: _Anchors, E: Floats, slope: Floats) -> float:
+    def _add_terms(
+        self, rows: Codes, others: Codes, same: tuple[Codes, ...], E: Floats, slope: Floats
+    ) -> float:
         """Add the terms of these anchors to slope; return their value."""
-        mine, theirs = E[anchors.rows], E[anchors.others]
+        mine, theirs = E[rows], E[others]
         D2 = squared_euclidean(mine, theirs)  # (a, b)
-        D2[anchors.same] = np.inf
+        D2[same] = np.inf
         pressed = np.zeros_like(D2)  # how strongly each impostor is pushed away
         value = 0.0
-        for targets in self.targets[anchors.rows].T:  # everybody's nearest, then the next, ...
+        for targets in self.targets[rows].T:  # everybody's nearest, then the next, ...
             has = targets != MISSING
             toward = np.where(has[:, None], mine - E[targets], 0.0)
             pull = (toward * toward).sum(axis=1)
@@ -192,12 +173,12 @@ class LMNNObjective:
             loss, press = self._hinge(reach[:, None] - D2)
             value += (1.0 - self.push) * pull.sum() + self.push * loss
             toward *= (1.0 - self.push) + self.push * press.sum(axis=1)[:, None]
-            slope[anchors.rows] += toward
+            slope[rows] += toward
             np.subtract.at(slope, targets[has], toward[has])
             pressed += press
         out, back = pressed.sum(axis=1)[:, None], pressed.sum(axis=0)[:, None]
-        slope[anchors.rows] -= self.push * (out * mine - pressed @ theirs)
-        slope[anchors.others] -= self.push * (back * theirs - pressed.T @ mine)
+        slope[rows] -= self.push * (out * mine - pressed @ theirs)
+        slope[others] -= self.push * (back * theirs - pressed.T @ mine)
         return float(value)
 
     def _hinge(self, z: Floats) -> tuple[float, Floats]:
@@ -209,8 +190,10 @@ class LMNNObjective:
         return float(np.vdot(derivative, z) - 0.5 * self.smoothing * squares), derivative
 
 
-def _anchor_slices(persons: Codes, cameras: Codes | None, targets: Codes) -> Iterator[_Anchors]:
-    """Split the sightings that have a target by camera, and into slices that fit into memory."""
+def _anchor_slices(
+    persons: Codes, cameras: Codes | None, targets: Codes
+) -> Iterator[tuple[Codes, Codes, tuple[Codes, ...]]]:
+    """Yield anchors of one camera, all sightings of the others, and where both show one person."""
     has_target = (targets != MISSING).any(axis=1)
     everybody = np.zeros(len(persons), dtype=np.intp) if cameras is None else cameras
     for camera in np.unique(everybody):
@@ -221,4 +204,4 @@ def _anchor_slices(persons: Codes, cameras: Codes | None, targets: Codes) -> Ite
         for start in range(0, len(rows), size):
             some = rows[start : start + size]
             same = np.nonzero(persons[some][:, None] == persons[others])
-            yield _Anchors(some, others, same)
+            yield some, others, same

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from resight.learners._base import Codes, Floats, KernelMetricLearner, squared_euclidean
@@ -21,7 +19,6 @@ from resight.learners._subspace import PCAMetricLearner
 SMALLEST_RATIO = 1e-10
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class MFA(PCAMetricLearner):
     """Bring sightings of one person together and push the nearest of other persons away.
 
@@ -43,9 +40,8 @@ class MFA(PCAMetricLearner):
 
     Attributes
     ----------
-    mean_ : ndarray of shape (n_features,)
-    components_ : ndarray of shape (n_features, n_components_)
-        The embedding is ``(X - mean_) @ components_``.
+    mean_, components_
+        As in `LFDA`.
     eigenvalues_ : ndarray of shape (n_components_,)
         Ratios of penalty to intrinsic scatter, descending.
 
@@ -93,7 +89,6 @@ class MFA(PCAMetricLearner):
         return V[:, :kept] / np.linalg.norm(V[:, :kept], axis=0)  # (p, r)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class KernelMFA(KernelMetricLearner):
     """Marginal Fisher analysis in the feature space of a kernel.
 
@@ -116,8 +111,8 @@ class KernelMFA(KernelMetricLearner):
     ----------
     coef_ : ndarray of shape (n_train, n_components_)
         The embedding is the kernel row against the training set times ``coef_``.
-    eigenvalues_ : ndarray of shape (n_components_,)
-        Ratios of penalty to intrinsic scatter, descending.
+    eigenvalues_
+        As in `MFA`.
 
     Notes
     -----
@@ -126,8 +121,7 @@ class KernelMFA(KernelMetricLearner):
 
     References
     ----------
-    F. Xiong, M. Gou, O. Camps, M. Sznaier, "Person re-identification using kernel-based metric
-    learning methods", ECCV 2014.
+    That of `KernelLFDA`.
 
     Examples
     --------

@@ -24,7 +24,6 @@ FIRST_LIPSCHITZ = 2.0**-8
 LIPSCHITZ_GROWTH = 2.0
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class MLAPG(PCAMetricLearner):
     """Pull similar pairs below and push dissimilar pairs above one distance, logistic loss.
 
@@ -50,9 +49,8 @@ class MLAPG(PCAMetricLearner):
 
     Attributes
     ----------
-    mean_ : ndarray of shape (n_features,)
-    components_ : ndarray of shape (n_features, n_components_)
-        The embedding is ``(X - mean_) @ components_``.
+    mean_, components_
+        As in `LFDA`.
     objective_ : ndarray of shape (n_iter_ + 1,)
         The loss at the start and after each iteration.
     n_iter_ : int
@@ -150,11 +148,9 @@ class Metric:
 
 
 class LogisticLoss:
-    """F(M) = sum_ij w_ij log(1 + exp(y_ij (d_M(x_i, x_j) - mu))) over cross-camera pairs.
+    """The F(M) of `MLAPG` over the pairs of Z (N, d).
 
-    y = 1 and w = 1/n_S for similar pairs, y = -1 and w = 1/n_D for the others; mu is the mean of
-    the squared distances of the pairs of Z (N, d). `precision` is that of matrices; sums over
-    pairs and over entries are float64 all the same.
+    `precision` is that of matrices; sums over pairs and over entries are float64 all the same.
     """
 
     def __init__(self, pairs: AllPairs, Z: Floats, precision: str = "float64") -> None:
@@ -179,10 +175,9 @@ class LogisticLoss:
     def gradient(self, distances: Floats) -> Floats:
         """Gradient of F with respect to M from the distances of the pairs, (d, d)."""
         slopes = self.weights * self.signs * expit(self.signs * (distances - self.mu))
-        G: Floats = self.Z.T @ self.pairs.laplacian_times(
+        return self.Z.T @ self.pairs.laplacian_times(
             slopes.astype(self.Z.dtype, copy=False), self.Z
         )
-        return G
 
     def accelerated_step(
         self, current: Metric, previous: Metric, pace: float, lipschitz: float
@@ -225,5 +220,4 @@ def psd_root(S: Floats, expected_rank: int | None = None) -> Floats:
         values, vectors = scipy.linalg.eigh(S, driver="evd", check_finite=False)
         first = min(int(np.searchsorted(values, 0.0, side="right")), len(values) - 1)
         values, vectors = values[first:], vectors[:, first:]
-    root: Floats = vectors * np.sqrt(np.maximum(values, 0.0))
-    return root
+    return vectors * np.sqrt(np.maximum(values, 0.0))

@@ -85,8 +85,7 @@ class KernelNFST(KernelMetricLearner):
 
     References
     ----------
-    L. Zhang, T. Xiang, S. Gong, "Learning a discriminative null space for person
-    re-identification", CVPR 2016.
+    That of `NFST`.
 
     Examples
     --------
@@ -132,26 +131,16 @@ def null_directions(Z: Floats, persons: Codes) -> Floats:
 
 def centred_kernel(K: Floats) -> Floats:
     """Inner products of centred feature vectors, from those of the vectors themselves, (N, N)."""
-    centred: Floats = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
-    return centred
+    return K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
 
 
 def null_coefficients(K: Floats, persons: Codes) -> Floats:
-    """Coefficients of the null directions over training sightings, from their inner products.
+    """Coefficients (N, n_components) of the null directions over training sightings.
 
-    With K = U Lambda U^T, B = (I - 1/N) U Lambda^-1/2 is an orthonormal basis of the span, in
-    which the sightings have the coordinates U Lambda^1/2.
-
-    Parameters
-    ----------
-    K : ndarray of shape (n_sightings, n_sightings)
-        Centred inner products (the lower triangle counts); overwritten.
-    persons : int array of shape (n_sightings,)
-
-    Returns
-    -------
-    ndarray of shape (n_sightings, n_components)
-        The columns sum to 0, so that it does not matter whether new rows are centred.
+    K are their centred inner products (the lower triangle counts), overwritten. With
+    K = U Lambda U^T, B = (I - 1/N) U Lambda^-1/2 is an orthonormal basis of the span, in which the
+    sightings have the coordinates U Lambda^1/2. The columns sum to 0, so that it does not matter
+    whether new rows are centred.
     """
     values, U = scipy.linalg.eigh(K, overwrite_a=True, check_finite=False)
     kept = values > round_off(len(K)) * max(values[-1], 0.0)
@@ -163,5 +152,4 @@ def null_coefficients(K: Floats, persons: Codes) -> Floats:
     roots = np.sqrt(values[kept])
     U = U[:, kept]  # (N, p)
     B = (U - U.mean(axis=0)) / roots
-    coefficients: Floats = B @ null_directions(U * roots, persons)
-    return coefficients
+    return B @ null_directions(U * roots, persons)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -16,7 +15,6 @@ from resight.learners._subspace import round_off
 from resight.learners.nfst import centred_kernel, null_coefficients
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class NK3ML(KernelMetricLearner):
     """Collapse each training person to one point, then widen the margins between these points.
 
@@ -106,8 +104,7 @@ class NK3ML(KernelMetricLearner):
 
     def _embed(self, X: Floats) -> Floats:
         values = self.margin_.rows(super()._embed(X), self.points_)  # (n, c)
-        embedding: Floats = values @ self.directions_
-        return embedding
+        return values @ self.directions_
 
 
 def margin_directions(K: Floats, weights: Floats) -> tuple[Floats, Floats]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -16,7 +15,6 @@ from resight.learners._parameters import Count, Positive
 from resight.learners._solvers import direction_weights, leading_pencil, quadratic_form
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class XQDA(MetricLearner):
     """Learn a linear cross-view subspace and its metric.
 
@@ -119,8 +117,7 @@ class XQDA(MetricLearner):
                 "solver='svd' gives an indefinite metric, which no Euclidean embedding can "
                 "represent; use distances(Q, G), or solver='eigh' for an embedding"
             )
-        embedding: Floats = X @ self.components_
-        return embedding
+        return X @ self.components_
 
     def _distances(self, Q: Floats, G: Floats) -> Floats:
         if self.metric_ is None:
@@ -146,5 +143,4 @@ def span_coordinates(products: Floats) -> tuple[Floats, Floats]:
 
 
 def _full(lower: Floats) -> Floats:
-    full: Floats = np.tril(lower) + np.tril(lower, -1).T
-    return full
+    return np.tril(lower) + np.tril(lower, -1).T

@@ -113,14 +113,7 @@ def require_cameras(sightings: Sightings) -> list[str]:
     return cameras
 
 
-def half_half(
-    sightings: Sightings,
-    n_splits: int = 10,
-    seed: int = 0,
-    *,
-    scoring: str = "single",
-    both_directions: bool = False,
-) -> Protocol:
+def half_half(sightings: Sightings, n_splits: int = 10, seed: int = 0) -> Protocol:
     """Train on one half of the people, test on the other, several times.
 
     With two cameras the first by name asks the second. With more, every test sighting asks and
@@ -133,10 +126,6 @@ def half_half(
         trained; they stay in the gallery as distractors.
     n_splits, seed : int
         How many divisions; another seed gives others, see `halves` for the rule.
-    scoring : {"single", "sum", "min", "mean"}
-        How people with several sightings are scored (two cameras only, unless "single").
-    both_directions : bool
-        With two cameras: whether the second also asks the first.
     """
     if n_splits < 1:
         raise InputError(f"n_splits is {n_splits}; at least one split is needed")
@@ -150,13 +139,11 @@ def half_half(
         )
     two, asks = len(cameras) == 2, "queries: each camera in turn, gallery: the others"
     if two:
-        and_back = ", and the reverse" if both_directions else ""
-        asks = f"queries: {cameras[0]}, gallery: {cameras[1]}{and_back}"
+        asks = f"queries: {cameras[0]}, gallery: {cameras[1]}"
     divided = (halves(people, number, seed) for number in range(n_splits))
     return Protocol(
         "half-half",
-        tuple(by_cameras(sightings, *one, both_directions=both_directions) for one in divided),
-        scoring=scoring,
+        tuple(by_cameras(sightings, *one) for one in divided),
         cross_camera_only=not two,
         description=f"{n_splits} random 50/50 splits of {len(people)} people (seed {seed}); {asks}",
     )

@@ -90,8 +90,7 @@ class Bench:
         file = self._file(job)
         if not file.is_file():
             return None
-        found: dict[str, Any] = json.loads(file.read_text("utf-8"))
-        return found
+        return json.loads(file.read_text("utf-8"))
 
     def measure(self, job: Job) -> dict[str, Any]:
         """Return the run's figures, from disk if it was finished before."""

@@ -43,10 +43,7 @@ COSINE, HAND, ALL = "network, cosine", "hand-made, recipe", "network + hand-made
 def measure_network(
     network: Network, bench: Bench, protocols: tuple[tuple[str, str], ...] = PROTOCOLS
 ) -> Iterator[dict[str, Any]]:
-    """Measure a network on the datasets; yield the document, as it grows, after each comparison.
-
-    Finished runs are kept by the bench.
-    """
+    """Measure a network on the datasets; yield the document, as it grows, after each comparison."""
     own, every = (str(network.file),), (str(network.file), *HAND_MADE)
     tables: list[dict[str, Any]] = []
     told = {"name": network.name, "digest": network.digest_, **network.preprocessing_}

@@ -103,8 +103,7 @@ def paper_tables() -> dict[str, PaperTable]:
 
 def reasons() -> dict[str, list[str]]:
     """Return why rows that the paper quotes from others are not measured: names by reason."""
-    found: dict[str, list[str]] = _shipped("others.json")["reasons"]
-    return found
+    return _shipped("others.json")["reasons"]
 
 
 def select_tables(names: list[str]) -> list[PaperTable]:
@@ -120,8 +119,7 @@ def select_tables(names: list[str]) -> list[PaperTable]:
 
 def _shipped(name: str) -> dict[str, Any]:
     text = files("resight.reproduce").joinpath(name).read_text("utf-8")
-    found: dict[str, Any] = json.loads(text)
-    return found
+    return json.loads(text)
 
 
 def _table(name: str, content: dict[str, Any], others: dict[str, dict[str, Any]]) -> PaperTable:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -26,7 +25,6 @@ from resight.tuning.settings import PLAIN, Setting
 from resight.tuning.sketch import shares
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class AutoKXQDA(MetricLearner):
     """k-XQDA that chooses kernels, regularisers, descriptors and how much to learn at all.
 

@@ -190,8 +190,7 @@ def person_precisions(
             codes[query], average_precisions(part, codes[query], codes[gallery]), len(sums)
         )
         counts += np.bincount(codes[query], minlength=len(counts))
-    means: Floats = sums / counts
-    return means
+    return sums / counts
 
 
 def _directions(persons: NDArray[Any], cameras: NDArray[Any]) -> Iterator[tuple[Rows, Rows]]:

@@ -37,30 +37,25 @@ class Fitted:
     def embed(self, products: Callable[[int], RowProducts]) -> Floats:
         """Embed rows of which `products` are known; squared distances are in units of `unit`."""
         rows = self.kernel.rows(products)
-        embedding: Floats = (rows @ self.coef - self.offset) / np.sqrt(self.unit)
-        return embedding
+        return (rows @ self.coef - self.offset) / np.sqrt(self.unit)
 
 
+@dataclass(eq=False)
 class Fold:
     """Rows to learn from and rows to rank.
 
     What settings share is computed once: products of a descriptor, the kernel matrix of
-    consecutive parts that differ in learner or regulariser only, distances of a part. Of the
-    spaces, one for each descriptor, only entries between the rows `train` (N,) and `test` (n,) are
-    looked at. Without cameras, every training sighting counts as its own.
+    consecutive parts that differ in learner or regulariser only, distances of a part. Only entries
+    between the rows `train` and `test` of the spaces are looked at.
     """
 
-    def __init__(
-        self,
-        spaces: Sequence[GramSpace],
-        train: Rows,
-        test: Rows,
-        persons: Rows,
-        cameras: Rows | None,
-    ) -> None:
-        self.spaces = spaces
-        self.train, self.test = train, test
-        self.persons, self.cameras = persons, cameras
+    spaces: Sequence[GramSpace]  # one for each descriptor
+    train: Rows  # (N,)
+    test: Rows  # (n,)
+    persons: Rows  # (N,)
+    cameras: Rows | None  # (N,), None: every sighting counts as its own
+
+    def __post_init__(self) -> None:
         self._products: dict[int, Products] = {}
         self._last: tuple[object, FusedKernel, KernelPencil] | None = None  # and what it is of
 
@@ -95,8 +90,7 @@ class Fold:
     def _embedded(self, part: Part, whole: bool = False) -> Floats:
         if part.learner in PLAIN:
             unit = self.plain_unit(part, whole)
-            plain: Floats = self._plain(part, self.test, whole) / np.sqrt(unit)
-            return plain
+            return self._plain(part, self.test, whole) / np.sqrt(unit)
         pieces = self.pieces(part)
         embedded = [fold.fit(one).embed(fold._row_products) for fold, one in pieces]
         return np.concatenate(embedded, axis=1) / np.sqrt(len(pieces))
@@ -166,5 +160,4 @@ def _mean_square(centred: Floats) -> float:
 
 def codes_of(labels: NDArray[Any]) -> Rows:
     """Return labels as numbers 0, 1, 2, ... in sorted order."""
-    codes: Rows = np.unique(labels, return_inverse=True)[1]
-    return codes
+    return np.unique(labels, return_inverse=True)[1]

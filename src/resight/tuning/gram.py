@@ -211,8 +211,7 @@ def _normalise(part: Floats, own: Floats, wanted: Rows, train: Rows) -> Floats:
     np.divide(1.0, np.sqrt(own), out=scale, where=own > 1e-7 * own[train].max())
     part *= scale
     part *= scale[wanted][:, None]
-    normalised: Floats = own * scale**2
-    return normalised
+    return own * scale**2
 
 
 def fit_in_gram_space(

@@ -47,13 +47,12 @@ class Tried:
     def as_dict(self) -> dict[str, Any]:
         """Return a row of the table of candidates, in plain types."""
         of_all = np.concatenate(self.scores) if self.scores else np.zeros(1)
+        error = of_all.std(ddof=min(1, len(of_all) - 1)) / np.sqrt(len(of_all))
         return {
             "stage": self.stage,
             **self.part.as_dict(),
             "map": self.mean,
-            "standard_error": float(
-                of_all.std(ddof=min(1, len(of_all) - 1)) / np.sqrt(len(of_all))
-            ),
+            "standard_error": float(error),
             "folds": len(self.scores),
             "share": self.share,
             "won": self.share > 0.0,
@@ -185,10 +184,7 @@ class Search:
     def _weighed(
         self, whole: Fold, held: Held, name: str, alone: Sequence[tuple[float, ...]]
     ) -> tuple[float, Part]:
-        """Weigh some descriptors, near equally, so that matches are likeliest.
-
-        Returns the negative log-likelihood and what was found.
-        """
+        """Weigh descriptors, near equally, so that the negative log-likelihood is least."""
         parts = [Part(name, weights) for weights in alone]
         distances = np.stack([whole.part_distances(part) for part in parts])
         natural = np.array([whole.plain_unit(part) for part in parts])
@@ -336,8 +332,7 @@ def default_shares(parts: Sequence[Part], people: int) -> Floats:
     for kind, part in ((joint, allowed.AUTO_TOGETHER), (~joint, 1.0 - allowed.AUTO_TOGETHER)):
         own, other = ~plain & kind, ~plain & ~kind
         shares[own] = learned * (part if other.any() else 1.0) / max(own.sum(), 1)
-    total: Floats = shares / shares.sum()
-    return total
+    return shares / shares.sum()
 
 
 def safest(n: int, people: int) -> Setting:

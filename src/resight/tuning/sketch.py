@@ -45,5 +45,4 @@ def _signs(d: int) -> NDArray[np.float64]:
     x = np.arange(1, d + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    signs: NDArray[np.float64] = 1.0 - 2.0 * (x >> np.uint64(63)).astype(np.float64)
-    return signs
+    return 1.0 - 2.0 * (x >> np.uint64(63)).astype(np.float64)
