@@ -51,6 +51,20 @@ def test_solves_the_definition_pair_by_pair(sample, n_neighbors):
     np.testing.assert_allclose(learner.distances(data.X, data.X), expected, atol=1e-8)
 
 
+def test_scalings_of_the_embedding(sample):
+    data = sample()
+    plain, weighted, orthonormal = (
+        LFDA(n_components=3, embedding=kind).fit(data.X, data.persons)
+        for kind in ("plain", "weighted", "orthonormalized")
+    )
+    np.testing.assert_allclose(
+        weighted.components_, plain.components_ * np.sqrt(plain.eigenvalues_), rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        orthonormal.components_.T @ orthonormal.components_, np.eye(3), atol=1e-12
+    )
+
+
 def test_full_pca_of_wide_data_loses_nothing(sample):
     """With more features than sightings the span is as good as all features."""
     data = sample(n_persons=6, n_features=40, most=2)

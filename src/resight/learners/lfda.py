@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
+import scipy.linalg
 
 from resight.errors import InputError
 from resight.learners._base import Codes, Floats, KernelMetricLearner, squared_euclidean
@@ -33,12 +36,15 @@ class LFDA(PCAMetricLearner):
         with fewer sightings uses the farthest one.
     reg : float, default=0.1
         S_w becomes (1 - reg) S_w + reg tr(S_w) / N I.
+    embedding : {"plain", "weighted", "orthonormalized"}, default="plain"
+        Scaling of the directions: as the eigenproblem gives them (v^T S_w v = 1), times the root
+        of their eigenvalue, or made orthonormal.
 
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
     components_ : ndarray of shape (n_features, n_components_)
-        The embedding is ``(X - mean_) @ components_``; v^T S_w v = 1 for each direction v.
+        The embedding is ``(X - mean_) @ components_``.
     eigenvalues_ : ndarray of shape (n_components_,)
         Ratios of local between to local within scatter, descending.
 
@@ -71,12 +77,17 @@ class LFDA(PCAMetricLearner):
     pca: Components = "auto"
     n_neighbors: Count = 7
     reg: Share = 0.1
+    embedding: Literal["plain", "weighted", "orthonormalized"] = "plain"
 
     def _fit_reduced(self, Z: Floats, persons: Codes, cameras: Codes | None) -> Floats:
         check_persons(persons)
         affinity = person_blocks(persons, lambda members: self._affinity(Z[members]))
         graphs = fisher_graphs(persons, affinity)
         self.eigenvalues_, V = shrunk_directions(Z, graphs, self.reg, self.n_components)
+        if self.embedding == "weighted":
+            V *= np.sqrt(np.maximum(self.eigenvalues_, 0.0))
+        elif self.embedding == "orthonormalized":
+            V = np.asarray(scipy.linalg.qr(V, mode="economic")[0], dtype=np.float64)
         return V  # (p, r)
 
     def _affinity(self, Z: Floats) -> Floats:
