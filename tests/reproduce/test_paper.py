@@ -81,7 +81,8 @@ def test_the_page_prints_measured_beside_printed():
     missing = {**row, "title": "DNS", "version": "missing"}
     table = {"name": "table3", "title": "PRID2011", "dataset": "prid2011"}
     partly = {**row, "title": "CAMEL", "paper": {"rank1": 57.3, "rank10": None}}
-    table |= {"protocol": "single-shot", "rows": [row, missing, partly]}
+    varied = {**row, "descriptors": [*AUTO_POOL, *AUTO_VARIANTS]}
+    table |= {"protocol": "single-shot", "rows": [row, missing, partly, varied]}
     table["reported"] = {"WARCA": [58.34, None, None], "CAMEL": [57.3, None, None]}
     page = page_of({"tables": [table]})
     assert "36.0 ± 2.5 (35.3)" in page
@@ -90,3 +91,4 @@ def test_the_page_prints_measured_beside_printed():
     assert "WARCA 58.34" in page
     assert "- (35.3)" in page
     assert "10 x kernel=rbf" in page
+    assert "whos-dagger and 6 variants" in page

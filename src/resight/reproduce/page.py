@@ -13,6 +13,7 @@ from resight.experiments.tables import markdown_table
 from resight.experiments.trials import warnings_of
 from resight.registry import AUTO
 from resight.reproduce.paper import Job, PaperTable, reasons
+from resight.tuning.candidates import AUTO_VARIANTS
 
 _RANKS = ("rank1", "rank5", "rank10", "rank20")
 
@@ -121,8 +122,10 @@ def _grid(table: dict[str, Any]) -> str:
 
 def _title(row: dict[str, Any]) -> str:
     version = "" if row["version"] == "default" else f" `{row['version']}`"
-    descriptors = "+".join(row["descriptors"]) + ("?" if row["descriptors_inferred"] else "")
-    return f"{row['title']}{version}, {descriptors}"
+    named = [name for name in row["descriptors"] if name not in AUTO_VARIANTS]
+    variants = len(row["descriptors"]) - len(named)  # listed below the table, not in it
+    descriptors = "+".join(named) + (f" and {variants} variants" if variants else "")
+    return f"{row['title']}{version}, {descriptors}{'?' if row['descriptors_inferred'] else ''}"
 
 
 def _cells(row: dict[str, Any], ranks: list[str]) -> list[str]:
