@@ -89,7 +89,7 @@ def test_gram_is_the_lower_triangle_of_the_product(order):
     P = np.asarray(np.random.default_rng(0).normal(size=(5, 8)), order=order)
     expected = np.tril(P @ P.T)
     np.testing.assert_allclose(np.tril(gram(P)), expected, rtol=1e-13)
-    np.testing.assert_allclose(np.tril(gram(P, 2.0, into=gram(P))), 3 * expected, rtol=1e-13)
+    np.testing.assert_allclose(np.tril(gram(P, into=gram(P))), 2 * expected, rtol=1e-13)
 
 
 def test_weights_are_the_square_root_of_the_metric():

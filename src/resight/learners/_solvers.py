@@ -102,15 +102,13 @@ class _Tridiagonal:
         return mu[n - n_leading :], V[:, n - n_leading :]
 
 
-def gram(P: Floats, scale: float = 1.0, into: Floats | None = None) -> Floats:
-    """Return ``into + scale P P^T`` (lower triangle, Fortran order) by one symmetric update."""
+def gram(P: Floats, into: Floats | None = None) -> Floats:
+    """Return P P^T, added to `into` if given (lower triangle, Fortran order): half a product."""
     # BLAS wants Fortran order; of the two equal statements take the one that copies nothing.
     factor, trans = (P, 0) if P.flags.f_contiguous else (P.T, 1)
     if into is None:
-        updated: Floats = dsyrk(scale, factor, trans=trans, lower=1)
-    else:
-        updated = dsyrk(scale, factor, beta=1.0, c=into, trans=trans, lower=1, overwrite_c=1)
-    return updated
+        return np.asarray(dsyrk(1.0, factor, trans=trans, lower=1))
+    return np.asarray(dsyrk(1.0, factor, beta=1.0, c=into, trans=trans, lower=1, overwrite_c=1))
 
 
 def quadratic_form(A: Floats, B: Floats, M: Floats) -> Floats:
