@@ -41,6 +41,7 @@ _PRODUCTS = 20_000_000  # distances that may be computed once to see who is near
 _AT_ONCE = 2**22  # distances that are held at once
 _BLOCK = 4096
 _TOGETHER = 1024  # sightings of a camera up to which all their distances at once cost less
+_SMALL = 2048  # sightings of a gallery up to which that is so of all of them
 _WORDS = {
     "found": "Found in this gallery",
     "unsure": "Can't tell whether this person is in this gallery",
@@ -102,7 +103,7 @@ def judge(
     rates, told = view.manifest.rates, []
     for camera in np.unique(view.table.cameras[usable]).tolist():
         rows = np.flatnonzero(usable & (view.table.cameras == camera))
-        units[rows] = _joined(view, index, rows, distances[rows])
+        [units[rows]] = _joined(view, index, rows, distances[None, rows])
         longer = _once(index.kept, ("longer", camera), _lengthened, view, index, camera)
         fair = distances[rows] * longer[rows]
         of_unit, codes = _means(fair, units[rows])
@@ -180,22 +181,23 @@ def _fit(
     view: View, index: ExactIndex, calibration: Calibration, camera: str
 ) -> tuple[float, float]:
     """Search the camera for sightings of other cameras: how near its strangers come."""
-    here = view.table.cameras == camera
-    rows = np.flatnonzero(here & ~trained(view))
+    rows = np.flatnonzero((view.table.cameras == camera) & ~trained(view))
     lists, longer = [], _once(index.kept, ("longer", camera), _lengthened, view, index, camera)
-    others, squares = _others(view, camera, _OTHERS), None
-    if len(others) and len(rows) <= _TOGETHER:
-        squares = index.distances(index.embeddings[rows], rows)
-        _scales(view, index, rows)
+    names, others = np.unique(view.units[rows]), _others(view, camera, _OTHERS)
+    if not len(others):
+        return 1.0, 0.0
+    squares = _between(index, rows, rows) if len(rows) <= _TOGETHER else None
     for part in np.array_split(others, max(1, len(others) * len(rows) // _AT_ONCE)):
-        found = index.distances(index.embeddings[part], rows)
-        for row, distances in zip(part.tolist(), found, strict=True):
-            units = _joined(view, index, rows, distances, squares)
-            counted = units != units[rows == row] if here[row] else np.ones(len(rows), bool)
-            of_unit, _ = _means((distances * longer[rows])[counted], units[counted])
-            lists.append(nearest(np.log(positive(of_unit))[None]))
-    n = len(np.unique(view.units[rows]))
-    return calibration.strangers.fit(np.concatenate(lists), n) if lists else (1.0, 0.0)
+        found = _between(index, part, rows)
+        units = _joined(view, index, rows, found, squares)
+        own = np.where(rows == part[:, None], units, -1).max(axis=1, initial=-1, keepdims=True)
+        places = np.searchsorted(names, units) + len(names) * np.arange(len(part))[:, None]
+        counted, cells = units != own, len(part) * len(names)
+        counts = np.bincount(places[counted], minlength=cells)
+        sums = np.bincount(places[counted], (found * longer[rows])[counted], cells)
+        logs = np.log(positive(sums / np.maximum(counts, 1)))
+        lists.append(nearest(np.where(counts, logs, np.inf).reshape(len(part), -1)))
+    return calibration.strangers.fit(np.concatenate(lists), len(names))
 
 
 def _others(view: View, camera: str, most: int) -> Rows:
@@ -216,7 +218,7 @@ def _lengthened(view: View, index: ExactIndex, camera: str) -> Floats:
     # Before the camera itself, everybody would be near to their own other sightings.
     if len(asked) >= _FEW and view.table.cameras[asked[0]] != camera:
         near = [
-            nearness(np.log(positive(index.distances(index.embeddings[asked], part))))
+            nearness(np.log(positive(_between(index, asked, part))))
             for part in np.split(rows, range(_BLOCK, len(rows), _BLOCK))
         ]
         factors[rows] = evened(np.ones(len(rows)), np.concatenate(near))
@@ -226,33 +228,45 @@ def _lengthened(view: View, index: ExactIndex, camera: str) -> Floats:
 def _joined(
     view: View, index: ExactIndex, rows: Rows, distances: Floats, squares: Floats | None = None
 ) -> Rows:
-    """Return the units of one camera's rows; near ones that nothing joins are grouped.
+    """Return the units of one camera's rows for some queries, (m, n), by their distances (m, n).
 
-    Only the nearest are looked at: whether far ones belong together does not matter to the query.
-    `squares` are the squared distances between the rows, if they are known.
+    Near rows that nothing joins are grouped. Only the nearest are looked at: whether far ones
+    belong together does not matter to the query. `squares` are the squared distances between the
+    rows, if they are known.
     """
-    units = view.units[rows].copy()
-    near = np.argsort(distances, kind="stable")[:_LOOKED]
-    loose = near[(view.persons[rows[near]] == "") & (view.table.sequences[rows[near]] == "")]
-    if squares is None:
-        near_squares = index.distances(index.embeddings[rows[loose]], rows[loose])
-    else:
-        near_squares = squares[np.ix_(loose, loose)]
-    scales = np.sqrt(_scales(view, index, rows[loose]))
+    units = np.tile(view.units[rows], (len(distances), 1))
+    near = np.argsort(distances, axis=1, kind="stable")[:, :_LOOKED]
+    loose = ((view.persons[rows] == "") & (view.table.sequences[rows] == ""))[near]
+    scales = np.sqrt(_scales(view, index, rows[near]))
     n, calibration = len(rows), view.model.calibration  # one of n is the same person, if any
     cut = _once(view.kept, ("cut", n), calibration.relative_at, np.log(n))
-    units[loose] = units[loose[join_close(near_squares <= cut * np.outer(scales, scales))]]
+    if squares is None:
+        apart = np.array([index.distances(index.embeddings[some], some) for some in rows[near]])
+    else:
+        apart = squares[near[:, :, None], near[:, None]]
+    close = apart <= cut * (scales[:, :, None] * scales[:, None])
+    groups = join_close(close & loose[:, :, None] & loose[:, None])
+    joined = np.take_along_axis(near, groups, 1)
+    np.put_along_axis(units, near, np.take_along_axis(units, joined, 1), 1)
     return units
 
 
+def _between(index: ExactIndex, rows: Rows, others: Rows) -> Floats:
+    """Return squared distances of some rows to others; of a small gallery all are kept."""
+    if len(index) > _SMALL:
+        return index.distances(index.embeddings[rows], others)
+    every = _once(index.kept, "every", index.distances, index.embeddings)
+    return every[np.ix_(rows, others)]
+
+
 def _scales(view: View, index: ExactIndex, rows: Rows) -> Floats:
-    """Return the median squared distance of each row to sightings of its camera."""
+    """Return the median squared distance of each row of a camera to sightings of it."""
     scales: Floats = index.kept.setdefault("scales", np.full(len(view.table), np.nan))
-    new = rows[np.isnan(scales[rows])]
+    new = np.unique(rows[np.isnan(scales[rows])])
     if len(new):
-        here = np.flatnonzero(view.table.cameras == view.table.cameras[rows[0]])
-        sample = index.embeddings[here[evenly(len(here), _OTHERS)]]
-        scales[new] = np.median(index.distances(sample, new), axis=0)
+        here = np.flatnonzero(view.table.cameras == view.table.cameras[new[0]])
+        sample = here[evenly(len(here), _OTHERS)]
+        scales[new] = np.median(_between(index, sample, new), axis=0)
     return scales[rows]
 
 

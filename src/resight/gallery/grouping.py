@@ -255,15 +255,17 @@ def join_close(close: NDArray[np.bool_]) -> Rows:
     """Join each row to the group of which it is close to half or more; named by its first row.
 
     Of several groups it is the one with most of these, so that a chain of likenesses does not join
-    strangers at its ends.
+    strangers at its ends. `close` (m, n, n) are m cases, each by itself; returns groups (m, n).
     """
-    groups, sizes = np.arange(len(close)), np.ones(len(close), np.intp)
-    before = np.tril(close, -1)
-    for row in np.flatnonzero(before.any(axis=1)).tolist():
-        links = np.bincount(groups[before[row]], minlength=len(close))
+    m, n = close.shape[:2]
+    groups, sizes = np.tile(np.arange(n), (m, 1)), np.ones((m, n), np.intp)
+    before, cases = np.tril(close, -1), np.arange(m)
+    for row in np.flatnonzero(before.any(axis=(0, 2))).tolist():
+        linked = (groups + n * cases[:, None])[before[:, row]]
+        links = np.bincount(linked, minlength=m * n).reshape(m, n)
         links[2 * links < sizes] = 0
-        best = links.argmax()
-        if links[best]:
-            groups[row] = best
-            sizes[best] += 1
+        best = links.argmax(axis=1)
+        joins = np.flatnonzero(links[cases, best])
+        groups[joins, row] = best[joins]
+        sizes[joins, best[joins]] += 1
     return groups

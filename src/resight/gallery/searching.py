@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -285,29 +286,31 @@ class Search:
         elif len(rows) and not hasattr(view.model, "calibration"):  # a model with its own idea
             probabilities = view.model.probability(distances)
         units = view.units if judged is None else judged.units
-        learned = trained(view)
-        hits = []
-        for place, row in enumerate(rows.tolist()):
-            distance = float(distances[place])
-            time, sighting = float(table.times[row]), str(table.ids[row])
-            same, p = bool((own == row).any()), float(probabilities[place])
+        before = np.full(len(rows), None) if found.before is None else found.before[:k]
+        same, scale = np.isin(rows, own), 1.0 if judged is None else judged.scale
+        of_table = (table.ids, table.cameras, table.times, table.sources, table.sequences)
+        columns = [column[rows] for column in (*of_table, units, trained(view))]
+        columns += [same, distances, np.where(same, np.nan, probabilities), before]
+        hits: list[Hit] = []
+        for row in zip(*(column.tolist() for column in columns), strict=True):
+            sighting, camera, time, source, track, unit, learned, copy, distance, p, was = row
             hits.append(
                 Hit(
-                    rank=place + 1,
+                    rank=len(hits) + 1,
                     id=sighting,
                     person=view.labels.person(sighting),
-                    camera=str(table.cameras[row]),
-                    time=None if np.isnan(time) else time,
-                    source=str(table.sources[row]),
-                    distance=distance if judged is None else distance / judged.scale,
+                    camera=camera,
+                    time=None if isnan(time) else time,
+                    source=source,
+                    distance=distance / scale,
                     raw_distance=distance,
-                    probability=None if np.isnan(p) or same else p,
+                    probability=None if isnan(p) else p,
                     verdict=view.labels.verdict(self.like[0], sighting) if self.like else None,
-                    rank_before=None if found.before is None else int(found.before[place]),
-                    track=str(table.sequences[row]),
-                    unit=f"{units[row]}",
-                    same_picture=same,
-                    trained=bool(learned[row]),
+                    rank_before=was,
+                    track=track,
+                    unit=str(unit),
+                    same_picture=copy,
+                    trained=learned,
                 )
             )
         return hits

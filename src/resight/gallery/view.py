@@ -105,6 +105,11 @@ class View:
         return {sighting: row for row, sighting in enumerate(self.table.ids.tolist())}
 
     @cached_property
+    def newest(self) -> float:
+        """The latest time of a sighting; 0 where none is known."""
+        return float(np.nanmax(self.table.times, initial=0.0))
+
+    @cached_property
     def cameras(self) -> list[str]:
         """The cameras, sorted."""
         return sorted(set(self.table.cameras.tolist()))

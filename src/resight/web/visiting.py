@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from inspect import signature
 from typing import Annotated, Any, TypeVar, cast
 from urllib.parse import urlencode
@@ -84,7 +85,7 @@ class Visit:
             raise RefusedError(404, "this sighting is not in the gallery; it may have been removed")
         return sighting(view, view.rows[key])
 
-    @property
+    @cached_property
     def zone(self) -> str:
         """The time zone in which times are read and written: as chosen last, or UTC."""
         asked = self.request.query_params.get("zone")
@@ -265,7 +266,7 @@ class Conditions:
     def values(self, **query: Any) -> dict[str, Any]:
         """Return what stands in the address, without what is empty."""
         zone = self.zone if self.after or self.before else ""
-        given = query | asdict(self) | {"zone": zone, "k": "" if self.k == 24 else self.k}
+        given = query | vars(self) | {"zone": zone, "k": "" if self.k == 24 else self.k}
         return {name: "1" if value is True else value for name, value in given.items() if value}
 
     def address(self, path: str, **query: Any) -> str:

@@ -16,6 +16,7 @@ from resight.errors import InputError
 from resight.explanation.drawing import Picture, draw
 from resight.gallery import Described, Hits
 from resight.gallery.crops import image_type
+from resight.gallery.view import View
 from resight.images import read
 from resight.times import EPOCH
 from resight.web import answers, visiting
@@ -108,7 +109,7 @@ def _searched(visit: Visit, where: Conditions, like: Names, upload: Names) -> An
         name=first.source if first else images[0].name,
         query=first,
         asked=images,
-        hits=_answered(visit, hits, first),
+        hits=_answered(view, hits, first),
         same_pictures=[*hits.same_pictures],
         presence=hits.presence,
         note=hits.note,
@@ -116,8 +117,8 @@ def _searched(visit: Visit, where: Conditions, like: Names, upload: Names) -> An
         widen=[Widening(words=words, address=address) for words, address in wider],
         model=view.manifest.current.fingerprint,
     )
-    dated = bool(len(view.table)) and float(np.nanmax(view.table.times, initial=0.0)) >= EPOCH
-    values = {"where": where, "asked": asked, "cameras": view.cameras, "dated": dated}
+    values: dict[str, Any] = {"where": where, "asked": asked, "cameras": view.cameras}
+    values["dated"] = view.newest >= EPOCH
     status = 422 if wrong and not visit.by_htmx else 200
     return visit.answer("search.html", answer, status=status, wrong=wrong, **values)
 
@@ -138,9 +139,8 @@ def _found(
     return hits
 
 
-def _answered(visit: Visit, hits: Hits, query: Sighting | None) -> list[Found]:
+def _answered(view: View, hits: Hits, query: Sighting | None) -> list[Found]:
     """Add to hits what was said of them and the query, and the sizes of their tracks."""
-    view = visit.site.gallery.view
     said = answers.answers_about(view.labels, query.id) if query else {}
     sizes = view.track_sizes[view.tracks[[view.rows[hit.id] for hit in hits]]]
     found = []
