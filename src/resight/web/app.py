@@ -49,7 +49,7 @@ def make_app(gallery: Gallery, guard: Guard | None = None, spool: Path | None = 
     app.state.site = Site(gallery, guard or Guard(gallery), spool)
     routes_and_roles()  # refuses a route that does not say who may use it
     for part in _PARTS:
-        app.router.routes += part.router.routes
+        app.include_router(part.router)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.add_middleware(_Guarded)
     for kind in (ResightError, RequestValidationError, HTTPException):
