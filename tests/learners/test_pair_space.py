@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from scipy.linalg import eigh
 
@@ -81,9 +81,22 @@ def test_labels_alone_bound_the_number_of_directions(seed, kind, n_cameras, n_pe
     persons, cameras = (np.repeat(of, counts.ravel()) for of in np.indices(counts.shape))
     pairs = CrossCameraPairs(persons, None if n_cameras is None else cameras)
     similar, dissimilar = (listed(persons, pairs.cameras, same) for same in (True, False))
+    D = np.diag((similar + dissimilar).diagonal() + (n_cameras is None))
+    assume(np.linalg.eigvalsh(D - similar).min() > 1e-9)  # else there are no such coordinates
     values = np.linalg.eigvalsh(dissimilar / pairs.n_dissimilar - similar / pairs.n_similar)
     expected = int((values > 1e-9 * np.abs(values).max()).sum())
     assert PairSpace(np.eye(len(persons)), pairs).bound == expected
+
+
+def test_sightings_of_hardly_more_than_one_person_take_the_dense_path():
+    """Most pairs are similar: D - L_S is not positive."""
+    rng = np.random.default_rng(0)
+    counts = np.array([[3, 3], [1, 0], [0, 1]])
+    X, persons, cameras, _ = sightings(rng, counts, 20, 0.7, True)
+    pairs, K = CrossCameraPairs(persons, cameras), X @ X.T + np.eye(len(X))
+    with pytest.raises(np.linalg.LinAlgError):
+        PairSpace(K, pairs)
+    assert KernelPencil(K, pairs).solve(1e-3, "kernel")[2] == "dense"
 
 
 @pytest.mark.parametrize("counts", [(1, 1), (2, 2), (2, 3), (1, 1, 1)])
