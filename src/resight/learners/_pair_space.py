@@ -79,7 +79,8 @@ class PairSpace:
         """
         n_dissimilar = self.pairs.n_dissimilar
         d = 1.0 / n_dissimilar - np.append(np.zeros(self.n_null), self.s) / self.pairs.n_similar
-        noise = 1e-9 * np.abs(d).max()
+        # Zeros, such as that of the constants, must come out negative although 1 / d is rounded.
+        noise = 1e-7 * np.abs(d).max()
         d, q = d - noise, (self._h - 1.0) / n_dissimilar
         Y, q = self.Y[:, np.abs(q) > noise], q[np.abs(q) > noise]
         small = np.linalg.eigvalsh(-np.diag(1.0 / q) - Y.T @ (Y / d[:, None]))
