@@ -42,6 +42,7 @@ SECTIONS = (
     "page_uploads",
     "startup",
     "scaling",
+    "alternatives",
 )
 PAGE = DOCS / "benchmarks.md"
 TITLE = """# Benchmarks

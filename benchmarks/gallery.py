@@ -26,10 +26,10 @@ Floats32 = NDArray[np.float32]
 
 def run() -> str:
     """Measure and write a table."""
-    embeddings, table = _people(N)
+    embeddings, table = people(N)
     rng = np.random.default_rng(1)
     asked = rng.choice(N, BATCH, replace=False)
-    queries = embeddings[asked] + np.float32(0.3) * _drawn(rng, BATCH, 14.0)
+    queries = embeddings[asked] + np.float32(0.3) * drawn(rng, BATCH, 14.0)
     where = Filter(cameras=("camera-2", "camera-5"), after=0.2 * N, before=0.8 * N)
     lines = [
         f"{N:,} sightings x {R} dimensions; the filter: two of eight cameras and a time span.",
@@ -41,7 +41,7 @@ def run() -> str:
     return "\n".join(lines)
 
 
-def _people(n: int) -> tuple[Floats32, Table]:
+def people(n: int) -> tuple[Floats32, Table]:
     """Draw embeddings as k-XQDA gives them: eight sightings around each person.
 
     Notes
@@ -51,9 +51,9 @@ def _people(n: int) -> tuple[Floats32, Table]:
     people flatter (38) and 0.18 of the total.
     """
     rng = np.random.default_rng(0)
-    centres = _drawn(rng, n // 8, 5.0)
+    centres = drawn(rng, n // 8, 5.0)
     embeddings = np.repeat(centres, 8, axis=0)
-    embeddings += np.float32(np.sqrt(0.18 / 0.82)) * _drawn(rng, n, 14.0)
+    embeddings += np.float32(np.sqrt(0.18 / 0.82)) * drawn(rng, n, 14.0)
     text = np.full(n, "")
     cameras = np.array([f"camera-{i}" for i in range(1, CAMERAS + 1)])[np.arange(n) % CAMERAS]
     ids = np.char.add("s", np.arange(n).astype(str))
@@ -61,7 +61,7 @@ def _people(n: int) -> tuple[Floats32, Table]:
     return embeddings, Table(ids, text, cameras, times, text, text, np.zeros(n))
 
 
-def _drawn(rng: np.random.Generator, n: int, knee: float) -> Floats32:
+def drawn(rng: np.random.Generator, n: int, knee: float) -> Floats32:
     variances = 1.0 / (1.0 + (np.arange(R) / knee) ** 2)
     deviations = np.sqrt(variances / variances.sum()).astype(np.float32)
     return rng.normal(size=(n, R)).astype(np.float32) * deviations
