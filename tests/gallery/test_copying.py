@@ -9,6 +9,7 @@ import sys
 import tarfile
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +145,8 @@ def test_wrong_files_and_places(
     (tmp_path / "text").write_text("no database " * 99)
     with pytest.raises(StoreError, match="not an SQLite database"):
         restore(tmp_path / "text", tmp_path / "new")
-    sqlite3.connect(tmp_path / "foreign").execute("CREATE TABLE x (y)")
+    with closing(sqlite3.connect(tmp_path / "foreign")) as foreign:
+        foreign.execute("CREATE TABLE x (y)")
     with pytest.raises(StoreError, match="not a gallery"):
         restore(tmp_path / "foreign", tmp_path / "new")
     backup(tmp_path / "g", tmp_path / "b")

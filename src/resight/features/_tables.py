@@ -53,9 +53,13 @@ class DescriptorTables:
         self.chunks = self.folder / "chunks"
 
     def create(self) -> None:
-        """Make the folders and remove what killed processes left half written."""
+        """Make the folders."""
         with refusing_full_disk(self.chunks):
             self.chunks.mkdir(parents=True, exist_ok=True)
+        self._remove_parts()
+
+    def _remove_parts(self) -> None:
+        """Remove what killed processes left half written."""
         for part in [*self.chunks.glob(".*.part"), *self.folder.glob(".*.part")]:
             with suppress(OSError):  # a living process writes it, or it is gone already
                 with part.open("rb") as stream:
@@ -137,7 +141,8 @@ class DescriptorTables:
         return self._open(path, len(keys))
 
     def sweep(self) -> None:
-        """Remove chunks whose rows are all in tables."""
+        """Remove chunks whose rows are all in tables, and what a worker left that was killed."""
+        self._remove_parts()
         chunks = self._chunk_files()
         sidecars = self._sidecars() if chunks else ()
         done = {key for _, document in sidecars for key in document["keys"]}

@@ -57,8 +57,16 @@ class KernelPencil:
         if solver == "auto" and len(self.K) >= PAIRS_FROM:
             found, path = self._solve_in_pair_space(reg, reg_form, n_components, keep)
         mu, Theta = found or self._solve_dense(reg, reg_form, keep)
-        kept = min(n_components or len(mu), max(1, int((mu > 1.0).sum())))
+        kept = min(n_components or len(mu), max(1, int((mu[: self._bound] > 1.0).sum())))
         return mu[:kept], Theta[:, :kept], path
+
+    @cached_property
+    def _bound(self) -> int:
+        """Directions that the labels allow: others above 1 are round-off."""
+        try:
+            return self._pair_space.bound
+        except LinAlgError:
+            return len(self.K)
 
     def _solve_in_pair_space(
         self, reg: float, reg_form: str, n_components: int | None, keep: bool
