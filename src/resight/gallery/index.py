@@ -19,6 +19,7 @@ _BLOCK = 4096  # rows of one product: its values stay in the cache
 _CELLS = 2**25  # values that are held at once
 _WAIT = 0.005  # seconds that make one product of the queries of many threads
 _GROUPED = 16  # values whose minimum stands for them when the k-th smallest is looked for
+_FEW = 6  # queries up to which a dot product for each row is quicker than OpenBLAS's product
 _SPARSE = 0.25  # below this share of allowed rows it pays to copy them together
 
 
@@ -125,8 +126,16 @@ def _product(left: Floats32, right: Floats32) -> Floats32:
     NumPy warns of an invalid value.
     """
     with np.errstate(invalid="ignore"):
-        product: Floats32 = left @ right
-    return product
+        if right.shape[1] <= _FEW:
+            return np.stack([_dot_products(left, column) for column in right.T], axis=1)
+        return np.asarray(left @ right)
+
+
+def _dot_products(left: Floats32, vector: Floats32) -> Floats32:
+    """Return the dot product of each row with a vector."""
+    if hasattr(np, "vecdot"):  # NumPy 2
+        return np.asarray(np.vecdot(left, vector))
+    return np.asarray(np.einsum("ij,j->i", left, vector))
 
 
 def _within(near: Floats32, k: int, slack: float) -> Rows:
