@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from inspect import signature
@@ -197,22 +197,24 @@ async def read_form(
 
     `config` says how much of a file stays in memory, and where the rest goes.
     """
-    request, fields = visit.request, dict[str, str]()
+    request, fields, last = visit.request, dict[str, str](), ExitStack()
 
     def on_field(field: Any) -> None:
         fields[field.field_name.decode("utf-8", "replace")] = (field.value or b"").decode()
 
     def on_file(file: Any) -> None:
         take((file.file_name or b"").decode("utf-8", "replace"), file)
-        file.close()
+        last.close()
+        last.callback(file.close)  # not now: at the end, python-multipart < 0.0.33 flushes it again
 
     headers = {"Content-Type": request.headers.get("content-type", "none").encode("latin-1")}
     config["MAX_FIELD_SIZE"] = 10_000
     try:
-        parser = create_form_parser(headers, on_field, on_file, config=config)
-        async for chunk in request.stream():
-            await run_in_threadpool(parser.write, chunk)
-        await run_in_threadpool(parser.finalize)
+        with last:
+            parser = create_form_parser(headers, on_field, on_file, config=config)
+            async for chunk in request.stream():
+                await run_in_threadpool(parser.write, chunk)
+            await run_in_threadpool(parser.finalize)
     except (FormParserError, UnicodeDecodeError) as error:
         raise InputError("the upload contained no file, or is damaged; try again") from error
     visit.site.guard.check_change(request, fields.get("csrf", ""))
