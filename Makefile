@@ -28,7 +28,8 @@ test: env lint
 lint: env
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	@if $(BIN)/python -c "import sys; sys.exit(sys.version_info < (3, 11))"; then $(BIN)/mypy; \
+	else echo "types are not checked: the last NumPy for Python 3.10 has older stubs"; fi
 
 bench: env
 	$(SINGLE) $(BIN)/python -m benchmarks

@@ -100,8 +100,9 @@ def _described() -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]
     chosen = descriptor("whos-star")
     train = [(p, c, s) for c in range(2) for s in range(SHOTS) for p in range(PEOPLE)]
     test = [(PEOPLE + p, c, 0) for c in range(2) for p in range(PEOPLE)]
-    rows = chosen.transform([draw_person(p, c, shot=s) for p, c, s in train + test])
-    rows = rows.astype(np.float64) - rows[: len(train)].mean(axis=0)
+    drawn = [draw_person(p, c, shot=s) for p, c, s in train + test]
+    rows = chosen.transform(drawn).astype(np.float64)
+    rows -= rows[: len(train)].mean(axis=0)
     _, _, directions = np.linalg.svd(rows[: len(train)], full_matrices=False)
     Z = rows @ directions[:COMPONENTS].T
     Z /= Z[: len(train)].std()  # metric-learn's steps and bounds mean something at unit scale only

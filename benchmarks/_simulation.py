@@ -101,9 +101,9 @@ def intake(town: Town, seconds_each: float, workers: int, seed: int = 0) -> Inta
         waits[i] = (waiting / capacity) * _STEP if capacity else np.inf
         used[i] = done / capacity if capacity else 1.0
     order = np.argsort(waits)
-    heavy = np.cumsum(arriving[order]) / max(1, arriving.sum())
+    heavy = np.cumsum(arriving[order]) / max(1.0, float(arriving.sum()))
     p95 = float(waits[order][np.searchsorted(heavy, 0.95)])
-    return Intake(workers, p95, lost / max(1, arriving.sum()), float(used.mean()))
+    return Intake(workers, p95, lost / max(1.0, float(arriving.sum())), float(used.mean()))
 
 
 def needed_workers(town: Town, seconds_each: float) -> Intake:

@@ -124,7 +124,8 @@ def _itml(Z: Floats, persons: Codes, cameras: Codes) -> tuple[float, float, floa
         return ITML()._descend(fast, N_FEATURES)
 
     def plain() -> Floats:
-        return np.linalg.cholesky(_bregman_projections(Z, persons, cameras, bounds)).T
+        root = np.linalg.cholesky(_bregman_projections(Z, persons, cameras, bounds))
+        return np.asarray(root.T, np.float64)
 
     quick, end = min((_timed(ours) for _ in range(3)), key=lambda pair: pair[0])
     slow, plain_end = _timed(plain)

@@ -61,15 +61,16 @@ class Cloth:
         return first + mix * (np.array(self.second, np.float32) - first)
 
     def _mix(self, u: Floats, v: Floats) -> Floats:
-        down = np.float32((v / self.period + self.offset) % 1 < 0.5)
-        across = np.float32((u / self.period + self.offset) % 1 < 0.5)
+        down = ((v / self.period + self.offset) % 1 < 0.5).astype(np.float32)
+        across = ((u / self.period + self.offset) % 1 < 0.5).astype(np.float32)
         if self.pattern == "bands":
             return down
         if self.pattern == "pinstripes":
             return across
         if self.pattern == "checks":
             return (down + across) / 2
-        return np.float32(v > 0.62 + 0.16 * self.offset)  # two-tone: a yoke of the second colour
+        two_tone = v > 0.62 + 0.16 * self.offset  # a yoke of the second colour
+        return two_tone.astype(np.float32)
 
 
 class Appearance:

@@ -252,7 +252,7 @@ class Camera:
         )
         picture = np.clip(linear, 0, 4) ** np.float32(self.gamma / 2)
         picture = self.haze + (1 - self.haze) * picture / (1 + 0.15 * picture)
-        picture = self._soften(picture, rng)
+        picture = self._soften(np.asarray(picture, np.float32), rng)
         picture = 255 * picture + rng.standard_normal(picture.shape, np.float32) * self.noise
         stored = np.clip(picture, 0, 255).astype(np.uint8)
         _, coded = cv2.imencode(".jpg", stored, [cv2.IMWRITE_JPEG_QUALITY, self.quality])

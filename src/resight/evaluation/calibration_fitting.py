@@ -67,7 +67,7 @@ def _rests(one: HeldOut) -> tuple[Floats, Floats]:
     What is left of a stranger who is among n of them has the variance 1 - 1/n, which is put right.
     """
     logs = np.log(positive(one.distances))
-    n = (~one.same).sum(axis=1, keepdims=True)  # (n_queries, 1)
+    n = (~one.same).sum(axis=1, keepdims=True, dtype=np.float64)  # (n_queries, 1)
     rest = logs - np.where(one.same, 0.0, logs).sum(axis=1, keepdims=True) / n
     return np.where(one.same, rest, rest * np.sqrt(n / (n - 1.0))), n[:, 0]
 

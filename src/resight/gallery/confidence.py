@@ -155,7 +155,7 @@ def _answer(
     # of them is called absent by it as often as by itself.
     joint = Evidence(
         1.0 - (1.0 - first.chance) ** len(cameras),
-        np.max([one.miss for one in cameras], axis=0),
+        np.stack([one.miss for one in cameras]).max(axis=0),
         first.log_odds,
         first.share,
         first.tolerated / len(cameras),

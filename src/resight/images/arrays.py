@@ -117,7 +117,7 @@ def taps(old: int, new: int) -> tuple[NDArray[np.intp], Floats]:
     centres = (np.arange(new) + 0.5) / scale - 0.5
     first = np.floor(centres - reach / 2.0)
     positions = first + np.arange(int(np.ceil(reach)) + 2)[:, None]  # (n_taps, new)
-    weights = _keys_cubic(stretch * (centres - positions))
+    weights = _keys_cubic(np.asarray(stretch * (centres - positions), np.float64))
     used = weights.any(axis=1)
     positions, weights = positions[used], weights[used] / weights.sum(axis=0)
     mirrored = np.concatenate([np.arange(old), np.arange(old)[::-1]])

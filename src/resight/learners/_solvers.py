@@ -91,7 +91,9 @@ class _Tridiagonal:
             padded = np.append(self.e, 0.0)  # dstemr wants room for n off-diagonal values
             wanted = (self.d, padded, 2, 0.0, 1.0, n - n_leading + 1, n)
             lwork, liwork, _ = lapack.dstemr_lwork(*wanted, compute_v=1)
-            found, mu, V, info = lapack.dstemr(*wanted, compute_v=1, lwork=lwork, liwork=liwork)
+            found, mu, V, info = lapack.dstemr(
+                *wanted, compute_v=1, lwork=int(lwork), liwork=liwork
+            )
             if info == 0 and found == n_leading:
                 return mu[:n_leading], V[:, :n_leading]
         # Most are wanted, or tight clusters below eigenvalues ten orders larger defeated MRRR:
