@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -65,10 +66,7 @@ class Groups:
     def read(engine: Engine) -> Groups | None:
         """Read those that are kept, None before the first."""
         content = engine.get(GROUPS)
-        if content is None:
-            return None
-        values: dict[str, Any] = parse_json(content)
-        return Groups(**values | {"groups": [Group(**one) for one in values["groups"]]})
+        return None if content is None else _parsed(content)
 
     def store(self, engine: Engine) -> None:
         """Keep them."""
@@ -79,6 +77,12 @@ class Groups:
         now = (view.manifest.current.fingerprint, len(view.table), view.labels.last)
         changed = now != (self.model, self.total, self.last)
         return changed and time.time() > self.when + _PAUSE * self.seconds
+
+
+@lru_cache(maxsize=4)  # every visit reads the same
+def _parsed(content: bytes) -> Groups:
+    values: dict[str, Any] = parse_json(content)
+    return Groups(**values | {"groups": [Group(**one) for one in values["groups"]]})
 
 
 def group(gallery: Gallery, on_step: Callable[[str, float], None] | None = None) -> Groups:
