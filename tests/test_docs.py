@@ -58,6 +58,14 @@ def test_links_lead_somewhere(page):
             assert anchor in anchors(place), f"{page.name} links to {target}#{anchor}"
 
 
+def test_modules_that_pages_name_exist():
+    folders = ("src", "benchmarks", "scripts", "tests", "examples")
+    files = [str(file) for name in folders for file in (ROOT / name).rglob("*.py")]
+    for page in PAGES:
+        for named in re.findall(r"`((?:\w+/)+\w+\.py)`", page.read_text("utf-8")):
+            assert any(file.endswith(f"/{named}") for file in files), f"{page.name}: {named}"
+
+
 def test_every_page_is_reached_from_the_index():
     reached, todo = set(), ["index"]
     while todo:
