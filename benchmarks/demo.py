@@ -30,9 +30,10 @@ def run() -> str:
                     best[version] = min(before[0], measured[0]), min(before[1], measured[1])
     lines = [
         f"Clock and processor seconds of the command with two processes, compiled before, best of "
-        f"{ROUNDS} runs by turns. 0.1 (commit {OLD}) drew 100 people, compared `kxqda:cv`, XQDA and "
-        "Euclidean and filled no gallery; today's draws 80, compares `auto`, k-XQDA, XQDA and "
-        "Euclidean, fits `auto` and fills one.",
+        f"{ROUNDS} runs by turns. 0.1 (commit {OLD}) drew 100 people, compared `kxqda:cv`, XQDA "
+        "and Euclidean on lomo-dagger alone and filled no gallery; today's draws 80, compares "
+        "`auto`, k-XQDA, XQDA and Euclidean on the recipe's three descriptors, fits `auto` and "
+        "fills one.",
         "",
         "| `resight demo` | 0.1 | now | ratio |",
         "|---|---|---|---|",
