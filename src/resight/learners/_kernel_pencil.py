@@ -30,6 +30,12 @@ class KernelPencil:
     def __init__(self, K: Floats, pairs: CrossCameraPairs) -> None:
         self.K, self.pairs = K, pairs
 
+    def of_kernel(self, K: Floats) -> KernelPencil:
+        """Return the pencil of another kernel; what the labels allow is found once for all."""
+        other = KernelPencil(K, self.pairs)
+        other._bound = self._bound
+        return other
+
     @cached_property
     def _matrices(self) -> tuple[Floats, Floats]:
         return self.pairs.covariances(self.K)  # Lambda_S, Lambda_D (Theorems 1 and 2)

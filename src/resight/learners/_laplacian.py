@@ -50,9 +50,9 @@ class Multipartite:
 
     def apply(self, M: Floats) -> Floats:
         """Return L M in O(size of M), for M of shape (N, k)."""
-        in_groups, in_parts = _indicator(self.groups), _indicator(self.parts)
+        (groups, to_groups), (parts, to_parts) = self._in_groups, self._in_parts
         centred = self._centred(M)
-        product: Floats = in_parts @ (in_parts.T @ centred) - in_groups @ (in_groups.T @ centred)
+        product: Floats = parts @ (to_parts @ centred) - groups @ (to_groups @ centred)
         centred *= self.degrees[:, None]
         product += centred
         return product
@@ -62,15 +62,23 @@ class Multipartite:
         centred = self._centred(M)  # the term of the groups vanishes
         sizes = np.bincount(self.parts)
         alone = sizes[self.parts] == 1  # whose sum is the row itself
-        sums = (_indicator(self.parts).T @ centred)[sizes > 1]
+        sums = (self._in_parts[1] @ centred)[sizes > 1]
         centred *= np.sqrt(self.degrees + alone)[:, None]
         own = gram(centred.T)
         return gram(sums.T, into=own) if len(sums) else own
 
     def _centred(self, M: Floats) -> Floats:
         """Subtract the mean of each group, which L ignores: nothing large cancels without it."""
-        in_groups = _indicator(self.groups)
-        return M - in_groups @ (in_groups.T @ M / np.bincount(self.groups)[:, None])
+        groups, to_groups = self._in_groups
+        return M - groups @ (to_groups @ M / np.bincount(self.groups)[:, None])
+
+    @cached_property
+    def _in_groups(self) -> tuple[sparse.csr_array, sparse.csc_array]:
+        return _indicator(self.groups)
+
+    @cached_property
+    def _in_parts(self) -> tuple[sparse.csr_array, sparse.csc_array]:
+        return _indicator(self.parts)
 
 
 @dataclass(frozen=True)
@@ -197,9 +205,11 @@ class AllPairs:
         return product
 
 
-def _indicator(codes: Codes) -> sparse.csr_array:
+def _indicator(codes: Codes) -> tuple[sparse.csr_array, sparse.csc_array]:
+    """Return the matrix (N, groups) of who is in which group, and its transpose."""
     n = len(codes)
-    return sparse.csr_array((np.ones(n), codes, np.arange(n + 1)))
+    inside = sparse.csr_array((np.ones(n), codes, np.arange(n + 1)))
+    return inside, inside.T
 
 
 def _parts(groups: Codes, views: Codes) -> Codes:

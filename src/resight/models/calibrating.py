@@ -38,6 +38,7 @@ from resight.models.model import Model
 from resight.tuning.auto import AutoKXQDA
 from resight.tuning.candidates import AUTO_ROWS
 from resight.tuning.cross_validation import person_folds, some_people
+from resight.tuning.fold_metrics import threads_for
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -181,7 +182,8 @@ def calibrate_model(model: Model, features: Array, persons: Array, cameras: Arra
     themselves. A setting that was chosen is kept.
     """
     distances = distances_of(model, features, persons, cameras)
-    return calibrate(distances, persons, cameras, once=iterates(model.learner))
+    with threads_for(len(features)):
+        return calibrate(distances, persons, cameras, once=iterates(model.learner))
 
 
 def iterates(learner: MetricLearner) -> bool:

@@ -170,27 +170,32 @@ def held_out_map(distances: Floats, persons: NDArray[Any], cameras: NDArray[Any]
     return float(np.mean([of_direction.mean() for of_direction in values]))
 
 
-def person_precisions(
-    distances: Floats, persons: NDArray[Any], cameras: NDArray[Any] | None
-) -> Floats:
-    """Mean average precision of each person, in sorted order, over all their queries.
+class HeldPeople:
+    """People held out, and where each of their sightings is looked for: found once for all metrics.
 
-    Each sighting is looked for in every other camera that sees its person; without cameras, among
-    all other sightings.
+    That is every other camera that sees its person; without cameras, all other sightings.
     """
-    codes = codes_of(persons)
-    sums, counts = np.zeros((2, codes.max() + 1))
-    if cameras is None:
-        own = np.arange(len(codes))  # a sighting is not looked for in itself
-        values = average_precisions(distances, codes, codes, query_cameras=own, gallery_cameras=own)
-        return np.bincount(codes, values) / np.bincount(codes)
-    for query, gallery in _directions(codes, cameras):
-        part = distances[np.ix_(query, gallery)]
-        sums += np.bincount(
-            codes[query], average_precisions(part, codes[query], codes[gallery]), len(sums)
-        )
-        counts += np.bincount(codes[query], minlength=len(counts))
-    return sums / counts
+
+    def __init__(self, persons: NDArray[Any], cameras: NDArray[Any] | None) -> None:
+        self._codes = codes_of(persons)
+        self._directions = None if cameras is None else list(_directions(self._codes, cameras))
+
+    def precisions(self, distances: Floats) -> Floats:
+        """Mean average precision of each person, in sorted order, over all their queries."""
+        codes = self._codes
+        sums, counts = np.zeros((2, codes.max() + 1))
+        if self._directions is None:
+            own = np.arange(len(codes))  # a sighting is not looked for in itself
+            found = average_precisions(
+                distances, codes, codes, query_cameras=own, gallery_cameras=own
+            )
+            return np.bincount(codes, found) / np.bincount(codes)
+        for query, gallery in self._directions:
+            part = distances[np.ix_(query, gallery)]
+            found = average_precisions(part, codes[query], codes[gallery])
+            sums += np.bincount(codes[query], found, len(sums))
+            counts += np.bincount(codes[query], minlength=len(counts))
+        return sums / counts
 
 
 def _directions(persons: NDArray[Any], cameras: NDArray[Any]) -> Iterator[tuple[Rows, Rows]]:

@@ -72,7 +72,7 @@ class Likelihood:
         for held, of_fold in zip(folds, distances, strict=True):
             rows = held.asked
             allowed = (held.same | held.other)[rows]
-            parts = np.asarray(of_fold[:, rows], np.float32)
+            parts = np.asarray(of_fold[:, rows], np.float32).reshape(len(of_fold), -1)
             # Every person counts once, however often they were asked for.
             self._folds.append((parts, held.same[rows], allowed, 1.0 / counts[held.persons[rows]]))
         self.people = int((counts > 0).sum())
@@ -81,11 +81,11 @@ class Likelihood:
         """Return the value and its gradient."""
         value, gradient = 0.0, np.zeros(len(weights))
         for parts, same, allowed, share in self._folds:
-            logits = -np.tensordot(weights.astype(np.float32), parts, 1).astype(np.float64)
+            logits = -(weights.astype(np.float32) @ parts).astype(np.float64).reshape(same.shape)
             everyone, match = _softmax(logits, allowed), _softmax(logits, same)
             value += float(share @ (everyone[0] - match[0]))
             pull = (share[:, None] * (match[1] - everyone[1])).astype(np.float32)
-            gradient += np.tensordot(parts, pull, 2)
+            gradient += parts @ pull.ravel()
         return value, gradient
 
     def fit(self, default: Floats, strength: float) -> Floats:

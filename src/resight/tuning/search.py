@@ -16,8 +16,8 @@ from resight.datasets.sightings import seen_by_two
 from resight.errors import InputError
 from resight.tuning import candidates as allowed
 from resight.tuning.candidates import KNFST_KERNEL, XQDA
-from resight.tuning.cross_validation import person_folds, person_precisions
-from resight.tuning.fold_metrics import Fold, codes_of
+from resight.tuning.cross_validation import HeldPeople, person_folds
+from resight.tuning.fold_metrics import Fold, codes_of, threads_for
 from resight.tuning.gram import Floats, GramSpace, Rows
 from resight.tuning.mixing import Held, Likelihood
 from resight.tuning.settings import PLAIN, Part, Setting
@@ -101,7 +101,9 @@ class Search:
         if self.people >= max(MIN_PEOPLE, 2 * self.n_folds):
             for repeat in range(repeats):
                 self.divisions += person_folds(persons, cameras, self.n_folds, seed + repeat)
-        self.held = [Held.of(self.persons[held], self._views(held)) for _, held in self.divisions]
+        labels = [(self.persons[held], self._views(held)) for _, held in self.divisions]
+        self.held = [Held.of(*one) for one in labels]
+        self._people = [HeldPeople(*one) for one in labels]
         self.tried: list[Tried] = []
         self.stopped: str | None = None  # why less was tried than could be, if so
         self._end = None if budget is None else time.monotonic() + budget
@@ -110,6 +112,10 @@ class Search:
 
     def run(self) -> Setting:
         """Choose; `tried` holds everything with its scores."""
+        with threads_for(len(self.persons)):
+            return self._chosen()
+
+    def _chosen(self) -> Setting:
         n = len(self.variants["plain"])
         if not self.divisions:
             return self._too_few()
@@ -267,7 +273,7 @@ class Search:
             except (InputError, LinAlgError):  # too small a regulariser for this kernel: it loses
                 distances, one.failed = np.ones((len(held), len(held))), True
             one.distances.append(distances.astype(np.float32))
-            one.scores.append(person_precisions(distances, self.persons[held], self._views(held)))
+            one.scores.append(self._people[number].precisions(distances))
 
     def _fold(self, number: int) -> Fold:
         folds = self._folds.setdefault(self._variant, [])
@@ -300,9 +306,9 @@ class Search:
     def _score(self, pool: list[Tried], weights: Floats) -> float:
         """Mean average precision of a weighted sum over all folds."""
         scores = []
-        for number, (_, held) in enumerate(self.divisions[: len(pool[0].distances)]):
+        for number in range(len(pool[0].distances)):
             total = sum(w * one.distances[number] for w, one in zip(weights, pool, strict=True))
-            scores.append(person_precisions(total, self.persons[held], self._views(held)))
+            scores.append(self._people[number].precisions(total))
         return float(np.mean(np.concatenate(scores)))
 
     def _spreads(self, pool: list[Tried]) -> Floats:
