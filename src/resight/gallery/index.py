@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ _BLOCK = 4096  # rows of one product: its values stay in the cache
 _CELLS = 2**25  # values that are held at once
 _WAIT = 0.005  # seconds that make one product of the queries of many threads
 _GROUPED = 16  # values whose minimum stands for them when the k-th smallest is looked for
-_FEW = 6  # queries up to which a dot product for each row is quicker than OpenBLAS's product
+_TOGETHER, _MANY = 4, 16  # queries multiplied at once by compiled code; from here on by OpenBLAS
 _SPARSE = 0.25  # below this share of allowed rows it pays to copy them together
 
 
@@ -92,15 +93,17 @@ class ExactIndex:
 
     def _near(self, queries: Floats32, rows: Rows | None = None) -> Floats32:
         """Return ``|x|^2 - 2 x.q`` of all rows x, or some, and queries q, (m, n)."""
+        m = len(queries)
+        multiply = _multiplied_by(m)
+        queries = np.pad(queries, ((0, -m % _TOGETHER if 1 < m < _MANY else 0), (0, 0)))
         near = np.empty((len(queries), len(self) if rows is None else len(rows)), np.float32)
         for start in range(0, near.shape[1], _BLOCK):
             part = slice(start, start + _BLOCK)
             some = part if rows is None else rows[part]
-            # Few columns at the right are quicker than few rows at the left.
-            product = _product(self.embeddings[some], queries.T)
-            product *= -2.0
-            np.add(product.T, self._squares[some], out=near[:, part])
-        return near
+            multiply(self.embeddings[some], queries, near[:, part])
+            near[:, part] *= -2.0
+            near[:, part] += self._squares[some]
+        return near[:m]
 
     def _best(self, query: Floats32, k: int, near: Floats32, rows: Rows | None = None) -> Nearest:
         """Return the k nearest in float64, by what `_near` found of all rows or some."""
@@ -118,7 +121,18 @@ def squared(embeddings: Floats32, query: Floats32) -> Floats:
     return squares
 
 
-def _product(left: Floats32, right: Floats32) -> Floats32:
+def _multiplied_by(n_queries: int) -> Callable[[Floats32, Floats32, Floats32], object]:
+    """Return the quickest way to put products of embeddings and so many queries into (m, n)."""
+    if n_queries == 1:
+        return _dot_products
+    if n_queries < _MANY:
+        from resight.gallery._few_queries import products
+
+        return products
+    return _product
+
+
+def _product(embeddings: Floats32, queries: Floats32, out: Floats32) -> None:
     """Multiply matrices, whatever the processor's flags say afterwards.
 
     OpenBLAS (0.3.31, AVX-512) multiplies rows of 5 numbers together with whatever lies on the stack
@@ -126,16 +140,15 @@ def _product(left: Floats32, right: Floats32) -> Floats32:
     NumPy warns of an invalid value.
     """
     with np.errstate(invalid="ignore"):
-        if right.shape[1] <= _FEW:
-            return np.stack([_dot_products(left, column) for column in right.T], axis=1)
-        return np.asarray(left @ right)
+        out[:] = (embeddings @ queries.T).T  # few columns at the right are quicker than few rows
 
 
-def _dot_products(left: Floats32, vector: Floats32) -> Floats32:
-    """Return the dot product of each row with a vector."""
+def _dot_products(embeddings: Floats32, queries: Floats32, out: Floats32) -> None:
+    """Multiply by a single query, a dot product for each row."""
     if hasattr(np, "vecdot"):  # NumPy 2
-        return np.asarray(np.vecdot(left, vector))
-    return np.asarray(np.einsum("ij,j->i", left, vector))
+        np.vecdot(embeddings, queries[0], out=out[0])
+    else:
+        np.einsum("ij,j->i", embeddings, queries[0], out=out[0])
 
 
 def _within(near: Floats32, k: int, slack: float) -> Rows:

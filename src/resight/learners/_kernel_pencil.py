@@ -52,16 +52,17 @@ class KernelPencil:
         n_components: int | None = None,
         *,
         keep: bool = False,
+        roughly: bool = False,
     ) -> tuple[Floats, Floats, str]:
         """Solve for the eigenvalues above 1 (at least one); parameters as in `KXQDA`.
 
         Returns mu (b,), largest first, Theta (N, b), orthonormal under the regularised Lambda_S,
         and the path taken, "pairs", "krylov" or "dense". To `keep` the matrices for another
-        regulariser costs a copy.
+        regulariser costs a copy. Leading directions may be asked for `roughly`, unchecked.
         """
         found, path = None, "dense"
         if solver == "auto" and len(self.K) >= PAIRS_FROM:
-            found, path = self._solve_in_pair_space(reg, reg_form, n_components, keep)
+            found, path = self._solve_in_pair_space(reg, reg_form, n_components, keep, roughly)
         mu, Theta = found or self._solve_dense(reg, reg_form, keep)
         kept = min(n_components or len(mu), max(1, int((mu[: self._bound] > 1.0).sum())))
         return mu[:kept], Theta[:, :kept], path
@@ -75,7 +76,7 @@ class KernelPencil:
             return len(self.K)
 
     def _solve_in_pair_space(
-        self, reg: float, reg_form: str, n_components: int | None, keep: bool
+        self, reg: float, reg_form: str, n_components: int | None, keep: bool, roughly: bool
     ) -> tuple[tuple[Floats, Floats] | None, str]:
         power = 1 if reg_form == "kernel" else 2
         few = power == 2 and n_components is None and len(self.K) < 4 * PAIRS_FROM
@@ -90,7 +91,7 @@ class KernelPencil:
                     return None, "dense"
             pencil = PairPencil(space, reg, power, keep=keep)
             if n_components is not None and 6 * n_components <= len(self.K):
-                found = leading_directions(pencil, n_components)
+                found = leading_directions(pencil, n_components, roughly=roughly)
                 if found is not None:
                     return found, "krylov"
             found = all_directions(pencil, n_components, at_hand=few)

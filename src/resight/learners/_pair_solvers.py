@@ -97,11 +97,14 @@ def all_directions(
     return found.mu[order], found.columns(order).theta(pencil)
 
 
-def leading_directions(pencil: PairPencil, n_leading: int) -> tuple[Floats, Floats] | None:
+def leading_directions(
+    pencil: PairPencil, n_leading: int, *, roughly: bool = False
+) -> tuple[Floats, Floats] | None:
     """Return the largest eigenvalues above 1 (at least one, at most `n_leading`), and Theta.
 
     Block Lanczos with full orthogonalisation, from E and chance. None if no eigenvalue stands out,
-    or if it needs more than a third of all dimensions.
+    or if it needs more than a third of all dimensions. `roughly` takes the best of twice as many
+    dimensions for granted.
     """
     n = len(pencil.space.K)
     chance = np.random.default_rng(0).normal(size=(n, max(n_leading // 2, 16)))
@@ -114,13 +117,14 @@ def leading_directions(pencil: PairPencil, n_leading: int) -> tuple[Floats, Floa
         new_image, new_held = pencil.apply(block)
         image, held = np.hstack([image, new_image]), np.hstack([held, new_held])
         m = basis.shape[1]
-        mu, U = eigh(basis.T @ image, subset_by_index=(max(0, m - n_leading), m - 1))
-        if mu[-1] < _SPREAD:
-            return None
+        if m >= 2 * n_leading or not roughly:
+            mu, U = eigh(basis.T @ image, subset_by_index=(max(0, m - n_leading), m - 1))
+            if mu[-1] < _SPREAD and not roughly:
+                return None
         if m >= 2 * n_leading:
             found = _Ritz(mu[::-1], *(M @ U[:, ::-1] for M in (basis, image, held)))
             wanted = found.columns(slice(max(1, int((mu > 1.0).sum()))))
-            if wanted.accepted():
+            if roughly or wanted.accepted():
                 return wanted.mu, wanted.theta(pencil)
         for _ in range(2):
             new_image = new_image - basis @ (basis.T @ new_image)

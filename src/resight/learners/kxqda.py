@@ -184,16 +184,18 @@ class KXQDA(GrowingLearner):
         n_features: int,
         persons: Codes | None = None,
         cameras: Codes | None = None,
-    ) -> None:
+    ) -> Floats:
         """Take sightings, which are these rows of the training set, as landmarks.
 
         The kernel's bandwidth and the map to `n_features` are learned from them and their labels.
+        Returns the kernel matrix between them.
         """
         self._validate_params()
         K = self._training_kernel(chosen)
         self.landmarks_ = rows
         who = persons if n_features >= LABELS_FROM else None
         self.nystrom_ = landmark_map(K, who, cameras, n_features, self.precision)
+        return K
 
     def landmark_features(self, X: Floats) -> Floats:
         """Return the features of sightings through the landmarks, (n, q)."""
@@ -235,8 +237,18 @@ class KXQDA(GrowingLearner):
             require_square(X)
             chosen = chosen[:, rows]
         views = None if cameras is None else cameras[rows]
-        self.place_landmarks(chosen, rows, n_features, persons[rows], views)
-        sums = self._add_up(X, persons, cameras)
+        K = self.place_landmarks(chosen, rows, n_features, persons[rows], views)
+        of_landmarks, place = self.nystrom_.features(K), np.full(len(X), -1)
+        place[rows] = np.arange(len(rows))
+
+        def features(part: slice) -> Floats:  # those of landmarks are known already
+            known = place[part] >= 0
+            F = np.empty((len(known), of_landmarks.shape[1]))
+            F[known] = of_landmarks[place[part][known]]
+            F[~known] = self.landmark_features(X[part][~known])
+            return F
+
+        sums = add_up(features, persons, cameras, pair_weights(persons, cameras))
         names = None if cameras is None else np.arange(int(cameras.max()) + 1)
         self.learn_from(sums.finish(names))
 
