@@ -23,6 +23,7 @@ from resight.gallery import Filter
 from resight.gallery.labels import Entry
 from resight.gallery.log import Actor
 from resight.gallery.users import ROLES, Role
+from resight.gallery.view import View
 from resight.times import EPOCH, parse, show, zone_of
 from resight.web.answers import Sighting, sighting
 from resight.web.rendering import render
@@ -78,9 +79,9 @@ class Visit:
         self.site.gallery.record(self.by, what, begin=self.begin, shown=shown, **rest)
         self.site.has_seen(self.by.who, shown)
 
-    def stored(self, key: str) -> Sighting:
-        """Describe the sighting of that id."""
-        view = self.site.gallery.view
+    def stored(self, key: str, view: View | None = None) -> Sighting:
+        """Describe the sighting of that id, in a view or as it is now."""
+        view = view or self.site.gallery.view
         if key not in view.rows:
             raise RefusedError(404, "this sighting is not in the gallery; it may have been removed")
         return sighting(view, view.rows[key])

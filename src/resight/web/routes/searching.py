@@ -79,13 +79,13 @@ def openapi_json(visit: Viewer) -> dict[str, Any]:
 @twins(router, "/search", answers.SearchAnswer, "search")
 def search(visit: Viewer, where: Where, like: _Like = (), upload: _Upload = ()) -> Any:
     """Find the tracks most similar to stored sightings or uploaded images, taken together."""
-    index = visit.site.gallery.view.index
-    with nullcontext() if index is None else index.at_work():
-        return _searched(visit, where, like, upload)
+    view = visit.site.gallery.view
+    with nullcontext() if view.index is None else view.index.at_work():
+        return _searched(visit, view, where, like, upload)
 
 
-def _searched(visit: Visit, where: Conditions, like: Names, upload: Names) -> Any:
-    stored = [visit.stored(key) for key in dict.fromkeys(like)]
+def _searched(visit: Visit, view: View, where: Conditions, like: Names, upload: Names) -> Any:
+    stored = [visit.stored(key, view) for key in dict.fromkeys(like)]
     kept = {key: visit.site.upload(visit.by.who, key) for key in upload}
     if not stored and not kept:
         raise InputError("nothing to search for; pick a sighting or upload an image")
@@ -93,7 +93,7 @@ def _searched(visit: Visit, where: Conditions, like: Names, upload: Names) -> An
         raise InputError(f"{len(stored) + len(kept)} images; at most {MAX_IMAGES} make one query")
     hits, wrong = Hits(), dict[str, str]()
     try:
-        hits = _found(visit, where, stored, [*kept.values()])
+        hits = _found(visit, view, where, stored, [*kept.values()])
     except visiting.FieldError as error:  # the page says it beside the field
         if visit.by_twin:
             raise
@@ -124,13 +124,13 @@ def _searched(visit: Visit, where: Conditions, like: Names, upload: Names) -> An
 
 
 def _found(
-    visit: Visit, where: Conditions, stored: Sequence[Sighting], kept: Sequence[Upload]
+    visit: Visit, view: View, where: Conditions, stored: Sequence[Sighting], kept: Sequence[Upload]
 ) -> Hits:
     gallery, like = visit.site.gallery, [one.id for one in stored]
     parts = [gallery.features(like)] if like else []
     parts += [one.described for one in kept]
     described = Described(np.concatenate([one.features for one in parts]), parts[0].fingerprint)
-    chosen = where.filter(gallery.view.cameras, stored[0].camera if stored else "")
+    chosen = where.filter(view.cameras, stored[0].camera if stored else "")
     how: dict[str, Any] = {"together": True, "by_track": not where.single}
     [hits] = gallery.search_described(described, where.k, chosen, like=like, **how)
     filters = {k: value for k, value in where.values().items() if k not in ("k", "person")}
