@@ -7,16 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize
 from scipy.special import expit, logsumexp
 
 from resight.errors import InputError
 from resight.evaluation.calibration import MIN_PEOPLE, Calibration, HeldOut, positive, too_few
-from resight.evaluation.presence import Expected, evened, evenly, nearest, nearness
+from resight.evaluation.presence import Bools, Expected, Floats, evened, evenly, nearest, nearness
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Choice = tuple[float, float, float]
 
 _PRIOR = 10.0  # standard deviation of the prior of `choice`; it matters for few people only

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from resight._files import digest_of
 from resight.datasets.sightings import UNKNOWN_PERSON, Sightings
 from resight.errors import InputError
-from resight.evaluation.calibration import Calibration, Evidence, Rates, positive
+from resight.evaluation.calibration import Bools, Calibration, Evidence, Rates, positive
 from resight.evaluation.presence import Expected, evened, evenly, nearest, nearness
 from resight.evaluation.statistics import scores
 from resight.experiments.runner import over_splits
@@ -22,7 +22,6 @@ from resight.plans import Plan
 from resight.protocols import Protocol, Split, scored_persons
 from resight.tuning.gram import Floats, GramSpace, Rows
 
-Bools = NDArray[np.bool_]
 Stated = dict[str, NDArray[Any]]
 RATES = Rates()
 _RESAMPLED = 1000

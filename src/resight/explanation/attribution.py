@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 
 from resight.errors import InputError
 from resight.explanation.parts import N_BANDS
-from resight.kernels import OF_PRODUCTS, Kernel, inner_products
+from resight.kernels import OF_PRODUCTS, Floats, Kernel, inner_products
 from resight.learners._base import MetricLearner
 from resight.learners.euclidean import Euclidean
 from resight.learners.kissme import KISSME
 from resight.learners.xqda import XQDA
 
-Floats = NDArray[np.float64]
 Groups = NDArray[np.intp]
 
 EXACT = "exact"

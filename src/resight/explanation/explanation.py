@@ -16,9 +16,8 @@ from resight.explanation import attribution
 from resight.explanation.attribution import EXACT, INTEGRATED, LEFT_OUT
 from resight.explanation.parts import N_BANDS, OCCLUSION, Partition, partition_for
 from resight.images import read
-from resight.kernels import inner_products
+from resight.kernels import Floats, inner_products
 
-Floats = NDArray[np.float64]
 Image = Path | str | NDArray[np.uint8]
 
 SCHEMA = "resight.explanation/1"

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,14 +27,13 @@ from resight.errors import InputError
 from resight.features._tables import write_chunk
 from resight.images.colour import Image
 from resight.networks.files import can_be_found, packed
-from resight.workers.executors import Executor, InProcess, LocalProcesses, Outcome, run
+from resight.workers.executors import Executor, InProcess, Item, LocalProcesses, Outcome, run
 
 CHUNK = 64  # images a task: starting it and flushing its file cost little beside describing them
 _READERS = 8  # threads that read files for their digests: they wait for the disk, not for a core
 _MAY_PASS = (MemoryError, OSError)  # not the image's fault: its chunk is tried again
 
 Box = tuple[int, int, int, int]
-Item = TypeVar("Item")
 
 
 class Crop(NamedTuple):

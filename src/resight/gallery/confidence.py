@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from resight.datasets.sightings import seen_by_two
 from resight.evaluation.calibration import (
@@ -25,14 +24,13 @@ from resight.evaluation.calibration import (
     positive,
 )
 from resight.evaluation.presence import MIN_PEOPLE as MIN_UNITS
-from resight.evaluation.presence import Expected, evened, evenly, nearest, nearness
+from resight.evaluation.presence import Bools, Expected, evened, evenly, nearest, nearness
 from resight.gallery.engines.base import Floats32
 from resight.gallery.grouping import join_close
 from resight.gallery.index import ExactIndex, Floats, Rows
 from resight.gallery.view import View
 
 T = TypeVar("T")
-Bools = NDArray[np.bool_]
 
 _LOOKED = 64  # nearest sightings of a camera among which groups are sought
 _OTHERS = 128  # other sightings that are searched for to see how near strangers come

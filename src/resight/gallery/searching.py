@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from resight.errors import InputError
 from resight.gallery import crops
 from resight.gallery.adding import Described
-from resight.gallery.confidence import Judgement, Presence, judge, not_judged, trained
+from resight.gallery.confidence import Bools, Judgement, Presence, judge, not_judged, trained
 from resight.gallery.engines.base import Engine, Floats32
 from resight.gallery.filters import Filter
 from resight.gallery.index import ExactIndex, Rows, squared
@@ -22,7 +22,6 @@ from resight.gallery.parts import Parts
 from resight.gallery.reranking import CANDIDATES, Found, Rerank, check, rerank
 from resight.gallery.view import View, embeddings_of
 
-Bools = NDArray[np.bool_]
 _LOOKED = 32  # nearest sightings that are compared with the query's picture
 _ZERO = 1e-9  # of the median distance: equal vectors, where there are no pictures
 _MORE = 4  # candidates asked from an engine for each result wanted

@@ -17,12 +17,11 @@ from typing_extensions import Self, dataclass_transform
 
 from resight._files import digest_of
 from resight.errors import InputError
-from resight.kernels import Kernel
+from resight.kernels import Floats, Kernel
 from resight.learners._parameters import Count, KernelName, NotNegative, Positive, constraints_of
 from resight.learners._scoring import cross_camera_rank1
 from resight.saving import SavableMixin
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
 

@@ -30,19 +30,15 @@ from resight.evaluation.calibration_fitting import (
     fit_choice,
     with_person,
 )
-from resight.features.rows import FeatureRows
-from resight.learners._base import KernelMetricLearner, MetricLearner
+from resight.features.rows import FeatureRows, Rows
+from resight.learners._base import Floats, KernelMetricLearner, MetricLearner
 from resight.learners.euclidean import Euclidean
-from resight.models.held_out_distances import FoldDistances, distances_of
+from resight.models.held_out_distances import Array, FoldDistances, distances_of
 from resight.models.model import Model
 from resight.tuning.auto import AutoKXQDA
 from resight.tuning.candidates import AUTO_ROWS
 from resight.tuning.cross_validation import person_folds, some_people
 from resight.tuning.fold_metrics import threads_for
-
-Array = NDArray[Any]
-Floats = NDArray[np.float64]
-Rows = NDArray[np.intp]
 
 _FOLDS = 5  # fewer: metrics of far fewer people would judge; more: few strangers to be ranked
 _RANKED = 400  # few people are divided up to four times, until about so many were ranked

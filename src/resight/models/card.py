@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from resight._version import __version__
 from resight.learners._scoring import cross_camera_rank1
 from resight.models.calibrating import iterates
-from resight.models.held_out_distances import distances_of
+from resight.models.held_out_distances import Array, distances_of
 from resight.tuning.cross_validation import person_folds
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from resight.models.model import Model
     from resight.models.training import Training
 
-Array = NDArray[Any]
 _FOLDS = 5
 _ROWS = 2000  # sightings up to which the learner is fitted five times more for a figure
 CALIBRATED = "probabilities, fitted on the same people, held out in folds"

@@ -19,12 +19,10 @@ from resight.learners.euclidean import Euclidean
 from resight.models.model import Model
 from resight.tuning.auto import AutoKXQDA
 from resight.tuning.fold_metrics import Fold
-from resight.tuning.gram import GramSpace, between_test_rows
+from resight.tuning.gram import Floats, GramSpace, Rows, between_test_rows
 from resight.tuning.settings import Setting
 
 Array = NDArray[Any]
-Floats = NDArray[np.float64]
-Rows = NDArray[np.intp]
 FoldDistances = Callable[[Rows, Rows], Floats]
 """Takes rows to learn from and rows held out; returns distances between the latter."""
 

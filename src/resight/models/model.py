@@ -19,11 +19,10 @@ from resight.saving import SavableMixin
 if TYPE_CHECKING:  # a search needs no learner, and importing scikit-learn takes longer than it
     from resight.descriptors.network import Network
     from resight.evaluation.calibration import Calibration
-    from resight.learners._base import GrowingLearner, MetricLearner
+    from resight.learners._base import Floats, GrowingLearner, MetricLearner
     from resight.learners.normalizer import BlockNormalizer
 
 CARD = "card.md"
-Floats = NDArray[np.float64]
 
 
 class Describing:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from resight.datasets.sightings import UNKNOWN_PERSON, Sightings, require_sightings
 from resight.errors import InputError
-from resight.features.rows import FeatureRows, Features
+from resight.features.rows import FeatureRows, Features, Rows
 from resight.plans import Plan
 from resight.tuning.auto import AutoKXQDA
 from resight.tuning.candidates import AUTO_ROWS
@@ -21,7 +21,6 @@ from resight.tuning.cross_validation import Choice, choose, some_people
 from resight.tuning.gram import GramSpace, gram_space
 from resight.tuning.settings import PLAIN
 
-Rows = NDArray[np.intp]
 _CHOICE_ROWS = 4000  # sightings on which a large exact model chooses its setting, by whole people
 
 

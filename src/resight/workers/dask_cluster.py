@@ -10,15 +10,13 @@ from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Future
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from weakref import WeakSet
 
 from resight._progress import log
 from resight._version import __version__
 from resight.errors import InputError, ResightError
-from resight.workers.executors import Executor
-
-Value = TypeVar("Value")
+from resight.workers.executors import Executor, Value
 
 _SEND = (
     ", or send file contents with `resight extract --send-files`; other commands, without "
