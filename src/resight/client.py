@@ -82,8 +82,7 @@ class RemoteGallery:
 
     def search(self, query: str | Path, k: int = 20, **where: Any) -> Hits:
         """Find the sightings most like an image; `where` as of `Gallery.search`."""
-        sent = self._send("/upload", "image", _files(query))
-        return self._hits(k, where, upload=sent["upload"])
+        return self._hits(k, where, upload=self._send("/upload", "image", _files(query))["upload"])
 
     def search_like(self, sighting: str, k: int = 20, **where: Any) -> Hits:
         """Find the sightings most like a stored one."""

@@ -137,8 +137,7 @@ def _info(document: dict[str, Any]) -> str:
 
 
 def _examples(texts: Sequence[str]) -> str:
-    more = ", ..." if len(texts) > _SHOWN else ""
-    return ", ".join(texts[:_SHOWN]) + more
+    return ", ".join(texts[:_SHOWN]) + (", ..." if len(texts) > _SHOWN else "")
 
 
 COMMANDS = (list_, info, check)

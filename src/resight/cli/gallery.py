@@ -186,8 +186,7 @@ def rebuild(place: _Place, model: _Model) -> None:
     from resight.models.model import Model
 
     gallery = open_gallery(place)
-    new = Model.load(model)
-    _with_progress("embedding", partial(gallery.rebuild, new))
+    _with_progress("embedding", partial(gallery.rebuild, Model.load(model)))
     record(gallery, "rebuild")
     print(f"{place} with {count(len(gallery), 'sighting')} now uses {model}")
 

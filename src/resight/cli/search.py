@@ -73,8 +73,7 @@ def search(
 
         vectors, rows = load_vectors(features, needs=())
         paths = [Path(path) for path in rows.paths.tolist()]
-        described = opened.own_vectors(vectors.features)
-        found = opened.search_described(described, top, where, **ways)
+        found = opened.search_described(opened.own_vectors(vectors.features), top, where, **ways)
         contents = [row.tobytes() for row in vectors.features]
     answers = list(zip([paths] if together else [[one] for one in paths], found, strict=True))
     query = [f"sha256:{sha256(content).hexdigest()}" for content in contents]

@@ -69,8 +69,7 @@ class Figure:
     def _screen(self, lateral: float, up: float, forward: float) -> tuple[float, float]:
         """Pixel of a point of the body frame (parallel projection, seen from above)."""
         pose = self.pose
-        lean = pose.lean * up
-        right = (lateral + lean) * self.cos + forward * self.sin
+        right = (lateral + pose.lean * up) * self.cos + forward * self.sin
         height = up * self.tilt_cos - self._depth(lateral, forward) * self.tilt_sin
         return pose.centre + pose.scale * right, pose.feet - pose.scale * height
 
@@ -111,8 +110,7 @@ class Figure:
             sleeve = _between(shoulder, elbow, 2 * looks.sleeves * 0.8)
             self._limb(shoulder, sleeve, 1.1 * thick, 1.05 * thick, looks.upper)
         if looks.bag == "hand" and side == looks.bag_side:
-            low = (hand[0], hand[1] - 0.10, hand[2])
-            self._limb(hand, low, 0.05, 0.06, looks.bag_cloth)
+            self._limb(hand, (hand[0], hand[1] - 0.10, hand[2]), 0.05, 0.06, looks.bag_cloth)
 
     def _trunk(self) -> None:
         looks = self.looks

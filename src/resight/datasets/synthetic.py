@@ -191,8 +191,7 @@ def _occlude(canvas: Floats, view: Camera, rng: np.random.Generator) -> None:
         x, half = int(place * width), int(0.06 * width)
         cv2.rectangle(canvas, (x - half, 0), (x + half, height), colour, -1)
     elif kind < 0.7:
-        top = int((0.6 + 0.3 * place) * height)
-        cv2.rectangle(canvas, (0, top), (width, height), colour, -1)
+        cv2.rectangle(canvas, (0, int((0.6 + 0.3 * place) * height)), (width, height), colour, -1)
     else:
         x = 0 if place < 0.5 else width
         axes = (int(0.35 * width), int(0.45 * height))
@@ -270,8 +269,7 @@ class Camera:
 
 def _response(rng: np.random.Generator, cast: float) -> Floats:
     """Linear colour response (3, 3): a cast of fixed strength towards hue `cast`, and mixing."""
-    thirds = np.array([0.0, 2.0, 4.0]) * np.pi / 3
-    balance = np.exp(_CAST * np.cos(cast - thirds))
+    balance = np.exp(_CAST * np.cos(cast - np.array([0.0, 2.0, 4.0]) * np.pi / 3))
     mixing = np.eye(3) + rng.uniform(-0.12, 0.12, (3, 3)) * (1 - np.eye(3))
     mixed = mixing / mixing.sum(1, keepdims=True)
     return np.asarray(balance[:, None] / balance.mean() * mixed, np.float32)
@@ -301,5 +299,4 @@ def _scene(rng: np.random.Generator, height: int = 320, width: int = 640) -> Flo
 
 
 def _surface_colour(rng: np.random.Generator) -> Floats:
-    grey = rng.uniform(0.25, 0.8)
-    return np.clip(grey + rng.normal(0, 0.03, 3), 0.05, 0.95).astype(np.float32)
+    return np.clip(rng.uniform(0.25, 0.8) + rng.normal(0, 0.03, 3), 0.05, 0.95).astype(np.float32)

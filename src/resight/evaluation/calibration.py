@@ -264,5 +264,4 @@ def strangeness(
 
 def positive(distances: ArrayLike) -> Floats:
     """Return distances in float64, none of them zero."""
-    d = np.asarray(distances, dtype=np.float64)
-    return np.maximum(d, np.finfo(np.float64).tiny)
+    return np.maximum(np.asarray(distances, dtype=np.float64), np.finfo(np.float64).tiny)

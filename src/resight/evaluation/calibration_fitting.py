@@ -136,8 +136,7 @@ def fit_choice(held_out: Sequence[HeldOut]) -> Choice:
         total, right = (logsumexp(one, axis=1, keepdims=True) for one in (utility, of_person))
         value = float((total - right).sum() + 0.5 * (parameters @ parameters) / _PRIOR**2)
         differ = np.exp(utility - total) - np.exp(of_person - right)
-        slope = np.einsum("kqg,qg->k", features, differ) + parameters / _PRIOR**2
-        return value, slope
+        return value, np.einsum("kqg,qg->k", features, differ) + parameters / _PRIOR**2
 
     # Neither is negative: what is nearer is never less alike.
     best = minimize(loss, [5.0, 1.0], jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * 2).x

@@ -90,8 +90,7 @@ def cross_view_reciprocal(distances: ArrayLike, *, k: int = 20) -> Floats:
     key = back * D.shape[1] + place
     outside = D.size  # larger than any key
     last = np.partition(np.where(mutual, key, outside), k - 1, axis=1)[:, k - 1 : k]
-    head = mutual & (key <= last)
-    return _places(np.where(head, key, outside + place)).astype(float)
+    return _places(np.where(mutual & (key <= last), key, outside + place)).astype(float)
 
 
 def _require_at_least_one(**sizes: int) -> None:
@@ -123,12 +122,10 @@ def encode(points: Pairwise, k1: int, k2: int) -> tuple[Any, Floats]:
     mutual = _mutual(neighbours[:, : k1 + 1])  # R(i, k1)
     # Python and NumPy both round halves to even here, as the published code does.
     core = _mutual(neighbours[:, : round(k1 / 2) + 1])  # R(c, k1 / 2)
-    expanded = _expanded(mutual, core).tocoo()
-    i, j = expanded.coords
+    i, j = _expanded(mutual, core).tocoo().coords
     values = np.exp(-points.pairs(i, j) / scale[i])
     weights = csr_array((values, (i, j)), shape=mutual.shape)
-    sums = np.bincount(i, weights=values, minlength=points.n_points)
-    weights = _rows_scaled(weights, 1.0 / sums)
+    weights = _rows_scaled(weights, 1.0 / np.bincount(i, weights=values, minlength=points.n_points))
     if k2 > 1:
         near = neighbours[:, :k2]
         weights = _rows_scaled(_pattern(near) @ weights, np.full(len(near), 1.0 / near.shape[1]))
@@ -153,8 +150,7 @@ def _expanded(mutual: Any, core: Any) -> Any:
     """R*(i): R(i) and the cores R(c, k1/2) of members c that lie in R(i) by more than 2/3."""
     overlap = (mutual @ core).multiply(mutual).tocoo()  # |R(i) and R(c, k1/2)| at (i, c)
     i, c = overlap.coords
-    sizes = np.diff(core.indptr)
-    kept = 3 * overlap.data > 2 * sizes[c]  # integers: 2/3 of 6 is 4, not 3.9999
+    kept = 3 * overlap.data > 2 * np.diff(core.indptr)[c]  # integers: 2/3 of 6 is 4, not 3.9999
     joined = csr_array((np.ones(kept.sum(), np.int32), (i[kept], c[kept])), shape=mutual.shape)
     return mutual + joined @ core
 

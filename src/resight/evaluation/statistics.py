@@ -79,8 +79,7 @@ def sign_test(more: int, less: int) -> float:
     >>> sign_test(5, 0), sign_test(3, 3)
     (0.0625, 1.0)
     """
-    tail = float(bdtr(min(more, less), more + less, 0.5))
-    return min(1.0, 2.0 * tail)
+    return min(1.0, 2.0 * float(bdtr(min(more, less), more + less, 0.5)))
 
 
 def scores(probabilities: ArrayLike, right: ArrayLike, n_bins: int = 10) -> dict[str, Any]:

@@ -98,8 +98,7 @@ def measure(
                 chosen = {name: chosen[name] for name in ("reg", "reg_form")}
             params |= chosen
             said |= {decision.note: None} if decision.note else {}
-        found = Trial(tuple(rankings), params, seconds, table, tuple(said))
-        return found.to_dict(sightings)
+        return Trial(tuple(rankings), params, seconds, table, tuple(said)).to_dict(sightings)
 
     return over_splits(trial, protocol.splits, **how)
 

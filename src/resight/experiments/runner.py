@@ -38,8 +38,7 @@ def over_splits(
     tasks = [delayed(_measured)(measure, splits[i], files[i], threads) for i in missing]
     with progress(title, len(splits)) as advance:
         advance(len(splits) - len(missing))
-        workers = max(1, min(n_jobs, len(tasks)))
-        done = Parallel(n_jobs=workers, return_as="generator")(tasks)
+        done = Parallel(n_jobs=max(1, min(n_jobs, len(tasks))), return_as="generator")(tasks)
         for number, text in zip(missing, done, strict=True):
             found[number] = json.loads(text)
             advance(1)

@@ -97,8 +97,7 @@ def _strength(band: dict[str, Any], most: float) -> float:
     if band["level"] is None:
         return max(0.0, band["contribution"] / most)
     level = float(np.clip(band["level"], _FULL_BELOW, _FULL_ABOVE))
-    full = _FULL_ABOVE if level > 1 else _FULL_BELOW
-    strength = abs(np.log(level) / np.log(full))
+    strength = abs(np.log(level) / np.log(_FULL_ABOVE if level > 1 else _FULL_BELOW))
     return float(strength if level > 1 else -strength)
 
 

@@ -310,8 +310,7 @@ def _pairs(
     """Draw rows of different people; without persons any two (nearly all are different)."""
     if n_rows < 2:
         return np.empty(0, np.intp), np.empty(0, np.intp)
-    rng = np.random.default_rng(_SEED)
-    first, second = rng.integers(0, n_rows, (2, 8 * n_pairs))
+    first, second = np.random.default_rng(_SEED).integers(0, n_rows, (2, 8 * n_pairs))
     different = first != second
     if persons is not None:
         unknown = (persons[first] == "") | (persons[second] == "")

@@ -85,8 +85,7 @@ class DescriptorTables:
     def lookup(self) -> Callable[[Sequence[str]], Rows]:
         """Return a function that reads rows which are stored now by their keys; else NaN."""
         # Tables come last: chunks may be removed at any time.
-        files = self._files()
-        places = {key: (path, row) for path, keys in files for row, key in enumerate(keys)}
+        places = {key: (path, row) for path, keys in self._files() for row, key in enumerate(keys)}
         places.pop(FAILED, None)
 
         def rows(keys: Sequence[str]) -> Rows:

@@ -219,8 +219,7 @@ def _read_labels(path: Path, needs: Sequence[str]) -> tuple[Columns, list[str], 
         raise InputError(f"{path.name}, after line {line}: {error}") from error
     if not rows:
         raise InputError(f"{path.name} has no rows; add one line for each sighting")
-    columns = zip((name for _, name in wanted), np.array(rows).T, strict=True)
-    return dict(columns), header, delimiter
+    return dict(zip((name for _, name in wanted), np.array(rows).T, strict=True)), header, delimiter
 
 
 def _check_vectors(path: Path, vectors: NDArray[Any], count: int) -> NDArray[Any]:

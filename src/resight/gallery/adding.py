@@ -180,8 +180,7 @@ class Stream:
         else:
             content, box = crops.read(path), describing.box_of(self._sightings, row)
             most = crops.MAX_PIXELS if box is None else images.MAX_PIXELS
-            picture = images.read(content, str(path), most)
-            shows = kept = crops.keep(content, picture, box)[0]
+            shows = kept = crops.keep(content, images.read(content, str(path), most), box)[0]
             key = crop_key(digest_of(content), box)
         camera, time_ = str(self._sightings.cameras[row]), float(self._sightings.times[row])
         # The id is what it shows, where and when, so that a file that is added twice is there once.
@@ -194,8 +193,7 @@ class Stream:
             return []
         missing, reasons = batch.missing, {}
         if outcome.error is not None:
-            text = f"batch of {len(missing)} {outcome.reason}"
-            reasons = dict.fromkeys(missing.tolist(), text)
+            reasons = dict.fromkeys(missing.tolist(), f"batch of {len(missing)} {outcome.reason}")
         elif outcome.value is not None:
             batch.features[missing[outcome.value.kept]] = outcome.value.features
             self.result.described += len(outcome.value.kept)

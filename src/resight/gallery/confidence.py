@@ -103,8 +103,7 @@ def judge(
         rows = np.flatnonzero(usable & (view.table.cameras == camera))
         [units[rows]] = _joined(view, index, rows, distances[None, rows])
         longer = _once(index.kept, ("longer", camera), _lengthened, view, index, camera)
-        fair = distances[rows] * longer[rows]
-        of_unit, codes = _means(fair, units[rows])
+        of_unit, codes = _means(distances[rows] * longer[rows], units[rows])
         if len(of_unit) < MIN_UNITS:
             continue
         there: Any = rates.prior  # of a model that resight 0.1 calibrated: presence is not known
@@ -243,8 +242,7 @@ def _joined(
     else:
         apart = squares[near[:, :, None], near[:, None]]
     close = apart <= cut * (scales[:, :, None] * scales[:, None])
-    groups = join_close(close & loose[:, :, None] & loose[:, None])
-    joined = np.take_along_axis(near, groups, 1)
+    joined = np.take_along_axis(near, join_close(close & loose[:, :, None] & loose[:, None]), 1)
     np.put_along_axis(units, near, np.take_along_axis(units, joined, 1), 1)
     return units
 
@@ -253,8 +251,7 @@ def _between(index: ExactIndex, rows: Rows, others: Rows) -> Floats:
     """Return squared distances of some rows to others; of a small gallery all are kept."""
     if len(index) > _SMALL:
         return index.distances(index.embeddings[rows], others)
-    every = _once(index.kept, "every", index.distances, index.embeddings)
-    return every[np.ix_(rows, others)]
+    return _once(index.kept, "every", index.distances, index.embeddings)[np.ix_(rows, others)]
 
 
 def _scales(view: View, index: ExactIndex, rows: Rows) -> Floats:
@@ -263,8 +260,7 @@ def _scales(view: View, index: ExactIndex, rows: Rows) -> Floats:
     new = np.unique(rows[np.isnan(scales[rows])])
     if len(new):
         here = np.flatnonzero(view.table.cameras == view.table.cameras[new[0]])
-        sample = here[evenly(len(here), _OTHERS)]
-        scales[new] = np.median(_between(index, sample, new), axis=0)
+        scales[new] = np.median(_between(index, here[evenly(len(here), _OTHERS)], new), axis=0)
     return scales[rows]
 
 

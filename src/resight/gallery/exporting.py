@@ -40,8 +40,7 @@ def export(gallery: Gallery, form: Form, person: str = "", images: Path | None =
     if form == "coco":
         return json.dumps(_coco(gallery, labels, images), ensure_ascii=False, indent=1)
     if form == "answers.csv":
-        rows = [{**one, "more": " ".join(one["more"])} for one in answers]
-        return _table(_ANSWERS, rows)
+        return _table(_ANSWERS, [{**one, "more": " ".join(one["more"])} for one in answers])
     return _table(_LABELS, labels)
 
 
@@ -57,8 +56,7 @@ def _labels(view: View, person: str) -> list[dict[str, Any]]:
 def _answers(view: View, person: str) -> list[dict[str, Any]]:
     found = []
     for entry in (*view.labels.active, *view.labels.waiting):
-        whose = {view.labels.person(one) for one in entry.sightings}
-        if not person or person in whose:
+        if not person or person in {view.labels.person(one) for one in entry.sightings}:
             values = {**asdict(entry), "waiting": entry in view.labels.waiting}
             found.append({name: values[name] for name in _ANSWERS})
     return found

@@ -147,8 +147,7 @@ def _finish(engine: Engine, job: _Job) -> Forgotten:
     spellings = {job.person.encode(), json.dumps(job.person)[1:-1].encode()} - {b""}
     for _ in range(_ROUNDS):
         job = _remove(engine, job)
-        left = engine.purge([*look_for, *spellings])
-        places = _places(engine, job, left, spellings)
+        places = _places(engine, job, engine.purge([*look_for, *spellings]), spellings)
         if not places:
             break
     else:

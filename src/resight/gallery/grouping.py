@@ -144,8 +144,7 @@ class Evidence:
         """Return the relative distance beyond which no prior makes a pair one person."""
         least = 0.0 if self._calibration is None else float(np.log(1.0 / _OFTEN - 1.0))
         grid = np.geomspace(1e-4, 2.0, 2000)
-        enough = grid[self.log_ratios(grid) >= least]
-        return float(enough.max(initial=0.0))
+        return float(grid[self.log_ratios(grid) >= least].max(initial=0.0))
 
     def _estimate_prior(self, rows: Rows, columns: Rows, distances: Floats32) -> None:
         """Find the share of pairs that show one person, by expectation maximisation.

@@ -122,8 +122,7 @@ def find_groups(view: View, on_step: Callable[[float], None] = lambda share: Non
             tracks[own] = tracks.min(initial=0) - 1 - np.arange(len(own))
     units = np.unique(tracks, return_inverse=True)[1]
     cameras = np.unique(view.table.cameras[unknown], return_inverse=True)[1]
-    joined = Units.of(view.index.embeddings[unknown], units, cameras)
-    evidence = Evidence(joined, view.calibration)
+    evidence = Evidence(Units.of(view.index.embeddings[unknown], units, cameras), view.calibration)
     different = [(int(units[a]), int(units[b])) for a, b in apart]
     order = np.argsort(units, kind="stable")
     members = np.split(view.table.ids[unknown][order], np.cumsum(np.bincount(units))[:-1])

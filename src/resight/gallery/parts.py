@@ -67,8 +67,7 @@ class _Part:
     def holds(self, wanted: Wanted) -> bool:
         if wanted.last not in self.digests:
             self.digests[wanted.last] = digest(self.numbers[self.numbers <= wanted.last])
-        same = self.digests[wanted.last] == wanted.digest
-        return same and self.generation == wanted.generation
+        return self.digests[wanted.last] == wanted.digest and self.generation == wanted.generation
 
     def now(self, engine: Engine, wanted: Wanted) -> _Part:
         """Read the part as it is now, of its embeddings those that are new."""
@@ -78,8 +77,7 @@ class _Part:
             known, vectors = known[:0], np.empty((0, wanted.width), np.float32)
         new = np.setdiff1d(numbers, known)
         if len(new):
-            start = int(new[0])
-            more, its = engine.vectors(wanted.generation, wanted.width, start, wanted.stop)
+            more, its = engine.vectors(wanted.generation, wanted.width, int(new[0]), wanted.stop)
             known, vectors = np.concatenate([known, more]), np.concatenate([vectors, its])
         order = np.argsort(known, kind="stable")
         rows = order[np.searchsorted(known, numbers, sorter=order)]
@@ -221,8 +219,7 @@ class Parts:
         if self._table is not view.table:
             numbers, model, layout = view.table.numbers, view.manifest.current, {}
             order = np.argsort(numbers // SIZE, kind="stable")  # of a part in that of the table
-            cuts = np.flatnonzero(np.diff(numbers[order] // SIZE)) + 1
-            for rows in np.split(order, cuts):
+            for rows in np.split(order, np.flatnonzero(np.diff(numbers[order] // SIZE)) + 1):
                 first = int(numbers[rows[0]] // SIZE * SIZE)
                 limits = first, first + SIZE, min(int(numbers.max()), first + SIZE - 1)
                 wanted = Wanted(

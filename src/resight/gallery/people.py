@@ -88,8 +88,7 @@ class People:
         """The mean embedding of each (n_people, r); None where they are not in memory."""
         if self._view.index is None or not len(self._rows):
             return None
-        embeddings = self._view.index.embeddings
-        sums = np.add.reduceat(embeddings[self._rows], self._starts[:-1], axis=0)
+        sums = np.add.reduceat(self._view.index.embeddings[self._rows], self._starts[:-1], axis=0)
         return np.asarray(sums / self.counts[:, None], np.float32)
 
     def card(self, place: int, distance: float | None = None) -> Card:

@@ -240,8 +240,7 @@ class Search:
             pooled = self._pooled(query, allowed, near.rows[allowed[near.rows]])
             if depth >= len(self.view.table) or len(near.rows) < depth:  # all were seen
                 return pooled
-            enough = len(pooled.rows) >= self.k
-            if enough and pooled.distances[self.k - 1] <= near.distances[-1]:
+            if len(pooled.rows) >= self.k and pooled.distances[self.k - 1] <= near.distances[-1]:
                 return pooled
             depth *= _MORE
             [near] = self._nearest(query[None], depth, allowed)

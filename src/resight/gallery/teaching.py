@@ -222,8 +222,7 @@ def labelled(gallery: Gallery, before: float = np.inf) -> Examples:
     """Return everything that is labelled, by answers until a moment."""
     view = gallery.view
     journal = [entry for entry in view.labels.journal if entry.when <= before]
-    labels = Labels(view.table.ids, view.table.persons, journal)
-    persons = labels.persons(view.table.ids.tolist())
+    persons = Labels(view.table.ids, view.table.persons, journal).persons(view.table.ids.tolist())
     rows = np.flatnonzero(persons != "")
     ids = view.table.ids[rows]
     features = gallery.features(ids.tolist()).features

@@ -123,8 +123,7 @@ def find(engine: Engine, secret: str, seconds: float) -> Credential | None:
     if now > min(found.ends, found.begun + LONGEST_SESSION):
         return None
     if found.ends - now < seconds / 2:
-        prolong = "UPDATE credentials SET ends = ? WHERE digest = ?"
-        engine.ask(prolong, now + seconds, found.digest)
+        engine.ask("UPDATE credentials SET ends = ? WHERE digest = ?", now + seconds, found.digest)
     return found
 
 

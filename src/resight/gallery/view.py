@@ -150,8 +150,7 @@ def features_of(
         if not images:
             return {}
         pictures = [read(content, f"sighting {key}") for key, content in images.items()]
-        described = np.asarray(model.describe(pictures), np.float32)
-        return dict(zip(images, described, strict=True))
+        return dict(zip(images, np.asarray(model.describe(pictures), np.float32), strict=True))
     kind = np.dtype(manifest.stored).newbyteorder("<")
     found = engine.fetch(ids, "feature")
     return {key: np.frombuffer(value, kind).astype(np.float32) for key, value in found.items()}
@@ -225,8 +224,7 @@ def _load(
         embedded = engine.embedded(generation.number)
         present = np.array([sighting in embedded for sighting in table.ids.tolist()], bool)
     known = frozenset(trained_on(engine, generation.number))
-    view = View(manifest, model, table, labels, index, version, known)
-    return view, table.ids[~present].tolist()
+    return View(manifest, model, table, labels, index, version, known), table.ids[~present].tolist()
 
 
 def summary(engine: Engine, view: View) -> dict[str, Any]:

@@ -48,8 +48,7 @@ def hsv(image: Image) -> Floats:
     hue = np.where(blue == value, 4.0 + (red - green) / divisor, hue) / 6.0
     hue = np.where(hue < 0.0, hue + 1.0, hue)
     hue = np.where(spread == 0.0, 0.0, hue)
-    saturation = spread / np.where(value == 0.0, 1.0, value)
-    return np.stack([hue, saturation, value], axis=-1)
+    return np.stack([hue, spread / np.where(value == 0.0, 1.0, value), value], axis=-1)
 
 
 def lab(image: Image) -> Floats:

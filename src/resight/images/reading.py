@@ -124,8 +124,7 @@ def _check_header(picture: Pillow.Image, name: str, most: int) -> None:
     if width * height > most:
         raise InputError(f"{name} has {width} x {height} pixels: {_limit(most)}")
     # Pillow opens 16-bit colour files as "RGB" and drops the low bytes; its decoders know.
-    decoders = str(getattr(picture, "tile", ""))
-    if picture.mode.startswith(("I", "F")) or ";16" in decoders:
+    if picture.mode.startswith(("I", "F")) or ";16" in str(getattr(picture, "tile", "")):
         raise InputError(
             f"{name} has more than 8 bits per channel; rescale it to 0..255 and save it with 8 bits"
         )
@@ -164,8 +163,7 @@ def _to_rgb(picture: Pillow.Image) -> Pillow.Image:
     if not picture.has_transparency_data:
         return picture if picture.mode == "RGB" else picture.convert("RGB")
     layer = picture.convert("RGBA")
-    paper = Pillow.new("RGBA", layer.size, "white")
-    return Pillow.alpha_composite(paper, layer).convert("RGB")
+    return Pillow.alpha_composite(Pillow.new("RGBA", layer.size, "white"), layer).convert("RGB")
 
 
 def _limit(most: int) -> str:

@@ -124,8 +124,7 @@ def marginal_graphs(
     D2 = distances()  # (N, N)
     same = persons[:, None] == persons[None, :]
     if within_neighbors is not None:
-        others = same & ~np.eye(len(persons), dtype=bool)
-        within = Graph(nearest(D2, others, within_neighbors))
+        within = Graph(nearest(D2, same & ~np.eye(len(persons), dtype=bool), within_neighbors))
     if between_neighbors is not None:
         between = Graph(nearest(D2, ~same, between_neighbors))
     return within, between

@@ -52,8 +52,7 @@ class ChunkSums:
             np.column_stack([persons, views]), axis=0, return_inverse=True, return_counts=True
         )
         order = np.argsort(of_cell.ravel(), kind="stable")
-        starts = np.cumsum(counts) - counts
-        sums = np.add.reduceat(F[order], starts, axis=0)
+        sums = np.add.reduceat(F[order], np.cumsum(counts) - counts, axis=0)
         moments = np.stack([_moment(F[views == view]) for view in np.unique(views)])
         paired = weights > 0
         weighted = _moment(F[paired] * np.sqrt(weights[paired])[:, None])

@@ -213,5 +213,4 @@ def _indicator(codes: Codes) -> tuple[sparse.csr_array, sparse.csc_array]:
 
 
 def _parts(groups: Codes, views: Codes) -> Codes:
-    pairs = groups * (int(views.max(initial=0)) + 1) + views
-    return np.unique(pairs, return_inverse=True)[1]
+    return np.unique(groups * (int(views.max(initial=0)) + 1) + views, return_inverse=True)[1]

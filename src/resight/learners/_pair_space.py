@@ -89,8 +89,7 @@ class PairSpace:
     @cached_property
     def mean_eigenvalue(self) -> float:
         """Return tr(Lambda_S) / N."""
-        trace = self.s @ self.blocks(2)[2].diagonal()
-        return float(trace) / (self.pairs.n_similar * len(self.K))
+        return float(self.s @ self.blocks(2)[2].diagonal()) / (self.pairs.n_similar * len(self.K))
 
     def times_h(self, M: Floats) -> Floats:
         """Return H M."""

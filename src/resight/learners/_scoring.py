@@ -31,8 +31,7 @@ def cross_camera_rank1(
     _check(D, who, where)
     same = who[:, None] == who[None, :]  # (n, n)
     if where is None:
-        seen = ~np.eye(len(who), dtype=bool)
-        rates = [_rank1(D, same & seen, ~same)]
+        rates = [_rank1(D, same & ~np.eye(len(who), dtype=bool), ~same)]
     else:
         views = [np.flatnonzero(where == camera) for camera in np.unique(where)]
         rates = [

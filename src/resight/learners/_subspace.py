@@ -94,8 +94,7 @@ def _right_singular(X: Floats, mean: Floats, n_components: int) -> Floats:
     # A Gram matrix squares the condition of the data: one Rayleigh-Ritz step on the images of
     # its eigenvectors makes the directions orthonormal and exact again.
     Q, R = scipy.linalg.qr(images, mode="economic", overwrite_a=True, check_finite=False)
-    rotation = scipy.linalg.svd(R, check_finite=False)[0]
-    return Q @ rotation
+    return Q @ scipy.linalg.svd(R, check_finite=False)[0]
 
 
 def centred_products(X: Floats, mean: Floats) -> Floats:

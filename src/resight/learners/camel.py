@@ -182,8 +182,7 @@ def _lloyd(E: Floats, clusters: Codes, rounds: int = 100) -> Codes:
         distances = squared_euclidean(E, group_means(E, before))
         clusters = distances.argmin(axis=1)
         # Round-off must not move a row that is as near to its own mean.
-        own = distances[np.arange(len(E)), before]
-        stay = own <= distances.min(axis=1) * (1.0 + 1e-9)
+        stay = distances[np.arange(len(E)), before] <= distances.min(axis=1) * (1.0 + 1e-9)
         clusters[stay] = before[stay]
         if stay.all():
             break

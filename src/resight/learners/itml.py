@@ -164,5 +164,4 @@ class LogDetObjective:
         log_det = float(np.log(np.abs(np.diag(factors[0]))).sum())
         value = float((L * L).sum()) - 2.0 * log_det - len(L) + slack
         # 2 L (I + X^T Laplacian(delta lambda) X - A^-1), with L A^-1 = L^-T
-        pulled = self.pairs.laplacian_times(duals, E).T @ self.Z
-        return value, 2.0 * (L + pulled - inverse.T)
+        return value, 2.0 * (L + self.pairs.laplacian_times(duals, E).T @ self.Z - inverse.T)

@@ -94,8 +94,7 @@ class LFDA(PCAMetricLearner):
         """Affinities A_ij among the sightings Z of one person."""
         D2 = squared_euclidean(Z, Z)  # (n_c, n_c)
         neighbor = min(self.n_neighbors, len(Z) - 1)
-        scales = np.sqrt(np.partition(D2, neighbor, axis=1)[:, neighbor])
-        return _local_affinity(D2, scales)
+        return _local_affinity(D2, np.sqrt(np.partition(D2, neighbor, axis=1)[:, neighbor]))
 
 
 class KernelLFDA(KernelMetricLearner):

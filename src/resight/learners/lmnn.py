@@ -127,8 +127,7 @@ def target_neighbors(Z: Floats, persons: Codes, cameras: Codes | None, k: int) -
         ranked = np.argsort(D2, axis=1, kind="stable")[:, :k]
         found = np.isfinite(np.take_along_axis(D2, ranked, axis=1))
         nearest[members, : ranked.shape[1]] = np.where(found, members[ranked], MISSING)
-    used = (nearest != MISSING).any(axis=0)
-    return nearest[:, used]
+    return nearest[:, (nearest != MISSING).any(axis=0)]
 
 
 @dataclass(eq=False)
@@ -169,8 +168,7 @@ class LMNNObjective:
             has = targets != MISSING
             toward = np.where(has[:, None], mine - E[targets], 0.0)
             pull = (toward * toward).sum(axis=1)
-            reach = np.where(has, 1.0 + pull, -np.inf)
-            loss, press = self._hinge(reach[:, None] - D2)
+            loss, press = self._hinge(np.where(has, 1.0 + pull, -np.inf)[:, None] - D2)
             value += (1.0 - self.push) * pull.sum() + self.push * loss
             toward *= (1.0 - self.push) + self.push * press.sum(axis=1)[:, None]
             slope[rows] += toward
@@ -203,5 +201,4 @@ def _anchor_slices(
         size = max(1, BLOCK_ENTRIES // len(others))
         for start in range(0, len(rows), size):
             some = rows[start : start + size]
-            same = np.nonzero(persons[some][:, None] == persons[others])
-            yield some, others, same
+            yield some, others, np.nonzero(persons[some][:, None] == persons[others])

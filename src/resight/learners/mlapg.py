@@ -169,8 +169,7 @@ class LogisticLoss:
 
     def value(self, distances: Floats) -> float:
         """F from the distances of the pairs."""
-        losses = np.logaddexp(0.0, self.signs * (distances - self.mu))
-        return float((self.weights * losses).sum())
+        return float((self.weights * np.logaddexp(0.0, self.signs * (distances - self.mu))).sum())
 
     def gradient(self, distances: Floats) -> Floats:
         """Gradient of F with respect to M from the distances of the pairs, (d, d)."""
@@ -194,8 +193,7 @@ class LogisticLoss:
         while True:
             step = self.at(psd_root(V - G / lipschitz, current.root.shape[1]))
             move = step.M - V
-            bound = value + _inner(G, move) + lipschitz / 2.0 * _inner(move, move)
-            if step.value <= bound:
+            if step.value <= value + _inner(G, move) + lipschitz / 2.0 * _inner(move, move):
                 return step, lipschitz
             lipschitz *= LIPSCHITZ_GROWTH
 

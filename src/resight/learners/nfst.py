@@ -53,12 +53,10 @@ class NFST(LinearLearner):
         check_persons(persons)
         if X.shape[1] > X.shape[0]:
             mean = X.mean(axis=0, dtype=np.float64)
-            coefficients = null_coefficients(centred_products(X, mean), persons)
-            self._keep(mean, lift(X, mean, coefficients))
+            self._keep(mean, lift(X, mean, null_coefficients(centred_products(X, mean), persons)))
         else:
             projection = pca(X, "full")
-            directions = null_directions(projection(X), persons)
-            self._keep(projection.mean, projection.basis @ directions)
+            self._keep(projection.mean, projection.basis @ null_directions(projection(X), persons))
 
 
 class KernelNFST(KernelMetricLearner):
@@ -151,5 +149,4 @@ def null_coefficients(K: Floats, persons: Codes) -> Floats:
         )
     roots = np.sqrt(values[kept])
     U = U[:, kept]  # (N, p)
-    B = (U - U.mean(axis=0)) / roots
-    return B @ null_directions(U * roots, persons)
+    return ((U - U.mean(axis=0)) / roots) @ null_directions(U * roots, persons)

@@ -90,5 +90,4 @@ def _grouped(persons: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]
         unknown = persons == UNKNOWN_PERSON
         leader = np.where(unknown, np.arange(len(persons)), leader)  # ... but strangers by none
     order = np.argsort(leader, kind="stable")
-    starts = np.flatnonzero(np.diff(leader[order], prepend=-1))
-    return order, starts
+    return order, np.flatnonzero(np.diff(leader[order], prepend=-1))

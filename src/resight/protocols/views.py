@@ -53,8 +53,7 @@ def scored_persons(sightings: Sightings, rows: NDArray[np.intp]) -> NDArray[np.s
 
     Datasets give all distractors one number; as unknown people they are neither grouped nor found.
     """
-    stranger = sightings.roles[rows] == "distractor"
-    return np.where(stranger, UNKNOWN_PERSON, sightings.persons[rows])
+    return np.where(sightings.roles[rows] == "distractor", UNKNOWN_PERSON, sightings.persons[rows])
 
 
 def two_view(

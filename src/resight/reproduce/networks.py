@@ -85,8 +85,7 @@ def _cosine(network: Network, bench: Bench, dataset: str, name: str) -> dict[str
     trials = []
     for split in protocol.splits:
         rows = vectors[split.test]
-        between = lookup(2.0 - 2.0 * rows @ rows.T)
-        rankings = rank_directions(sightings, protocol, split, between)
+        rankings = rank_directions(sightings, protocol, split, lookup(2.0 - 2.0 * rows @ rows.T))
         trials.append(Trial(rankings, {}, 0.0).figures())
     ranks = [{"rank1": 100.0 * trial["ranks"]["rank1"]} for trial in trials]
     return {"summary": summary_of(trials), "trials": ranks}

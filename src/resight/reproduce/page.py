@@ -116,8 +116,7 @@ def page_of(document: dict[str, Any]) -> str:
 def _grid(table: dict[str, Any]) -> str:
     ranks = [name for name in _RANKS if name in table["rows"][0]["paper"]]
     headings = ("learner", *(name.replace("rank", "rank ") for name in ranks), "difference", "s")
-    rows = [[_title(row), *_cells(row, ranks)] for row in table["rows"]]
-    return markdown_table(headings, rows)
+    return markdown_table(headings, [[_title(row), *_cells(row, ranks)] for row in table["rows"]])
 
 
 def _title(row: dict[str, Any]) -> str:

@@ -118,8 +118,7 @@ def select_tables(names: list[str]) -> list[PaperTable]:
 
 
 def _shipped(name: str) -> dict[str, Any]:
-    text = files("resight.reproduce").joinpath(name).read_text("utf-8")
-    return json.loads(text)
+    return json.loads(files("resight.reproduce").joinpath(name).read_text("utf-8"))
 
 
 def _table(name: str, content: dict[str, Any], others: dict[str, dict[str, Any]]) -> PaperTable:

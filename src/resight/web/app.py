@@ -130,8 +130,7 @@ async def _explain(request: Request, error: Exception) -> Response:
     if status == 401 and request.method == "GET" and "text/html" in accepted:
         here = str(request.url.replace(scheme="", netloc=""))
         return RedirectResponse(f"/login?{urlencode({'next': here})}", 303)
-    wants_json = "application/json" in accepted
-    if wants_json or request.url.path.endswith(".json"):
+    if "application/json" in accepted or request.url.path.endswith(".json"):
         field = {"field": error.field} if isinstance(error, FieldError) else {}
         return JSONResponse({"error": words, **field}, status)
     if request.headers.get("hx-request") == "true":

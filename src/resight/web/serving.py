@@ -123,8 +123,7 @@ class _Server(uvicorn.Server):
         to_thread.current_default_thread_limiter().total_tokens = LIMITS.workers
         if self.config.is_ssl:
             loop: Any = asyncio.get_running_loop()
-            timed = partial(loop.create_server, ssl_handshake_timeout=LIMITS.header)
-            loop.create_server = timed
+            loop.create_server = partial(loop.create_server, ssl_handshake_timeout=LIMITS.header)
         await super().startup(sockets)
         if self.started:
             threading.Thread(target=self._announce, daemon=True).start()  # a browser may block

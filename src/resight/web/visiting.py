@@ -89,8 +89,7 @@ class Visit:
     @cached_property
     def zone(self) -> str:
         """The time zone in which times are read and written: as chosen last, or UTC."""
-        asked = self.request.query_params.get("zone")
-        name = asked or self.request.cookies.get(_ZONE, "UTC")
+        name = self.request.query_params.get("zone") or self.request.cookies.get(_ZONE, "UTC")
         try:
             zone_of(name)
         except InputError:

@@ -138,6 +138,5 @@ def read_boxes(file: Path) -> dict[int, list[Box]]:
         except InputError as error:
             raise InputError(f"{file} line {number}: {error}") from None
         if not ignored:
-            box = Box(x, y, w, h, "" if track == "-1" else track)
-            found.setdefault(int(frame), []).append(box)
+            found.setdefault(int(frame), []).append(Box(x, y, w, h, "" if track == "-1" else track))
     return found

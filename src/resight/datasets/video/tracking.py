@@ -90,8 +90,7 @@ class Tracker:
             for track in self._tracks
             if id(track) not in taken and track.seen == self._last_frame
         ]
-        doubtful = np.flatnonzero(score < self.certain)
-        pairs += self._assign(waiting, found, doubtful, time, _DOUBTFUL)
+        pairs += self._assign(waiting, found, np.flatnonzero(score < self.certain), time, _DOUBTFUL)
         names = {}
         for track, row in pairs:
             track.correct(found[row], time)

@@ -224,8 +224,7 @@ class Engine(ABC):
     def many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run a statement once for each of some rows of values."""
         with self._explaining():
-            cursor = self._connected().cursor()
-            cursor.executemany(statement.replace("?", self._mark), list(rows))
+            self._connected().cursor().executemany(statement.replace("?", self._mark), list(rows))
 
     @contextmanager
     def _change(self) -> Iterator[None]:

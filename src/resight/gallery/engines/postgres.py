@@ -128,8 +128,7 @@ class PostgresEngine(Engine):
         schema alone can make a gallery there.
         """
         with self._explaining():
-            connection = self._connected()
-            with connection.transaction():
+            with self._connected().transaction():
                 self.ask("SELECT pg_advisory_xact_lock(hashtext(?))", f"resight {self._schema}")
                 if self.exists():
                     return
@@ -158,8 +157,7 @@ class PostgresEngine(Engine):
     def _from_vectors(self, stored: Sequence[Any], width: int) -> Floats32:
         if width > _WIDEST:
             return super()._from_vectors(stored, width)
-        vectors = [vector.to_numpy() for vector in stored]
-        return np.array(vectors, np.float32).reshape(-1, width)
+        return np.array([vector.to_numpy() for vector in stored], np.float32).reshape(-1, width)
 
     def build_index(self, generation: int) -> None:
         """Build pgvector's HNSW index and an index for the filters; others go on meanwhile."""

@@ -108,8 +108,7 @@ def _held(path: str) -> int:
         status = os.stat(path)
         key = status.st_dev, status.st_ino  # an inode that is held open is not given to a new file
         if key not in _HELD:
-            deleted = [file for file, held in _HELD.items() if not os.fstat(held).st_nlink]
-            for file in deleted:
+            for file in [file for file, held in _HELD.items() if not os.fstat(held).st_nlink]:
                 os.close(_HELD.pop(file))
             _HELD[key] = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         return _HELD[key]

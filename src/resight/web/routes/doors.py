@@ -44,8 +44,7 @@ def login(
     except RefusedError as refused:
         return _form(request, next, refused.detail, name, refused.status_code)
     response = lead_to(next)
-    longest = int(users.LONGEST_SESSION)
-    set_cookie(request, response, guard.session, secret, max_age=longest)
+    set_cookie(request, response, guard.session, secret, max_age=int(users.LONGEST_SESSION))
     return response
 
 

@@ -120,8 +120,7 @@ def keep(
         raise InputError(str(added.failures[0].reason))
     ids = [*added.added, *added.already]
     visit.record("keep", query=ids)
-    address = "/search?" + "&".join(f"like={key}" for key in ids)
-    return visit.done({"sightings": ids}, address)
+    return visit.done({"sightings": ids}, "/search?" + "&".join(f"like={key}" for key in ids))
 
 
 def _moment(visit: Visit, text: str, field: str) -> float:
@@ -130,8 +129,7 @@ def _moment(visit: Visit, text: str, field: str) -> float:
 
 
 def _told(visit: Visit, job: Job) -> Any:
-    place = "/refit" if job.kind in ("improve", "rebuild") else "/add"
-    return visit.done(_shown(job), place)
+    return visit.done(_shown(job), "/refit" if job.kind in ("improve", "rebuild") else "/add")
 
 
 def _shown(job: Job) -> Job:

@@ -162,8 +162,7 @@ def accept_group(
     """Make sightings one person; those `dropped`, or only `shown`, are somebody else."""
     kept = sighting or []
     others = [*(dropped or []), *(key for key in shown or () if key not in kept)]
-    entries = accept(visit.site.gallery, kept, dropped=others, name=name, by=visit.by)
-    return _next(visit, entries[0])
+    return _next(visit, accept(visit.site.gallery, kept, dropped=others, name=name, by=visit.by)[0])
 
 
 @router.post("/unknowns/unsure", response_model=TeachAnswer, tags=["people"])

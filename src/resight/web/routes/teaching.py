@@ -55,8 +55,7 @@ def name(
 ) -> Any:
     """Name the person of a sighting; an unknown one joins the person who has that name."""
     gallery = visit.site.gallery
-    known = gallery.view.labels.person(visit.stored(a).id)
-    if known or not person.strip():
+    if gallery.view.labels.person(visit.stored(a).id) or not person.strip():
         entry = gallery.teach("name", a, person=person, by=visit.by)
     else:
         entry = accept(gallery, [a], name=person, by=visit.by)[0]
