@@ -95,7 +95,7 @@ class _Notice(event.Listener):
             return
         self.told = True
         sys.stderr.write(
-            "resight: compiling descriptors for this processor; this happens once and "
+            "resight: compiling for this processor; this happens once and "
             "takes a minute or two (`resight doctor --warm-up` does it in advance)\n"
         )
         sys.stderr.flush()
