@@ -20,8 +20,8 @@ EXACT_LIMIT = 20_000
 DEFAULT_LANDMARKS = 1024
 """Features beyond that size."""
 OVERSAMPLING = 3
-"""Landmarks for each feature. On a drawn town of 12,936 sightings 1,024 features of 2,048, 3,072 and
-4,096 landmarks gave a rank 1 of 72.9, 75.1 and 76.1 after 10, 14 and 18 s."""
+"""Landmarks for each feature. On a drawn town of 12,936 sightings 1,024 features of 2,048, 3,072
+and 4,096 landmarks gave a rank 1 of 72.9, 75.1 and 76.1 after 10, 14 and 18 s."""
 
 LABELS_FROM = 64
 """Features from which landmarks' labels choose them; it was measured at 316 alone, so that small
