@@ -13,6 +13,7 @@ import resight
 from resight import KXQDA
 from resight.errors import InputError
 from resight.learners import _landmark_sums, _landmarks, kxqda
+from resight.learners._landmarks import OVERSAMPLING
 
 FORMS = [("identity", 1e-4), ("kernel", 1e-3), ("relative", 1e-3)]
 
@@ -139,11 +140,12 @@ def test_embeddings_are_centred_and_few_components_lead(data):
 
 def test_the_model_keeps_the_landmarks_only(data):
     learner = KXQDA(landmarks=20).fit(data.X, data.persons, data.cameras)
-    assert len(data.X) > 80
-    assert learner.X_fit_.shape == (80, 30)
-    assert learner.nystrom_.lift.shape == (80, 20)
+    n = 20 * OVERSAMPLING
+    assert len(data.X) > n
+    assert learner.X_fit_.shape == (n, 30)
+    assert learner.nystrom_.lift.shape == (n, 20)
     np.testing.assert_array_equal(learner.X_fit_, data.X[learner.landmarks_])
-    assert learner.coef_.shape[0] == 80
+    assert learner.coef_.shape[0] == n
 
 
 # What is refused, and what is announced
