@@ -18,7 +18,7 @@ def brute_force(E: np.ndarray, q: np.ndarray, k: int, allowed: np.ndarray) -> tu
 
 @settings(max_examples=60, deadline=None)
 @given(
-    n=st.integers(1, 200), r=st.integers(1, 20), k=st.integers(1, 30), m=st.integers(1, 4),
+    n=st.integers(1, 200), r=st.integers(1, 20), k=st.integers(1, 30), m=st.integers(1, 18),
     share=st.floats(0, 1), seed=st.integers(0, 10**6), spread=st.sampled_from([1e-3, 1.0, 1e3]),
 )  # fmt: skip
 def test_search_is_the_definition(

@@ -299,3 +299,13 @@ def test_more_directions_than_persons_fall_back(only_at_hand):
     X, persons, cameras, _ = sightings(rng, counts, 300, 0.5, True)
     assert PairSpace(X @ X.T, CrossCameraPairs(persons, cameras)).bound > 30
     assert taken(X, persons, cameras) == "dense"
+
+
+def test_rough_leading_directions_are_nearly_those_of_the_pencil():
+    _, _, K, persons, cameras = scene(n_persons=60)
+    pencil = PairPencil(PairSpace(K, CrossCameraPairs(persons, cameras)), 1e-4, 1, keep=False)
+    exact = np.linalg.eigvalsh(pencil.apply(np.eye(len(K)))[0])[::-1][:10]
+    mu, Theta = leading_directions(pencil, 10, roughly=True)
+    assert Theta.shape == (len(K), len(mu))
+    assert (mu <= exact[: len(mu)] * (1 + 1e-9)).all()  # Ritz values lie below
+    assert mu.sum() >= 0.9 * exact[: len(mu)].sum()

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 from resight import KXQDA, XQDA, KernelNFST
 from resight.learners.euclidean import Euclidean
 from resight.learners.normalizer import BlockNormalizer
 from resight.tuning.candidates import AUTO_CURVED, AUTO_LINEAR, KNFST_KERNEL, Candidate
-from resight.tuning.fold_metrics import Fold
+from resight.tuning.fold_metrics import ONE_THREAD, Fold, threads_for
 from resight.tuning.gram import GramSpace
 from resight.tuning.settings import Part, Setting
 
@@ -110,3 +111,15 @@ def test_a_setting_survives_plain_types_and_so_does_that_of_an_older_version():
     )
     apart = Setting.from_dict({**old, "fusion": "distance-sum", "xqda": 0.0, "knfst": 0.0})
     assert [part.weights for _, part in apart.parts] == [(1.0, 0.0), (0.0, 1.0)]
+
+
+def test_few_sightings_get_one_thread_and_many_what_there_was():
+    def threads() -> set[int]:
+        return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+    before = threads()
+    with threads_for(ONE_THREAD):
+        assert threads() == {1}
+    with threads_for(ONE_THREAD + 1):
+        assert threads() == before
+    assert threads() == before

@@ -20,7 +20,7 @@ _BLOCK = 4096  # rows of one product: its values stay in the cache
 _CELLS = 2**25  # values that are held at once
 _WAIT = 0.005  # seconds that make one product of the queries of many threads
 _GROUPED = 16  # values whose minimum stands for them when the k-th smallest is looked for
-_TOGETHER, _MANY = 4, 16  # queries multiplied at once by compiled code; from here on by OpenBLAS
+_MANY = 16  # queries from which OpenBLAS's product is quicker than our own
 _SPARSE = 0.25  # below this share of allowed rows it pays to copy them together
 
 
@@ -93,9 +93,7 @@ class ExactIndex:
 
     def _near(self, queries: Floats32, rows: Rows | None = None) -> Floats32:
         """Return ``|x|^2 - 2 x.q`` of all rows x, or some, and queries q, (m, n)."""
-        m = len(queries)
-        multiply = _multiplied_by(m)
-        queries = np.pad(queries, ((0, -m % _TOGETHER if 1 < m < _MANY else 0), (0, 0)))
+        multiply = _products_with(len(queries))
         near = np.empty((len(queries), len(self) if rows is None else len(rows)), np.float32)
         for start in range(0, near.shape[1], _BLOCK):
             part = slice(start, start + _BLOCK)
@@ -103,7 +101,7 @@ class ExactIndex:
             multiply(self.embeddings[some], queries, near[:, part])
             near[:, part] *= -2.0
             near[:, part] += self._squares[some]
-        return near[:m]
+        return near
 
     def _best(self, query: Floats32, k: int, near: Floats32, rows: Rows | None = None) -> Nearest:
         """Return the k nearest in float64, by what `_near` found of all rows or some."""
@@ -121,7 +119,7 @@ def squared(embeddings: Floats32, query: Floats32) -> Floats:
     return squares
 
 
-def _multiplied_by(n_queries: int) -> Callable[[Floats32, Floats32, Floats32], object]:
+def _products_with(n_queries: int) -> Callable[[Floats32, Floats32, Floats32], object]:
     """Return the quickest way to put products of embeddings and so many queries into (m, n)."""
     if n_queries == 1:
         return _dot_products
