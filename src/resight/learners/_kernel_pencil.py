@@ -11,7 +11,7 @@ from scipy.linalg import LinAlgError
 from resight.errors import InputError
 from resight.learners._base import Floats
 from resight.learners._laplacian import CrossCameraPairs
-from resight.learners._pair_solvers import all_directions, leading_directions
+from resight.learners._pair_solvers import directions, rough_directions
 from resight.learners._pair_space import PairPencil, PairSpace
 from resight.learners._solvers import leading_pencil
 
@@ -60,10 +60,10 @@ class KernelPencil:
         and the path taken, "pairs", "krylov" or "dense". To `keep` the matrices for another
         regulariser costs a copy. Leading directions may be asked for `roughly`, unchecked.
         """
-        found, path = None, "dense"
+        found = None
         if solver == "auto" and len(self.K) >= PAIRS_FROM:
-            found, path = self._solve_in_pair_space(reg, reg_form, n_components, keep, roughly)
-        mu, Theta = found or self._solve_dense(reg, reg_form, keep)
+            found = self._solve_in_pair_space(reg, reg_form, n_components, keep, roughly)
+        mu, Theta, path = found or (*self._solve_dense(reg, reg_form, keep), "dense")
         kept = min(n_components or len(mu), max(1, int((mu[: self._bound] > 1.0).sum())))
         return mu[:kept], Theta[:, :kept], path
 
@@ -77,27 +77,24 @@ class KernelPencil:
 
     def _solve_in_pair_space(
         self, reg: float, reg_form: str, n_components: int | None, keep: bool, roughly: bool
-    ) -> tuple[tuple[Floats, Floats] | None, str]:
+    ) -> tuple[Floats, Floats, str] | None:
         power = 1 if reg_form == "kernel" else 2
         few = power == 2 and n_components is None and len(self.K) < 4 * PAIRS_FROM
         try:
             space = self._pair_space
             if few and not space.bound < space.n_null <= len(self.K) / 3:
-                return None, "dense"
+                return None
             if power == 2:
                 reg *= space.mean_eigenvalue if reg_form == "relative" else 1.0
                 if reg < LOSES_DIGITS * len(self.K) * space.mean_eigenvalue:
                     space.forget()
-                    return None, "dense"
+                    return None
             pencil = PairPencil(space, reg, power, keep=keep)
-            if n_components is not None and 6 * n_components <= len(self.K):
-                found = leading_directions(pencil, n_components, roughly=roughly)
-                if found is not None:
-                    return found, "krylov"
-            found = all_directions(pencil, n_components, at_hand=few)
+            if roughly and n_components is not None and 6 * n_components <= len(self.K):
+                return rough_directions(pencil, n_components)
+            return directions(pencil, n_components, at_hand=few)
         except LinAlgError:
-            found = None
-        return found, "dense" if found is None else "pairs"
+            return None
 
     def _solve_dense(self, reg: float, reg_form: str, keep: bool) -> tuple[Floats, Floats]:
         lifts = self._lifts() if reg_form == "kernel" else (0.0,)

@@ -1,4 +1,8 @@
-"""Directions of k-XQDA from the operator A of `_pair_space`: all above 1, or the leading ones."""
+"""Directions of k-XQDA from the operator A of `_pair_space`: all above 1, or the leading ones.
+
+Block Lanczos finds them where they are few. Where they are many, subspace iteration finds those
+that stand out (with a small lambda one for each person), a decomposition in float32 the others.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +20,15 @@ from resight.learners._solvers import leading_eigenpairs
 # fewer sightings leave more of a test sighting unexplained.
 _ACCEPTED = 3e-7
 _TYPICAL = 1000  # sightings; with fewer, less is accepted
-_SEPARATE = 1e-7  # of leading vectors that are taken out before the rest is rounded
-_SPREAD = 100.0  # eigenvalues that spread less need no such care
+_CONVERGED = 1e-7  # of vectors that are few, or stand out
+_SPREAD = 100.0  # eigenvalues that spread less can be rounded together
 _PASSES = 3
+_BLOCK = 32  # vectors that block Lanczos multiplies at once
+_FIRST_STEPS = 8  # of block Lanczos, after which it is known how many directions to expect
+_FEW = 9  # times as many dimensions as directions: then block Lanczos alone is faster
+_LONGEST = 5  # times as many dimensions as directions are tried
+_LAST_STEPS = 4  # from chance anew, after which nothing must have changed
+_NEGLIGIBLE = 1e-9
 
 
 class _Ritz(NamedTuple):
@@ -60,24 +70,128 @@ class _Ritz(NamedTuple):
         return bool(self.residuals().max() <= limit)
 
 
-def all_directions(
+def directions(
     pencil: PairPencil, n_components: int | None = None, *, at_hand: bool = False
-) -> tuple[Floats, Floats] | None:
-    """Return the eigenvalues above 1 (at least one), largest first, and Theta.
+) -> tuple[Floats, Floats, str] | None:
+    """Return the largest eigenvalues above 1 (at least one), largest first, Theta, and the path.
 
-    None if the residuals do not prove that distances are right to 1e-6, or if others than those
-    that stand out may be above 1 and only what is `at_hand` is asked for. With `n_components` only
-    so many are computed, and a few more, without which float32 would mix those at the cut.
+    All of them, or at most `n_components`. None if the residuals do not prove that distances are
+    right to 1e-6, or if others than those that stand out may be above 1 and only what is `at_hand`
+    is asked for.
     """
-    taken, bound = _standing_out(pencil), pencil.space.bound
+    if pencil.power == 1 or n_components is not None:  # otherwise there are many
+        few = _few(pencil, n_components)
+        if few is not None and few.accepted():
+            return few.mu, few.theta(pencil), "krylov"
+    bound = pencil.space.bound
+    if bound >= pencil.space.n_null:  # a decomposition will follow
+        pencil.invert()
+    taken = _standing_out(pencil)
     if len(taken.mu) >= bound and taken.mu[bound - 1] > 1.0 and taken.accepted():
-        return taken.mu, taken.theta(pencil)
+        return taken.mu, taken.theta(pencil), "pairs"
     if at_hand:
         return None
+    found = _decomposed(pencil, taken, n_components)
+    if not found.accepted():
+        return None
+    order = np.argsort(-found.mu, kind="stable")
+    order = order[: max(1, int((found.mu > 1.0).sum()))]
+    return found.mu[order], found.theta(pencil)[:, order], "pairs"
+
+
+def rough_directions(pencil: PairPencil, n_leading: int) -> tuple[Floats, Floats, str]:
+    """Return nearly the leading directions: the best of twice as many dimensions, unchecked."""
+    krylov = _Krylov(pencil)
+    while krylov.m < max(2 * n_leading, _FIRST_STEPS * krylov.size) and krylov.grow():
+        pass
+    mu, U, _ = krylov.leading(n_leading)
+    return mu, krylov.ritz(mu, U).theta(pencil), "krylov"
+
+
+class _Krylov:
+    """Block Lanczos from chance, with full orthogonalisation."""
+
+    def __init__(self, pencil: PairPencil) -> None:
+        n = len(pencil.space.K)
+        self.size = max(1, min(_BLOCK, n // 20))
+        self.m, self._most = 0, min(n, max(n // 2, 2 * _FIRST_STEPS * self.size))
+        self._pencil, self._rng = pencil, np.random.default_rng(0)
+        # Q, A Q and what `PairPencil.theta` needs of them; memory is used as they grow.
+        self._basis, self._image, self._held = np.empty((3, self._most, n)).transpose(0, 2, 1)
+        self._projected = np.empty((self._most, self._most), order="F")  # Q^T A Q, lower triangle
+        self.start_anew()
+
+    def start_anew(self) -> None:
+        """Go on from chance: the first vectors may have had no part in some directions."""
+        within = self._basis[:, : self.m]
+        block = self._rng.normal(size=(len(within), self.size))
+        for _ in range(2):
+            block = np.linalg.qr(block - within @ (within.T @ block))[0]
+        self._block, self._link = block, np.zeros((self.size, self.size))
+
+    def grow(self) -> bool:
+        """Add a block; False if there is no room."""
+        new = slice(self.m, self.m + self.size)
+        if new.stop > self._most:
+            return False
+        self._basis[:, new], self.m = self._block, new.stop
+        self._image[:, new], self._held[:, new] = self._pencil.apply(self._block)
+        within = self._basis[:, : self.m]
+        self._projected[new, : self.m] = self._image[:, new].T @ within
+        block, link = np.linalg.qr(self._image[:, new] - within @ self._projected[new, : self.m].T)
+        self._block, again = np.linalg.qr(block - within @ (within.T @ block))
+        self._link = again @ link
+        return True
+
+    def leading(self, most: int) -> tuple[Floats, Floats, Floats]:
+        """Return the leading Ritz values above 1 (at least one), coordinates, and residuals."""
+        mu, U = leading_eigenpairs(self._projected[: self.m, : self.m].copy(order="F"), most, 1.0)
+        return mu, U, np.asarray(np.linalg.norm(self._link @ U[-self.size :], axis=0))
+
+    def ritz(self, mu: Floats, U: Floats) -> _Ritz:
+        """Return what has these coordinates."""
+        return _Ritz(mu, *(M[:, : self.m] @ U for M in (self._basis, self._image, self._held)))
+
+
+def _few(pencil: PairPencil, n_components: int | None) -> _Ritz | None:
+    """Return all leading eigenvectors that are wanted; None if they are too many for Lanczos."""
+    n, bound, krylov = len(pencil.space.K), pencil.space.bound, _Krylov(pencil)
+    most = min(bound, n_components or bound)
+    for _ in range(_FIRST_STEPS):
+        krylov.grow()
+    _, U, _ = krylov.leading(n)
+    # Gauss quadrature: the share of the first vectors in the values above 1 tells how many.
+    expected = 1.1 * n / krylov.size * float((U[: krylov.size] ** 2).sum())
+    wanted = min(most, round(expected))
+    if _FEW * wanted > n:
+        return None
+    before, next_look = np.empty(0), 2 * wanted
+    longest = _LONGEST * max(wanted, krylov.m)
+    while krylov.m <= longest and krylov.grow():
+        if krylov.m < next_look:
+            continue
+        mu, U, left = krylov.leading(most)
+        limit, next_look = _CONVERGED * (mu[0] - 1.0), krylov.m + krylov.m // 8
+        if (left <= limit).all():
+            same = len(mu) == len(before) and np.abs(mu - before).max() <= limit
+            if same or len(mu) == bound:  # more are not possible
+                return krylov.ritz(mu, U)
+            before, next_look = mu, krylov.m + _LAST_STEPS * krylov.size
+            krylov.start_anew()
+    return None
+
+
+def _decomposed(pencil: PairPencil, taken: _Ritz, n_components: int | None) -> _Ritz:
+    """Find what is above 1 beside the vectors taken out, by a decomposition in float32.
+
+    With `n_components` only so many are computed, and a few more, without which float32 would mix
+    those at the cut.
+    """
     n = len(taken.Y)
     most = n if n_components is None else n_components + max(8, n_components // 4)
-    A = pencil.rounded(taken.Y, taken.image)
-    others = leading_eigenpairs(A, max(0, most - len(taken.mu)), above=1.0)[1].astype(np.float64)
+    A, lift = pencil.beside(taken.Y, taken.image)
+    others = lift(leading_eigenpairs(A, max(0, most - len(taken.mu)), above=1.0)[1])
+    del A
     k = len(taken.mu) + others.shape[1]
     if most < n or 6 * k <= n:  # few, or a cut between them: Rayleigh-Ritz with all
         found = _Ritz.among(pencil, np.hstack([taken.Y, others]))
@@ -85,51 +199,10 @@ def all_directions(
             if found.columns(slice(n_components)).accepted():
                 break
             found = _Ritz.among(pencil, found.image)
-        found = found.columns(slice(n_components))
-    else:
-        if not len(taken.mu):
-            taken, others = _Ritz.among(pencil, others[:, : n // 12]), others[:, n // 12 :]
-        found = taken.joined(_beside(pencil, taken, others))
-    if not found.accepted():
-        return None
-    order = np.argsort(-found.mu, kind="stable")
-    order = order[: max(1, int((found.mu > 1.0).sum()))]
-    return found.mu[order], found.columns(order).theta(pencil)
-
-
-def leading_directions(
-    pencil: PairPencil, n_leading: int, *, roughly: bool = False
-) -> tuple[Floats, Floats] | None:
-    """Return the largest eigenvalues above 1 (at least one, at most `n_leading`), and Theta.
-
-    Block Lanczos with full orthogonalisation, from E and chance. None if no eigenvalue stands out,
-    or if it needs more than a third of all dimensions. `roughly` takes the best of twice as many
-    dimensions for granted.
-    """
-    n = len(pencil.space.K)
-    chance = np.random.default_rng(0).normal(size=(n, max(n_leading // 2, 16)))
-    chance[: pencil.space.n_null] *= np.sqrt(n / pencil.space.n_null)  # where the leading ones lie
-    block = np.linalg.qr(pencil.apply(chance)[0])[0]
-    basis = np.empty((n, 0))
-    image, held = basis, basis
-    while 3 * (basis.shape[1] + block.shape[1]) <= n:
-        basis = np.hstack([basis, block])
-        new_image, new_held = pencil.apply(block)
-        image, held = np.hstack([image, new_image]), np.hstack([held, new_held])
-        m = basis.shape[1]
-        if m >= 2 * n_leading or not roughly:
-            mu, U = eigh(basis.T @ image, subset_by_index=(max(0, m - n_leading), m - 1))
-            if mu[-1] < _SPREAD and not roughly:
-                return None
-        if m >= 2 * n_leading:
-            found = _Ritz(mu[::-1], *(M @ U[:, ::-1] for M in (basis, image, held)))
-            wanted = found.columns(slice(max(1, int((mu > 1.0).sum()))))
-            if roughly or wanted.accepted():
-                return wanted.mu, wanted.theta(pencil)
-        for _ in range(2):
-            new_image = new_image - basis @ (basis.T @ new_image)
-        block = np.linalg.qr(new_image)[0]
-    return None
+        return found.columns(slice(n_components))
+    if not len(taken.mu):
+        taken, others = _Ritz.among(pencil, others[:, : n // 12]), others[:, n // 12 :]
+    return taken.joined(_beside(pencil, taken, others))
 
 
 def _standing_out(pencil: PairPencil) -> _Ritz:
@@ -144,7 +217,7 @@ def _standing_out(pencil: PairPencil) -> _Ritz:
     columns = pencil.apply(pencil.start())[0]
     for _ in range(_PASSES):
         found = _Ritz.among(pencil, columns)
-        converged = found.residuals()[:wanted] <= _SEPARATE
+        converged = found.residuals()[:wanted] <= _CONVERGED
         if found.mu[0] < _SPREAD or converged.all():
             break
         columns = found.image
@@ -155,11 +228,12 @@ def _standing_out(pencil: PairPencil) -> _Ritz:
 
 def _beside(pencil: PairPencil, taken: _Ritz, others: Floats) -> _Ritz:
     """Make vectors that were found in float32 orthogonal to the leading ones."""
-    image, held = pencil.apply(others)
+    Y, (image, held) = others, pencil.apply(others)
     off = taken.Y.T @ image / taken.mu[:, None]  # what is left along the leading vectors
-    Y, image, held = (
-        part - M @ off for part, M in zip((others, image, held), taken[1:], strict=True)
-    )
+    if np.abs(off).max(initial=0.0) > _NEGLIGIBLE:
+        Y, image, held = (
+            part - M @ off for part, M in zip((Y, image, held), taken[1:], strict=True)
+        )
     within = (Y * image).sum(axis=0)
     mu = (image * image).sum(axis=0) / within
     held *= np.sqrt(mu / within)  # so that y^T A y = mu

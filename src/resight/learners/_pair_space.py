@@ -22,6 +22,7 @@ coefficients of the directions, and by Rayleigh-Ritz leading directions to full 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -184,30 +185,55 @@ class PairPencil:
         theta = self.space.leave(held) / self.reg
         return theta if self.power == 1 else np.asarray(self.space.K @ theta)
 
-    def rounded(self, taken: Floats, image: Floats) -> NDArray[np.float32]:
-        """Return (I - P) A (I - P) in float32, lower triangle, P the projection on `taken`.
+    def invert(self) -> Floats:
+        """Make R, which takes the place of its factor; `apply` is twice as fast with it."""
+        if self._R is None:
+            self._R = np.asarray(lapack.dpotri(self._factor, lower=1, overwrite_c=1)[0])
+        return self._R
 
-        The columns of `taken` (N, m) are orthonormal, and A maps them to `image`. What is large in
-        W^-1 but not in A has gone before numbers are rounded. R takes the place of its factor.
+    def beside(
+        self, taken: Floats, image: Floats
+    ) -> tuple[NDArray[np.float32], Callable[[NDArray[np.float32]], Floats]]:
+        """Return A beside some eigenvectors, in float32 (lower triangle), and what leads back.
+
+        A maps the orthonormal columns of `taken` (N, m) to `image`. With U the polar factor of
+        their first m rows and V = `taken` with U added there, the reflection I - V G V^T maps them
+        to these coordinates. Reflected on both sides A falls into two blocks; the second, of size
+        N - m, is returned with a function from its vectors to those of A. What is large in W^-1
+        but not in this block has gone before numbers are rounded.
         """
-        self._R, _ = lapack.dpotri(self._factor, lower=1, overwrite_c=1)
-        n_dissimilar, e, Y = self.space.pairs.n_dissimilar, self.space.n_null, self.space.Y
-        W_Y = self._inverse(Y)[0] @ self.space.inner / n_dissimilar
+        m, e, Y = taken.shape[1], self.space.n_null, self.space.Y
+        W_Y = self._inverse(Y)[0] @ self.space.inner / self.space.pairs.n_dissimilar
         side = W_Y + 0.5 * Y @ (self.space.inner @ (Y.T @ W_Y))
-        off = 0.5 * taken @ (taken.T @ image) - image
-        left, right = np.hstack([side, Y, off, taken]), np.hstack([Y, side, taken, off])
-        n = len(Y)
-        A = np.zeros((n, n), np.float32, order="F")
-        corner = np.concatenate([self._EE, self.stretch * self._pulled]) / n_dissimilar
-        A[:, :e] = corner + left @ right[:e].T
+        left, right = np.hstack([side, Y]), np.hstack([Y, side])  # A = W^-1 / n_D + left right^T
+        W_E = np.concatenate([self._EE, self.stretch * self._pulled])
+        columns = W_E / self.space.pairs.n_dissimilar + left @ right[:e].T  # of A in E
+        P, s, Q = np.linalg.svd(taken[:m])
+        U, G, V = P @ Q, (Q.T / (1.0 + s)) @ Q, taken[m:]
+        A_V = image + columns[:, :m] @ U
+        within = taken.T @ A_V + U.T @ A_V[:m]  # V^T A V
+        side = A_V[m:] @ G - 0.5 * V @ (G @ within @ G)
+        left, right = np.hstack([left[m:], -side, -V]), np.hstack([right[m:], V, side])
+        A = np.empty((len(V), len(V)), np.float32, order="F")
+        A[:, : e - m] = columns[m:, m:] - side @ V[: e - m].T - V @ side[: e - m].T
+        self._round(left[e - m :], right[e - m :], A[e - m :, e - m :])
+
+        def lift(vectors: NDArray[np.float32]) -> Floats:
+            own = vectors.astype(np.float64)
+            along = V.T @ own
+            return np.concatenate([-U @ along, own - V @ (G @ along)])
+
+        return A, lift
+
+    def _round(self, left: Floats, right: Floats, into: NDArray[np.float32]) -> None:
+        """Put W^-1_FF / n_D + left right^T into the lower triangle."""
+        R, n_dissimilar = self.invert(), self.space.pairs.n_dissimilar
         scale = self.stretch * np.sqrt(self.reg / n_dissimilar)
-        for start in range(0, n - e, _STRIP):
+        for start in range(0, len(R), _STRIP):
             strip = slice(start, start + _STRIP)
-            part = -scale[start:] * self._R[start:, strip] * scale[strip].T
+            part = -scale[start:] * R[start:, strip] * scale[strip].T
             np.fill_diagonal(part, part.diagonal() + self.stretch[strip, 0] / n_dissimilar)
-            part += left[e + start :] @ right[e:][strip].T
-            A[e + start :, e:][:, strip] = part
-        return A
+            into[start:, strip] = part + left[start:] @ right[strip].T
 
 
 def _by_person(pairs: CrossCameraPairs) -> tuple[list[_Alike], Floats]:
