@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import socket
 import subprocess
 import sys
 import tempfile
@@ -37,7 +36,7 @@ from resight.gallery.groups import Group, Groups
 from resight.models.model import Model
 from resight.web.app import make_app
 from resight.web.security import Guard
-from resight.web.serving import Settings, server_config
+from resight.web.serving import Settings, listen, server_config
 
 N, FEATURES, TRAINED, WIDTH = 50_000, 384, 600, 256  # vectors of a network, say
 PEOPLE, GROUPS, ROUNDS, LIMIT, K = 5_000, 1_000, 7, 5.0, 24
@@ -131,7 +130,7 @@ class served:  # noqa: N801  # used as a function
     """Serve a gallery in a thread; gives a function that asks for a path."""
 
     def __init__(self, gallery: Gallery) -> None:
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = listen("127.0.0.1", 0)
         app = make_app(gallery, Guard(gallery, login=False))
         self._server = uvicorn.Server(server_config(app, Settings()))
         sockets = {"sockets": [self._listener]}

@@ -13,6 +13,7 @@ import pytest
 
 from resight.gallery import Gallery
 from resight.web.security import LIMITS
+from resight.web.serving import listen
 
 HEAD = b" HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 POST = (
@@ -48,6 +49,13 @@ def closed_after(line: socket.socket, feed: Callable[[int], bytes]) -> float:
             break
     line.close()
     return time.monotonic() - begin
+
+
+def test_answers_are_sent_without_delay() -> None:
+    """Nagle's algorithm would hold the end of a page until its beginning is acknowledged."""
+    listener = listen("127.0.0.1", 0)
+    with listener, socket.create_connection(listener.getsockname()), listener.accept()[0] as line:
+        assert line.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,11 @@ def _products_with(n_queries: int) -> Callable[[Floats32, Floats32, Floats32], o
     return _product
 
 
+def warm_up() -> None:
+    """Load what multiplies a few queries, for which the first of them would wait a second."""
+    _products_with(2)(np.ones((1, 1), np.float32), *np.ones((2, 2, 1), np.float32))
+
+
 def _product(embeddings: Floats32, queries: Floats32, out: Floats32) -> None:
     """Multiply matrices, whatever the processor's flags say afterwards.
 

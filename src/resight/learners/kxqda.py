@@ -55,7 +55,7 @@ class KXQDA(GrowingLearner):
     precision : {"float64", "float32"}, default "float64"
         Arithmetic of the inner products of descriptors; everything after them is float64.
     landmarks : int, optional
-        See sightings through this many features, made of kernel values against four times as
+        See sightings through this many features, made of kernel values against three times as
         many training sightings, spread over people and cameras, to tell these apart: time grows
         as N instead of N^3, `add_people` adds people. It is another model, whose `reg` should be
         chosen for it. None, the default, is exact up to 20,000 sightings; beyond that
@@ -76,7 +76,7 @@ class KXQDA(GrowingLearner):
     n_components_ : int
     solver_ : str
         The path taken: "pairs", "krylov", "dense" or "landmarks".
-    landmarks_ : int array (4 landmarks,)
+    landmarks_ : int array (3 landmarks,)
         Rows of the training set that are landmarks, if there are any.
     nystrom_, statistics_ : NystromMap, LandmarkStatistics
         With landmarks: the map to features, and the sums of these, to which `add_people` adds.

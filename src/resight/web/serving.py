@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import html
 import os
 import re
@@ -26,6 +27,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from resight.errors import InputError
 from resight.gallery import Gallery
+from resight.gallery.index import warm_up
 from resight.gallery.jobs import Worker
 from resight.gallery.users import all_users
 from resight.validation import check_file, check_number
@@ -65,7 +67,7 @@ def run(gallery: Gallery, settings: Settings, tell: Callable[[str], None]) -> No
     _check(settings)
     if not settings.login and gallery.view.manifest.asks_purpose:
         raise InputError("this gallery asks for a purpose, which is stated on logging in")
-    listener = _listen(settings.host, settings.port)
+    listener = listen(settings.host, settings.port)
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     scheme = "http" if settings.certfile is None else "https"
     address = f"{scheme}://{host}:{listener.getsockname()[1]}/"
@@ -101,6 +103,8 @@ def run(gallery: Gallery, settings: Settings, tell: Callable[[str], None]) -> No
                 page.touch(mode=0o600)
                 page.write_text(f'<meta http-equiv="refresh" content="0; url={html.escape(door)}">')
                 webbrowser.open(page.as_uri())
+            warm_up()
+            gc.freeze()  # what lives as long as the server is not looked through again and again
 
         server = _Server(server_config(app, settings), announce)
         worker.start()
@@ -234,13 +238,18 @@ def _check(settings: Settings) -> None:
             ) from error
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """Open the address; answers are sent without delay."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family)
+        listener = socket.create_server((host, port), family=family)
     except (socket.gaierror, UnicodeError) as error:  # UnicodeError: no name of a host
         raise InputError(f"cannot listen on {host!r}: unknown address") from error
     except OSError as error:
         raise InputError(
             f"cannot listen on {host}:{port}: {error.strerror}; choose another --port (0: any)"
         ) from error
+    # asyncio does so for sockets of its own: without it the end of a page waits for an
+    # acknowledgement of its beginning, 40 ms.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
