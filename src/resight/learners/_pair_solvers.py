@@ -22,13 +22,13 @@ _ACCEPTED = 3e-7
 _TYPICAL = 1000  # sightings; with fewer, less is accepted
 _CONVERGED = 1e-7  # of vectors that are few, or stand out
 _SPREAD = 100.0  # eigenvalues that spread less can be rounded together
+_APART = 8.0  # times smaller eigenvalues may be decomposed in float32
 _PASSES = 3
 _BLOCK = 32  # vectors that block Lanczos multiplies at once
 _FIRST_STEPS = 8  # of block Lanczos, after which it is known how many directions to expect
 _FEW = 9  # times as many dimensions as directions: then block Lanczos alone is faster
 _LONGEST = 5  # times as many dimensions as directions are tried
 _LAST_STEPS = 4  # from chance anew, after which nothing must have changed
-_NEGLIGIBLE = 1e-9
 
 
 class _Ritz(NamedTuple):
@@ -202,7 +202,12 @@ def _decomposed(pencil: PairPencil, taken: _Ritz, n_components: int | None) -> _
         return found.columns(slice(n_components))
     if not len(taken.mu):
         taken, others = _Ritz.among(pencil, others[:, : n // 12]), others[:, n // 12 :]
-    return taken.joined(_beside(pencil, taken, others))
+        others -= taken.Y @ (taken.Y.T @ others)
+    image, held = pencil.apply(others)
+    within = (others * image).sum(axis=0)
+    mu = (image * image).sum(axis=0) / within
+    held *= np.sqrt(mu / within)  # so that y^T A y = mu
+    return taken.joined(_Ritz(mu, others, image, held))
 
 
 def _standing_out(pencil: PairPencil) -> _Ritz:
@@ -214,27 +219,13 @@ def _standing_out(pencil: PairPencil) -> _Ritz:
     wanted = min(e - 1, pencil.space.bound)  # in one dimension of E persons do not differ
     if 3 * e > n or wanted == 0:
         return _Ritz(np.empty(0), *(np.empty((n, 0)) for _ in range(3)))
-    columns = pencil.apply(pencil.start())[0]
+    columns, decomposed = pencil.apply(pencil.start())[0], pencil.space.bound >= e
     for _ in range(_PASSES):
         found = _Ritz.among(pencil, columns)
-        converged = found.residuals()[:wanted] <= _CONVERGED
-        if found.mu[0] < _SPREAD or converged.all():
+        if found.mu[0] < _SPREAD:
+            return found.columns(slice(0))
+        converged = int(np.argmin(np.append(found.residuals()[:wanted] <= _CONVERGED, False)))
+        if converged == wanted or (decomposed and found.mu[0] > _APART * found.mu[converged]):
             break
         columns = found.image
-    if found.mu[0] < _SPREAD:
-        return found.columns(slice(0))
-    return found.columns(slice(int(np.argmin(np.append(converged, False)))))
-
-
-def _beside(pencil: PairPencil, taken: _Ritz, others: Floats) -> _Ritz:
-    """Make vectors that were found in float32 orthogonal to the leading ones."""
-    Y, (image, held) = others, pencil.apply(others)
-    off = taken.Y.T @ image / taken.mu[:, None]  # what is left along the leading vectors
-    if np.abs(off).max(initial=0.0) > _NEGLIGIBLE:
-        Y, image, held = (
-            part - M @ off for part, M in zip((Y, image, held), taken[1:], strict=True)
-        )
-    within = (Y * image).sum(axis=0)
-    mu = (image * image).sum(axis=0) / within
-    held *= np.sqrt(mu / within)  # so that y^T A y = mu
-    return _Ritz(mu, Y, image, held)
+    return found.columns(slice(converged))

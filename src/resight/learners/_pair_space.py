@@ -29,7 +29,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, lapack
-from scipy.linalg.blas import dsymm
 
 from resight.learners._base import Codes, Floats
 from resight.learners._laplacian import CrossCameraPairs
@@ -139,7 +138,7 @@ class PairPencil:
     """
 
     def __init__(self, space: PairSpace, reg: float, power: int, *, keep: bool) -> None:
-        EE, self._FE, FF = space.blocks(power)
+        self._Q_EE, self._Q_FE, FF = space.blocks(power)
         if keep:
             FF = FF.copy(order="F")
         else:
@@ -152,13 +151,19 @@ class PairPencil:
         if info != 0:
             raise LinAlgError("the regularised kernel is not positive definite")
         self._R: Floats | None = None
-        self._pulled = self._times_inverse(self._FE)  # R Q_FE, (f, e)
-        self._EE = (EE - self._FE.T @ self._pulled) / reg  # W^-1_EE
+
+    @cached_property
+    def _pulled(self) -> Floats:
+        return self._times_inverse(self._Q_FE)  # R Q_FE, (f, e)
+
+    @cached_property
+    def _EE(self) -> Floats:  # noqa: N802
+        return (self._Q_EE - self._Q_FE.T @ self._pulled) / self.reg  # W^-1_EE
 
     def _times_inverse(self, M: Floats) -> Floats:
         if self._R is None:
             return np.asarray(cho_solve((self._factor, True), M, check_finite=False))
-        return np.asarray(dsymm(1.0, self._R, np.asfortranarray(M), lower=1))
+        return np.asarray(self._R @ M)
 
     def _inverse(self, g: Floats) -> tuple[Floats, Floats]:
         """Return psi = W^-1 g and what the regulariser holds of g, lambda K^-p psi."""
@@ -188,7 +193,12 @@ class PairPencil:
     def invert(self) -> Floats:
         """Make R, which takes the place of its factor; `apply` is twice as fast with it."""
         if self._R is None:
-            self._R = np.asarray(lapack.dpotri(self._factor, lower=1, overwrite_c=1)[0])
+            R = np.asarray(lapack.dpotri(self._factor, lower=1, overwrite_c=1)[0])
+            for start in range(0, len(R), _STRIP):  # whole: BLAS multiplies by a half slower
+                strip, corner = R[start : start + _STRIP], slice(start, start + _STRIP)
+                strip[:, corner] = np.tril(strip[:, corner]) + np.tril(strip[:, corner], -1).T
+                strip[:, corner.stop :] = R[corner.stop :, corner].T
+            self._R = R
         return self._R
 
     def beside(
