@@ -33,6 +33,8 @@ _DTYPES |= {f"{kind}{8 * n}": f"<{kind.lower()}{n}" for kind in "FIU" for n in (
 _MAX_LABELS = 2**30  # characters of an array of labels, all as wide as the longest
 
 Self = TypeVar("Self", bound="SavableMixin")
+Tensors = dict[str, np.ndarray]
+Get = Callable[[str], bytes | memoryview]  # reads a file of a model by its name
 
 
 class SavableMixin:
@@ -76,7 +78,7 @@ class SavableMixin:
                 f"{folder} exists and is not a model folder, so nothing was written; choose "
                 "another path"
             )
-        tensors: dict[str, np.ndarray] = {}
+        tensors: Tensors = {}
         state = encode(self, "", tensors)
         data = bytes(tensors_to_bytes({k: np.ascontiguousarray(v) for k, v in tensors.items()}))
         manifest = {
@@ -106,7 +108,7 @@ def _write(folder: Path, manifest: dict[str, Any], data: bytes) -> None:
             file.unlink()
 
 
-def read(folder: Path) -> tuple[Any, dict[str, np.ndarray]]:
+def read(folder: Path) -> tuple[Any, Tensors]:
     """Return the state and the arrays of a model folder, unless they are damaged."""
     log.debug("loading model %s", folder)
     if not (folder / MANIFEST).is_file():
@@ -114,9 +116,7 @@ def read(folder: Path) -> tuple[Any, dict[str, np.ndarray]]:
     return read_parts(lambda name: read_bytes(folder / name, MAX_TENSORS), folder)
 
 
-def read_parts(
-    get: Callable[[str], bytes | memoryview], where: object
-) -> tuple[Any, dict[str, np.ndarray]]:
+def read_parts(get: Get, where: object) -> tuple[Any, Tensors]:
     """Return state and arrays of a model; `get` reads its files by name, errors say `where`."""
     manifest = _read_manifest(get, where)
     name = _tensors_name(manifest)
@@ -133,7 +133,7 @@ def read_parts(
     return manifest["state"], tensors
 
 
-def _tensors(data: bytes | memoryview) -> dict[str, np.ndarray]:
+def _tensors(data: bytes | memoryview) -> Tensors:
     """Return the arrays of a safetensors file as views of its bytes: models may be large."""
     start = 8 + int.from_bytes(data[:8], "little")
     entries = parse_json(bytes(data[8:start]))
@@ -150,7 +150,7 @@ def _tensors_name(manifest: dict[str, Any]) -> str:
     return f"tensors-{manifest['tensors_digest']}.safetensors"
 
 
-def _read_manifest(get: Callable[[str], bytes | memoryview], folder: object) -> dict[str, Any]:
+def _read_manifest(get: Get, folder: object) -> dict[str, Any]:
     try:
         text = bytes(get(MANIFEST))
         manifest = parse_json(text)
@@ -177,7 +177,7 @@ def _manifest_digest(manifest: dict[str, Any]) -> str:
     return digest_of(json.dumps(rest, sort_keys=True))
 
 
-def encode(value: Any, key: str, tensors: dict[str, np.ndarray]) -> Any:
+def encode(value: Any, key: str, tensors: Tensors) -> Any:
     """Turn a value into JSON; arrays go to `tensors` under their path."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
@@ -203,7 +203,7 @@ def encode(value: Any, key: str, tensors: dict[str, np.ndarray]) -> Any:
     )
 
 
-def _encode_array(array: np.ndarray, key: str, tensors: dict[str, np.ndarray]) -> Any:
+def _encode_array(array: np.ndarray, key: str, tensors: Tensors) -> Any:
     if array.dtype.kind in "fiub":
         tensors[key] = array
         return {"tensor": key}
@@ -213,9 +213,7 @@ def _encode_array(array: np.ndarray, key: str, tensors: dict[str, np.ndarray]) -
     raise InputError(f"cannot save {key}: arrays of {array.dtype} are not supported as labels")
 
 
-def decode(
-    value: Any, tensors: dict[str, np.ndarray], restore: Callable[[str, int, dict[str, Any]], Any]
-) -> Any:
+def decode(value: Any, tensors: Tensors, restore: Callable[[str, int, dict[str, Any]], Any]) -> Any:
     """Undo `encode`; `restore` makes an object of the name of its class, version and state."""
 
     def each(items: Mapping[str, Any]) -> dict[str, Any]:

@@ -134,9 +134,7 @@ def inputs(
     return sightings, vectors
 
 
-def open_gallery(
-    place: str, ctx: typer.Context | None = None, cluster: str | None = None
-) -> Gallery:
+def open_gallery(uri: str, ctx: typer.Context | None = None, cluster: str | None = None) -> Gallery:
     """Open the gallery of a command, searched by this process or until its end by a cluster."""
     from resight.gallery import Gallery
     from resight.workers import executors
@@ -144,7 +142,7 @@ def open_gallery(
     workers = None if cluster is None else executors.cluster(cluster)
     if ctx is not None and workers is not None:
         ctx.call_on_close(workers.close)
-    return Gallery.open(place, cluster=workers)
+    return Gallery.open(uri, cluster=workers)
 
 
 def record(gallery: Gallery, what: str, **facts: Any) -> None:

@@ -103,8 +103,7 @@ def _cloth(rng: np.random.Generator, popularity: int) -> Cloth:
     """Choose colours (`popularity`: column of the table, 3 upper and 4 lower) and a pattern."""
     pattern = _PATTERNS[rng.choice(len(_PATTERNS), p=[0.60, 0.09, 0.05, 0.07, 0.10, 0.09])]
     colour, second = (_cloth_colour(rng, popularity) for _ in range(2))
-    period = rng.uniform(0.03, 0.09)
-    return Cloth(colour, second, pattern, float(period), float(rng.random()))
+    return Cloth(colour, second, pattern, float(rng.uniform(0.03, 0.09)), float(rng.random()))
 
 
 def _plainer(cloth: Cloth, rng: np.random.Generator) -> Cloth:

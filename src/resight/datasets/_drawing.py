@@ -202,12 +202,10 @@ class Figure:
         outline = np.concatenate([first - wide * scale * cap, last + narrow * scale * cap])
         self._fill(outline, cloth)
 
-    def _upright(
-        self, outline: list[tuple[float, float]], cloth: Cloth, shift: float = 0.0
-    ) -> None:
+    def _upright(self, shape: list[tuple[float, float]], cloth: Cloth, shift: float = 0.0) -> None:
         """Paint a part symmetric about the body's axis: (height, half width) from top to bottom."""
         left, right = [], []
-        for up, half in outline:
+        for up, half in shape:
             x, y = self._screen(0.0, up, 0.0)
             x += shift * self.pose.scale
             left.append((x - half * self.pose.scale, y))

@@ -24,12 +24,11 @@ def overview(sightings: Sightings) -> dict[str, Any]:
     persons, cameras, roles = (
         column.tolist() for column in (sightings.persons, sightings.cameras, sightings.roles)
     )
-    known = [
+    pairs = Counter(
         (person, camera)
         for person, camera, role in zip(persons, cameras, roles, strict=True)
         if person and role not in ("distractor", "junk")
-    ]
-    pairs = Counter(known)
+    )
     seen_by, people_of = (Counter(pair[side] for pair in pairs) for side in (0, 1))
     counts = list(pairs.values()) or [0]
     spread = {"min": min(counts), "median": median(counts), "max": max(counts)}
@@ -92,11 +91,9 @@ def fingerprint(sightings: Sightings) -> str:
     labels = zip(*columns, map(repr, sightings.times.tolist()), map(str, boxes), strict=True)
     files = sightings.files()
     contents = {file: _contents(file) for file in set(files)}
-    rows = sorted(
-        digest_of(*label, file.name, contents[file])
-        for label, file in zip(labels, files, strict=True)
-    )
-    return digest_of(*rows)
+    pairs = zip(labels, files, strict=True)
+    rows = (digest_of(*label, file.name, contents[file]) for label, file in pairs)
+    return digest_of(*sorted(rows))
 
 
 def _contents(file: Path) -> str:

@@ -246,9 +246,7 @@ class Camera:
         across = np.linspace(-1, 1, width, dtype=np.float32)[None, :, None]
         linear = np.square(scene) * (light * (1 + slope * across))
         tint = np.exp(rng.normal(0, 0.03, 3)).astype(np.float32)  # white balance drifts
-        linear = cv2.transform(
-            np.ascontiguousarray(linear, np.float32), self.colour * tint[:, None]
-        )
+        linear = cv2.transform(np.asarray(linear, np.float32), self.colour * tint[:, None])
         picture = np.clip(linear, 0, 4) ** np.float32(self.gamma / 2)
         picture = self.haze + (1 - self.haze) * picture / (1 + 0.15 * picture)
         picture = self._soften(np.asarray(picture, np.float32), rng)

@@ -146,5 +146,4 @@ def _box(row: dict[str, str]) -> list[int]:
     except ValueError:
         given = ", ".join(row[side] for side in BOX)
         raise InputError(f"box {given}; give four numbers") from None
-    box: list[int] = check_boxes([sides])[0].tolist()
-    return box
+    return check_boxes([sides])[0].tolist()

@@ -64,8 +64,7 @@ def descriptor(name: str | Network, mirror: bool = False) -> Descriptor:
     if name not in DESCRIPTORS:
         raise unknown_name("descriptor", name, [*DESCRIPTORS, "FILE.onnx"])
     module, class_name, params = DESCRIPTORS[name]
-    made: Descriptor = getattr(import_module(module), class_name)(mirror=mirror, **params)
-    return made
+    return getattr(import_module(module), class_name)(mirror=mirror, **params)
 
 
 def __getattr__(name: str) -> Any:

@@ -155,9 +155,7 @@ def _tridiagonalise(work: Floats) -> None:
 
 @kernel(fast=True)
 @unroll
-def _add_inverses(
-    work: Floats, pole_1: float, weight_1: float, pole_2: float, weight_2: float
-) -> None:
+def _add_inverses(work: Floats, pole_1: float, w_1: float, pole_2: float, w_2: float) -> None:
     """Add w l_i r_{j+1} / l_n of two poles; the products of b are the same for all poles."""
     for lane in range(LANES):
         square = registers()
@@ -181,8 +179,8 @@ def _add_inverses(
             if i < SIDE - 1:
                 trail_1[i] -= square[i + 1] * trail_1[i + 2]
                 trail_2[i] -= square[i + 1] * trail_2[i + 2]
-        share_1 = weight_1 / lead_1[SIDE]
-        share_2 = weight_2 / lead_2[SIDE]
+        share_1 = w_1 / lead_1[SIDE]
+        share_2 = w_2 / lead_2[SIDE]
         for j in static(SIDE):
             left_1 = share_1 * lead_1[j]
             left_2 = share_2 * lead_2[j]

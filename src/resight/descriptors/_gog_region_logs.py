@@ -37,8 +37,7 @@ def strip_matrices(
     extended = _centred_halves(patches, centre, np.sqrt(weights))  # (8, m + 1, n_patches / 8)
     halves = extended @ np.swapaxes(extended, 1, 2)  # (8, m + 1, m + 1)
     matrices = halves[:-1] + halves[1:]
-    lower, upper = _embed(matrices, centre, epsilon)
-    return matrices, lower, upper
+    return matrices, *_embed(matrices, centre, epsilon)
 
 
 @kernel(fast=True)
@@ -94,23 +93,21 @@ def region_logarithms(
     count, side = matrices.shape[:2]
     vectors = np.empty((side * (side + 1) // 2, count))
     F, reflectors = np.empty((side, side)), np.empty((side, side))
-    factors, off_diagonal, p = np.empty(side), np.empty(side), np.empty(side)
+    factors, b, p = np.empty(side), np.empty(side), np.empty(side)  # b: off the diagonal
     leading = np.empty((side + 1, poles.shape[0]))
     trailing = np.empty((side + 1, poles.shape[0]))
     for index in range(count):
         A = matrices[index]
-        _tridiagonalise(A, reflectors, factors, off_diagonal, p)
-        _minors(A, off_diagonal, poles, leading, trailing)
-        _sum_inverses(off_diagonal, weights, leading, trailing, F)
+        _tridiagonalise(A, reflectors, factors, b, p)
+        _minors(A, b, poles, leading, trailing)
+        _sum_inverses(b, weights, leading, trailing, F)
         _transform_back(F, reflectors, factors, p)
         _store(F, off_diagonal_factor, vectors[:, index])
     return vectors
 
 
 @kernel(fast=True)
-def _tridiagonalise(
-    A: Floats, reflectors: Floats, factors: Floats, off_diagonal: Floats, p: Floats
-) -> None:
+def _tridiagonalise(A: Floats, reflectors: Floats, factors: Floats, b: Floats, p: Floats) -> None:
     """Reduce from the last row up; the diagonal stays in `A`."""
     for k in range(A.shape[0] - 1, 1, -1):
         v, row = reflectors[k], A[k]
@@ -124,9 +121,9 @@ def _tridiagonalise(
         half = rest + pivot * pivot + abs(pivot) * length  # |v|^2 / 2
         v[k - 1] = pivot - image
         factors[k] = 1.0 / half if half > TINY else 0.0
-        off_diagonal[k - 1] = image
+        b[k - 1] = image
         _reflect(A, v, factors[k], k, p)
-    off_diagonal[0] = A[1, 0]
+    b[0] = A[1, 0]
 
 
 @kernel(fast=True)
@@ -150,9 +147,7 @@ def _reflect(A: Floats, v: Floats, factor: float, k: int, p: Floats) -> None:
 
 
 @kernel(fast=True)
-def _minors(
-    T: Floats, off_diagonal: Floats, poles: Floats, leading: Floats, trailing: Floats
-) -> None:
+def _minors(T: Floats, b: Floats, poles: Floats, leading: Floats, trailing: Floats) -> None:
     """Leading and trailing minors of T + t for every pole t.
 
     Eigenvalues between 10^-4.5 and 10^4.5 keep the product of 46 of them within the range of
@@ -162,19 +157,17 @@ def _minors(
     leading[0] = trailing[side] = 1.0
     leading[1], trailing[side - 1] = T[0, 0] + poles, T[side - 1, side - 1] + poles
     for i in range(1, side):
-        b = off_diagonal[i - 1] ** 2
+        bb = b[i - 1] ** 2
         for k in range(poles.shape[0]):
-            leading[i + 1, k] = (T[i, i] + poles[k]) * leading[i, k] - b * leading[i - 1, k]
+            leading[i + 1, k] = (T[i, i] + poles[k]) * leading[i, k] - bb * leading[i - 1, k]
     for i in range(side - 2, -1, -1):
-        b = off_diagonal[i] ** 2
+        bb = b[i] ** 2
         for k in range(poles.shape[0]):
-            trailing[i, k] = (T[i, i] + poles[k]) * trailing[i + 1, k] - b * trailing[i + 2, k]
+            trailing[i, k] = (T[i, i] + poles[k]) * trailing[i + 1, k] - bb * trailing[i + 2, k]
 
 
 @kernel(fast=True)
-def _sum_inverses(
-    off_diagonal: Floats, weights: Floats, leading: Floats, trailing: Floats, F: Floats
-) -> None:
+def _sum_inverses(b: Floats, weights: Floats, leading: Floats, trailing: Floats, F: Floats) -> None:
     """F_ij = -sum_k w_k (T + t_k)^-1_ij, from the minors (see `_gog_patch_logs`)."""
     side = F.shape[0]
     leading[:side] *= weights / leading[side]
@@ -183,7 +176,7 @@ def _sum_inverses(
         product = -1.0
         for i in range(j, side):
             if i > j:
-                product *= -off_diagonal[i - 1]
+                product *= -b[i - 1]
             F[i, j] *= product
             F[j, i] = F[i, j]
 

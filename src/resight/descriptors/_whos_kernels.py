@@ -86,9 +86,7 @@ def _add_hs_and_rgb(image: Image, mask: Floats, unit: Floats, band: int, bands: 
 
 
 @kernel
-def _add_lab(
-    image: Image, mask: Floats, scaled: Floats, top: int, band: int, bands: Floats
-) -> None:
+def _add_lab(image: Image, mask: Floats, scale: Floats, top: int, band: int, bands: Floats) -> None:
     """Add the weight of every pixel to its bin of L*a*b* in `bands` (n_bands, 64).
 
     `top` is the row of the mask at which this part of the image begins.
@@ -97,7 +95,7 @@ def _add_lab(
         lab = bands[y // band]
         for x in range(image.shape[1]):
             red, green, blue = image[y, x, 0], image[y, x, 1], image[y, x, 2]
-            lab[_lab_bin(scaled[red], scaled[green], scaled[blue])] += mask[top + y, x]
+            lab[_lab_bin(scale[red], scale[green], scale[blue])] += mask[top + y, x]
 
 
 @kernel

@@ -102,10 +102,8 @@ def describe_images(
             if isinstance(error, ResightError) and isinstance(source, np.ndarray):
                 raise InputError(f"{name}: {error}") from error
             raise error  # errors of files name the file already
-        reason = (
-            str(error) if isinstance(error, ResightError) else f"{type(error).__name__}: {error}"
-        )
-        failures.append(Failure(first + place, name, reason))
+        why = str(error) if isinstance(error, ResightError) else f"{type(error).__name__}: {error}"
+        failures.append(Failure(first + place, name, why))
 
     def describe(places: list[int], pictures: list[Image]) -> None:
         try:

@@ -20,12 +20,7 @@ OFF_DIAGONAL = 1.4142  # the published program has this literal, not the square 
 N_ORIENTATIONS = 4
 LAB_OFFSET = np.array([0.0, 50.0, 50.0])
 SHARED = ("y", "M0", "M1", "M2", "M3")
-COLOURS = {
-    "rgb": ("R", "G", "B"),
-    "lab": ("L", "a", "b"),
-    "hsv": ("H", "S", "V"),
-    "nrng": ("r", "g"),
-}
+COLOURS = {"rgb": tuple("RGB"), "lab": tuple("Lab"), "hsv": tuple("HSV"), "nrng": tuple("rg")}
 
 
 def gog(image: Image, *, resize: bool = True, norm: bool = False) -> Floats:

@@ -236,10 +236,8 @@ class Network(SavableMixin, Descriptor):
         values = np.asarray(output, np.float64)
         if values.ndim > 2 and self.preprocessing.pool == "mean":
             # Tokens come before features (n, tokens, d), places after them (n, d, h, w).
-            places = (1,) if values.ndim == 3 else tuple(range(2, values.ndim))
-            values = values.mean(axis=places)
-        flat: Floats = values.reshape(n_images, -1)
-        return flat
+            values = values.mean(axis=1 if values.ndim == 3 else tuple(range(2, values.ndim)))
+        return values.reshape(n_images, -1)
 
 
 def _preprocessing(file: Path, session: Session) -> Preprocessing:
@@ -264,10 +262,9 @@ def _preprocessing(file: Path, session: Session) -> Preprocessing:
 
 def _metadata(file: Path, session: Session) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = dict(json.loads(session.metadata.get(_METADATA, "{}")))
+        return dict(json.loads(session.metadata.get(_METADATA, "{}")))
     except (ValueError, TypeError):
         raise InputError(
             f"the metadata entry {_METADATA!r} of {file} is not a JSON object; correct it, or put "
             f"the preprocessing into {file.with_suffix('.json').name}"
         ) from None
-    return found

@@ -22,6 +22,7 @@ from resight.evaluation.presence import Expected, Strangers, errors_allowed, gap
 from resight.saving import SavableMixin
 
 Floats = NDArray[np.float64]
+Floats32 = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 Answer = Literal["found", "unsure", "absent"]
 
@@ -94,11 +95,11 @@ class Calibration(SavableMixin):
     heights: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.intp))
     # Mean and main directions (k, n_features) of the training sightings' descriptors, and how
     # strange (2,) sightings that were not learned from may be, see `strangeness`.
-    centre: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
-    basis: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 0), np.float32))
+    centre: Floats32 = field(default_factory=lambda: np.empty(0, np.float32))
+    basis: Floats32 = field(default_factory=lambda: np.empty((0, 0), np.float32))
     limits: Floats = field(default_factory=lambda: np.empty(0))
     # Embeddings of the sightings that the model learned from, of a few dimensions, (n, r).
-    trained: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 0), np.float32))
+    trained: Floats32 = field(default_factory=lambda: np.empty((0, 0), np.float32))
 
     @classmethod
     def migrate(cls, state: dict[str, Any], version: int) -> dict[str, Any]:
@@ -200,7 +201,7 @@ class Calibration(SavableMixin):
         strange = strangeness(features, self.centre, self.basis) > self.limits
         return np.asarray(strange.any(axis=1))
 
-    def knows(self, embeddings: NDArray[np.float32]) -> Bools:
+    def knows(self, embeddings: Floats32) -> Bools:
         """Tell which embeddings (n, r) are those of sightings that the model learned from."""
         found = np.zeros(len(embeddings), bool)
         width = self.trained.shape[1]
@@ -248,9 +249,7 @@ def present(log_odds: ArrayLike, prior: float) -> Floats:
     return logistic(np.asarray(log_odds) + np.log(prior / (1.0 - prior)))
 
 
-def strangeness(
-    features: NDArray[Any], centre: NDArray[np.float32], basis: NDArray[np.float32]
-) -> Floats:
+def strangeness(features: NDArray[Any], centre: Floats32, basis: Floats32) -> Floats:
     """Tell how descriptors (n, d) differ from those of training sightings, (n, 2).
 
     Their squared distance from the centre, and which part of it the main directions (k, d) of the

@@ -53,9 +53,8 @@ def with_person(one: HeldOut) -> HeldOut:
     """Keep the queries whose person is there; take out which sightings are near to everybody."""
     has = one.same.any(axis=1)
     distances = evened(one.distances, nearness(np.log(positive(one.distances))))
-    return HeldOut(
-        distances[has], one.same[has], one.camera, None if one.rows is None else one.rows[has]
-    )
+    rows = None if one.rows is None else one.rows[has]
+    return HeldOut(distances[has], one.same[has], one.camera, rows)
 
 
 def _rests(one: HeldOut) -> tuple[Floats, Floats]:

@@ -100,16 +100,14 @@ class Strangers:
         near, mates = self.draw(n)
         k = min(NEAREST + 1, others.shape[1], near.shape[1])
         cases = [case[:, 1:k] for case in (near, np.sort(np.column_stack([near, mates]), axis=1))]
-        seen, there = others[:, 1:k], 0.5
+        seen, p = others[:, 1:k], 0.5  # p: how many of them are there
         for _ in range(_TURNS):
-            weights = np.array([1.0 - there, there])
+            weights = np.array([1.0 - p, p])
             scale = _spacing(seen) / float(weights @ [_spacing(case) for case in cases])
             moved = float(seen.mean() - scale * (weights @ [case.mean() for case in cases]))
             odds = Expected.of(self, n, (scale, moved)).log_odds(gap(others))
             for _ in range(_STEPS):
-                there = float(
-                    np.clip(logistic(odds + np.log(there / (1.0 - there))).mean(), 0.05, 0.95)
-                )
+                p = float(np.clip(logistic(odds + np.log(p / (1.0 - p))).mean(), 0.05, 0.95))
         return scale, moved
 
     def _at(self, share: Floats) -> Floats:

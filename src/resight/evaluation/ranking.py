@@ -13,6 +13,7 @@ from resight.errors import InputError
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+Ints = NDArray[np.intp]
 UNKNOWN_PERSON = ""
 COLUMNS = ("person", "first_rank", "ap", "inp", "candidates", "hits", "top", "top_distances")
 """Columns of `rankings.csv` that a result writes; callers may add their own."""
@@ -34,8 +35,8 @@ class Answers(NamedTuple):
     """
 
     query_persons: NDArray[Any]
-    persons: tuple[NDArray[np.intp], NDArray[np.intp]]
-    cameras: tuple[NDArray[np.intp], NDArray[np.intp]] | None
+    persons: tuple[Ints, Ints]
+    cameras: tuple[Ints, Ints] | None
     junk: NDArray[np.bool_]
 
     def masks(self, rows: slice) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -80,10 +81,10 @@ class RankingResult:
     """
 
     persons: NDArray[Any]
-    hits: NDArray[np.intp]
-    offsets: NDArray[np.intp]
-    n_candidates: NDArray[np.intp]
-    top: NDArray[np.intp]
+    hits: Ints
+    offsets: Ints
+    n_candidates: Ints
+    top: Ints
     top_distances: NDArray[np.float64]
 
     def __post_init__(self) -> None:
@@ -124,7 +125,7 @@ class RankingResult:
         return len(self.persons)
 
     @property
-    def first_ranks(self) -> NDArray[np.intp]:
+    def first_ranks(self) -> Ints:
         """Rank of the first right answer of each query, from 1."""
         return self.hits[self.offsets[:-1]]
 
@@ -160,7 +161,7 @@ class RankingResult:
         return float(self.inverse_negative_penalties.mean())
 
     @property
-    def _n_hits(self) -> NDArray[np.intp]:
+    def _n_hits(self) -> Ints:
         return np.diff(self.offsets)
 
     def to_rows(self) -> list[dict[str, str]]:
@@ -231,7 +232,7 @@ def answers(
 
 def _rank_block(
     D: NDArray[Any], right: NDArray[np.bool_], ignored: NDArray[np.bool_], depth: int
-) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+) -> tuple[Ints, Ints, Ints, Ints]:
     if not np.isfinite(D).all():
         raise InputError("distances contain NaN or infinite values; a ranking needs finite numbers")
     order = _order(D, right, ignored)  # (n_block, n_gallery)
@@ -243,9 +244,7 @@ def _rank_block(
     return columns + 1, n_hits, n_candidates, top
 
 
-def _order(
-    D: NDArray[Any], right: NDArray[np.bool_], ignored: NDArray[np.bool_]
-) -> NDArray[np.intp]:
+def _order(D: NDArray[Any], right: NDArray[np.bool_], ignored: NDArray[np.bool_]) -> Ints:
     """Order each row by distance, ignored sightings last, wrong before right in a tie."""
     values = np.where(ignored, np.inf, D)
     order = np.argsort(values, axis=1)
@@ -257,7 +256,7 @@ def _order(
     return order
 
 
-def _require_hits(query_persons: NDArray[Any], n_hits: NDArray[np.intp]) -> None:
+def _require_hits(query_persons: NDArray[Any], n_hits: Ints) -> None:
     if np.all(n_hits > 0):
         return
     missing = [str(person) for person in np.unique(query_persons[n_hits == 0])]
@@ -273,9 +272,7 @@ def _require_length(what: str, values: NDArray[Any], n: int) -> None:
         raise InputError(f"{what} has shape {values.shape}, expected ({n},); give one per row")
 
 
-def _coded(
-    queries: NDArray[Any], gallery: NDArray[Any]
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _coded(queries: NDArray[Any], gallery: NDArray[Any]) -> tuple[Ints, Ints]:
     codes = np.unique(np.concatenate([queries, gallery]), return_inverse=True)[1]
     return codes[: len(queries)], codes[len(queries) :]
 

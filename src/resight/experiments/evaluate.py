@@ -222,10 +222,8 @@ class Evaluation:
                 if calibrate and plan.rerank is None:
                     run["confidence"] = confidence(*where, folder=keep("confidence"), n_jobs=jobs)
                 if curve and plan.rerank is None:
-                    folder = keep("learning curve", repr(sizes))
-                    run["learning_curve"] = learning_curve(
-                        *where, sizes, folder=folder, n_jobs=jobs
-                    )
+                    kept = keep("learning curve", repr(sizes))
+                    run["learning_curve"] = learning_curve(*where, sizes, folder=kept, n_jobs=jobs)
 
     def _folder(self, given: FeatureSet, plans: Sequence[Plan], *identity: str) -> Path:
         """Return where splits are kept that were measured with some plans on a feature set."""

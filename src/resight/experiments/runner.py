@@ -45,15 +45,13 @@ def over_splits(
     return found
 
 
-def _measured(
-    measure: Callable[[Split], Any], split: Split, file: Path | None, threads: int
-) -> str:
+def _measured(measure: Callable[[Split], Any], split: Split, out: Path | None, threads: int) -> str:
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(threads):
         result = measure(split)
-    if file is not None:
-        write_json(file, result)
+    if out is not None:
+        write_json(out, result)
     return json.dumps(result, sort_keys=True, allow_nan=False)
 
 

@@ -7,9 +7,7 @@ from typing import Any
 
 COLUMNS = ("rank1", "rank5", "rank10", "rank20", "map")
 HEADINGS = ("rank 1", "rank 5", "rank 10", "rank 20", "mAP")
-_RERANKED = (
-    "Re-ranked rows are post-processed with the whole gallery; compare them with each other."
-)
+_RERANK = "Re-ranked rows are post-processed with the whole gallery; compare them with each other."
 
 
 def results_table(result: dict[str, Any], html: bool = False) -> str:
@@ -40,11 +38,9 @@ def diagnostics_text(document: dict[str, Any]) -> str:
             parts += [title, curve_table(curve), curve["sentence"]]
         if sure := run.get("confidence"):
             first, gone = sure["first_match"], sure["not_in_gallery"]
-            losses = [
-                f"{first[x]:.3f} ({first[f'{x}_constant']:.3f})" for x in ("log_loss", "brier")
-            ]
+            loss = [f"{first[x]:.3f} ({first[f'{x}_constant']:.3f})" for x in ("log_loss", "brier")]
             rates = [f"{100 * gone[x]:.1f}%" for x in ("identified", "false_accepts")]
-            rows.append([run["title"], f"{first['ece']:.3f}", *losses, *rates])
+            rows.append([run["title"], f"{first['ece']:.3f}", *loss, *rates])
     if rows:
         headings = ("how sure (best constant)", "ECE", "log-loss", "Brier", "DIR", "FAR of 10%")
         parts.append(markdown_table(headings, rows))
@@ -55,7 +51,7 @@ def notes(result: dict[str, Any]) -> list[str]:
     """Return what must be said beside the table of a result document."""
     found = [*map(_choice_note, result["runs"]), _learning_note(result)]
     if any(run["rerank"] for run in result["runs"]):
-        found.insert(0, _RERANKED)
+        found.insert(0, _RERANK)
     return [note for note in found if note is not None]
 
 

@@ -129,10 +129,8 @@ def ranked(
     scored = scores.distances, scores.query_persons, scores.gallery_persons
     seen_by = sightings.cameras[query], sightings.cameras[gallery]
     junk = sightings.roles[gallery] == "junk"
-    own = seen_by if protocol.cross_camera_only else (None, None)
-    result = RankingResult.from_distances(
-        *scored, query_cameras=own[0], gallery_cameras=own[1], junk=junk
-    )
+    q, g = seen_by if protocol.cross_camera_only else (None, None)
+    result = RankingResult.from_distances(*scored, query_cameras=q, gallery_cameras=g, junk=junk)
     # Pairs are counted if there are more than two cameras and sightings stand for themselves.
     cameras, pairs = np.unique(sightings.cameras).tolist(), None
     if len(cameras) > 2 and protocol.scoring == "single":

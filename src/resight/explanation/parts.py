@@ -64,9 +64,7 @@ def partition_of(descriptors: tuple[str, ...]) -> Partition:
         channels += [Channel(name, channel, kinds[channel]) for channel in parts.channels]
     used, of_feature = np.unique(np.concatenate(keys), return_inverse=True)
     counts = np.bincount(of_feature)
-    bands = [
-        np.bincount(of_feature, weights=column) / counts for column in np.concatenate(spreads).T
-    ]
+    bands = [np.bincount(of_feature, column) / counts for column in np.concatenate(spreads).T]
     return Partition(tuple(channels), of_feature, used // N_BANDS, np.array(bands).T)
 
 

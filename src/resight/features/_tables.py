@@ -286,7 +286,5 @@ def _lock(stream: IO[Any], wait: bool = True) -> None:
         fcntl.flock(stream, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def _damaged(path: Path, reason: object, files: str) -> StoreError:
-    return StoreError(
-        f"{path} is damaged ({reason}). Delete {files}: what it held is computed again"
-    )
+def _damaged(path: Path, why: object, files: str) -> StoreError:
+    return StoreError(f"{path} is damaged ({why}). Delete {files}: what it held is computed again")

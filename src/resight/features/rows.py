@@ -78,8 +78,7 @@ class FeatureRows:
     def __init__(
         self, parts: Sequence[NDArray[Any]], blocks: Sequence[int], index: Rows | None = None
     ) -> None:
-        self.parts = tuple(parts)
-        self.blocks = tuple(blocks)
+        self.parts, self.blocks = tuple(parts), tuple(blocks)
         self.index = np.arange(len(parts[0])) if index is None else index
 
     def __len__(self) -> int:
@@ -136,9 +135,7 @@ class FeatureRows:
         return {"parts": parts, "blocks": self.blocks, "index": np.arange(len(self))}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.parts = tuple(
-            np.memmap(*part) if isinstance(part, tuple) else part for part in state["parts"]
-        )
+        self.parts = tuple(np.memmap(*p) if isinstance(p, tuple) else p for p in state["parts"])
         self.blocks, self.index = state["blocks"], state["index"]
 
 

@@ -115,14 +115,11 @@ class Stream:
         self._begun: dict[range, _Batch | None] = {}  # read, perhaps described, not stored yet
 
     def run(
-        self,
-        executor: Executor,
-        batch_size: int,
-        on_batch: Callable[[list[str]], None] | None = None,
+        self, executor: Executor, size: int, on_batch: Callable[[list[str]], None] | None = None
     ) -> Added:
         """Add everything that is new; each batch is stored as a whole once it is described."""
         n = len(self._sightings)
-        batches = [range(i, min(i + batch_size, n)) for i in range(0, n, batch_size)]
+        batches = [range(i, min(i + size, n)) for i in range(0, n, size)]
         for outcome in describing.describe_by(executor, self._descriptor, batches, self._prepare):
             ids = self._take(outcome)
             if ids and on_batch is not None:
@@ -137,10 +134,8 @@ class Stream:
         if batch is None or not len(batch.missing):
             return None
         contents = {str(batch.table.ids[place]): batch.images[place] for place in batch.missing}
-        crops = [
-            describing.Crop(name, name, digest_of(image), None) for name, image in contents.items()
-        ]
-        return Task(crops, contents, None)
+        new = [describing.Crop(key, key, digest_of(image), None) for key, image in contents.items()]
+        return Task(new, contents, None)
 
     def _read_batch(self, rows: range) -> _Batch | None:
         """Read the images of some rows that are new; None if there are none."""

@@ -103,7 +103,8 @@ def judge(
         rows = np.flatnonzero(usable & (view.table.cameras == camera))
         [units[rows]] = _joined(view, index, rows, distances[None, rows])
         longer = _once(index.kept, ("longer", camera), _lengthened, view, index, camera)
-        of_unit, codes = _means(distances[rows] * longer[rows], units[rows])
+        codes = np.unique(units[rows], return_inverse=True)[1]
+        of_unit = np.bincount(codes, distances[rows] * longer[rows]) / np.bincount(codes)
         if len(of_unit) < MIN_UNITS:
             continue
         there: Any = rates.prior  # of a model that resight 0.1 calibrated: presence is not known
@@ -116,9 +117,7 @@ def judge(
             there = told[-1].probability(rates.prior) / told[-1].share
         probabilities[rows] = there * calibration.shares(of_unit[None])[0][codes]
     left_out = searched & ~usable
-    near_trained = left_out.any() and (
-        not usable.any() or distances[left_out].min() < distances[usable].min()
-    )
+    near_trained = distances[left_out].min(initial=np.inf) < distances[usable].min(initial=np.inf)
     measured = calibration.measured(rates) if calibration.decides else {}
     answer, why = _answer(calibration, rates, told, outside, bool(near_trained))
     if answer == "unsure" and not why:
@@ -132,18 +131,14 @@ def judge(
 
 
 def _answer(
-    calibration: Calibration,
-    rates: Rates,
-    cameras: list[Evidence],
-    outside: bool,
-    near_trained: bool,
+    calibration: Calibration, rates: Rates, cameras: list[Evidence], outside: bool, near: bool
 ) -> tuple[Answer, str]:
     """Answer whether the person is there by the evidence of each camera, and what forbids it."""
     if not calibration.decides:
         return "unsure", "the model was calibrated by an older version of resight; retrain it"
     if outside:
         return "unsure", "this picture looks like nothing that the model learned from"
-    if near_trained:
+    if near:  # to what it has learned from
         return "unsure", "the nearest sightings trained the model, so their distances do not count"
     if not cameras:
         return "unsure", "there are too few people here to compare with"
@@ -164,14 +159,7 @@ def _once(kept: dict[Any, Any], key: Any, make: Callable[..., T], *args: Any) ->
     """Work something out once for a view or an index."""
     if key not in kept:
         kept[key] = make(*args)
-    found: T = kept[key]
-    return found
-
-
-def _means(distances: Floats, units: Rows) -> tuple[Floats, Rows]:
-    """Return the mean distance of each unit, and the place of each row's unit among these."""
-    _, codes = np.unique(units, return_inverse=True)
-    return np.bincount(codes, distances) / np.bincount(codes), codes
+    return cast("T", kept[key])
 
 
 def _fit(

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from resight.gallery.engines.base import Floats32
 from resight.gallery.index import Floats, Rows
 
+Pairs = Sequence[tuple[int, int]]
 CLOSE = 0.25  # share of the median distance below which an uncalibrated pair is joined
 _STEEP = 8.0  # how quickly evidence of that rule falls with log z
 _SAMPLE = 200  # units of a camera that its median distance is taken over
@@ -57,11 +58,8 @@ class Units:
         means = np.add.reduceat(embeddings[order], starts, axis=0) / counts[:, None]
         squares = np.einsum("ij,ij->i", embeddings, embeddings)
         spreads = np.bincount(units, squares) / counts - np.einsum("ij,ij->i", means, means)
-        return cls(
-            np.asarray(means, np.float32),
-            np.maximum(spreads, 0.0).astype(np.float32),
-            cameras[order][starts],
-        )
+        spreads = np.maximum(spreads, 0.0).astype(np.float32)
+        return cls(np.asarray(means, np.float32), spreads, cameras[order][starts])
 
     @cached_property
     def _squares(self) -> Floats32:
@@ -114,12 +112,10 @@ class Evidence:
         These are the pairs that are near enough in one of the two directions, of a unit the
         nearest ones.
         """
-        m, limit = len(self.units.means), self._limit()
-        order = np.argsort(self.units.cameras, kind="stable")
-        ends = np.searchsorted(self.units.cameras[order], np.arange(self.scales.shape[1] + 1))
-        columns = Units(
-            self.units.means[order], self.units.spreads[order], self.units.cameras[order]
-        )
+        units, m, limit = self.units, len(self.units.means), self._limit()
+        order = np.argsort(units.cameras, kind="stable")
+        ends = np.searchsorted(units.cameras[order], np.arange(self.scales.shape[1] + 1))
+        columns = Units(units.means[order], units.spreads[order], units.cameras[order])
         places = np.argsort(order)
         found: list[tuple[Rows, Rows, Floats32]] = []
         step = max(1, _CELLS // m)
@@ -175,7 +171,7 @@ def _nearest(row: Rows, column: Rows, values: Floats32) -> tuple[Rows, Rows, Flo
 
 
 def clusters(
-    evidence: Evidence, apart: Sequence[tuple[int, int]], on_step: Callable[[float], None]
+    evidence: Evidence, apart: Pairs, on_step: Callable[[float], None]
 ) -> list[tuple[Rows, float]]:
     """Cluster units; return those of at least two with how sure each is, surest first.
 
@@ -212,9 +208,7 @@ def _parts(m: int, rows: Rows, columns: Rows, odds: Floats, least: float = 0.0) 
             yield part[:_LARGE]
 
 
-def _clusters_of(
-    evidence: Evidence, part: Rows, apart: Sequence[tuple[int, int]]
-) -> list[tuple[Rows, float]]:
+def _clusters_of(evidence: Evidence, part: Rows, apart: Pairs) -> list[tuple[Rows, float]]:
     n = len(part)
     grid = np.repeat(part, n).reshape(n, n)
     odds = evidence.pairs(evidence.units.distances(part, part), grid, grid.T)
@@ -231,7 +225,7 @@ def _clusters_of(
     return found
 
 
-def cluster(odds: Floats, apart: Sequence[tuple[int, int]] = ()) -> Rows:
+def cluster(odds: Floats, apart: Pairs = ()) -> Rows:
     """Join rows while the mean log-odds (n, n) that they are one person are positive.
 
     A chain of likenesses does not join strangers at its ends, nor is anybody joined with whom they

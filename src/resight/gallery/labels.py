@@ -18,9 +18,9 @@ from itertools import combinations
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from resight.errors import InputError, unknown_name
+from resight.gallery.filters import Texts
 from resight.times import show
 from resight.validation import check_name, parse_json
 
@@ -122,9 +122,7 @@ class Labels:
     order; of entries about sightings that no longer exist, the rest counts.
     """
 
-    def __init__(
-        self, ids: NDArray[np.str_], persons: NDArray[np.str_], journal: Sequence[Entry]
-    ) -> None:
+    def __init__(self, ids: Texts, persons: Texts, journal: Sequence[Entry]) -> None:
         self._given: dict[str, str] = dict(zip(ids.tolist(), persons.tolist(), strict=True))
         self.journal = list(journal)
         self._sort_out()
@@ -179,7 +177,7 @@ class Labels:
         """Return the person of a sighting, empty if unknown."""
         return self._names.get(self._roots.get(sighting, ""), "")
 
-    def persons(self, ids: Iterable[str]) -> NDArray[np.str_]:
+    def persons(self, ids: Iterable[str]) -> Texts:
         """Return the persons of many sightings."""
         return np.array([self.person(sighting) for sighting in ids], dtype=str)
 
@@ -291,14 +289,12 @@ class Labels:
                 )
 
     def _check_name(self, entry: Entry) -> None:
-        name = entry.person.strip()
-        if not name:
+        new = entry.person.strip()
+        if not new:
             raise InputError("a name must have at least 1 character; type one")
         own = {self._roots[one] for one in entry.sightings} if entry.kind != "split" else set()
-        if any(used == name and root not in own for root, used in self._names.items()):
-            raise InputError(
-                f"another person has the name {name!r}; to merge them, confirm a match"
-            )
+        if any(used == new and root not in own for root, used in self._names.items()):
+            raise InputError(f"another person has the name {new!r}; to merge them, confirm a match")
 
     def _root(self, node: str) -> str:
         root = node

@@ -225,9 +225,8 @@ def verify(rows: Iterable[LogRow], head: str = "") -> Verified:
             problems.append(f"entry {number} is not the one of the exported head")
     if wanted > number:
         problems.append(f"the log ends at {number}; the exported head is entry {wanted}")
-    problems += [
-        f"entry {n} was emptied, and no erasing says so" for n, _ in sorted(emptied - excused)
-    ]
+    unsaid = sorted(emptied - excused)
+    problems += [f"entry {n} was emptied, and no erasing says so" for n, _ in unsaid]
     return Verified(number, len(emptied), f"{number}:{last}", problems)
 
 

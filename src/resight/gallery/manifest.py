@@ -159,12 +159,10 @@ def read_model(engine: Engine, prefix: str) -> Any:
     return open_model(lambda name: engine.large(f"{prefix}{name}"), where)
 
 
-def store_model(
-    engine: Engine, generation: int, model: Any, trained_on: Sequence[str] = ()
-) -> None:
+def store_model(engine: Engine, generation: int, model: Any, examples: Sequence[str] = ()) -> None:
     """Write a model's files, and which sightings taught it, as documents of a generation."""
     documents = model_documents(f"model/{generation}/", model)
-    engine.put({**documents, f"trained/{generation}": json.dumps(list(trained_on)).encode()})
+    engine.put({**documents, f"trained/{generation}": json.dumps(list(examples)).encode()})
 
 
 def load_model(engine: Engine, generation: int) -> Any:

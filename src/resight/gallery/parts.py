@@ -222,10 +222,8 @@ class Parts:
             for rows in np.split(order, np.flatnonzero(np.diff(numbers[order] // SIZE)) + 1):
                 first = int(numbers[rows[0]] // SIZE * SIZE)
                 limits = first, first + SIZE, min(int(numbers.max()), first + SIZE - 1)
-                wanted = Wanted(
-                    self._uri, model.number, model.width, *limits, digest(numbers[rows])
-                )
-                layout[first] = rows, wanted
+                part = Wanted(self._uri, model.number, model.width, *limits, digest(numbers[rows]))
+                layout[first] = rows, part
             self._table, self._layout = view.table, layout
         return self._layout
 

@@ -85,8 +85,7 @@ def rebuild(
             f"the model uses descriptors {wanted.descriptor}, the gallery "
             f"{manifest.descriptor}; train a model on the same descriptors or create a new gallery"
         )
-    job = _resumed(engine, manifest, wanted, examples)
-    job = job or _begun(engine, model, wanted, examples)
+    job = _resumed(engine, manifest, wanted, examples) or _begun(engine, model, wanted, examples)
     _embed_all(engine, manifest, job, model, batch_size, on_step or (lambda share: None))
     _switch(engine, job)
 

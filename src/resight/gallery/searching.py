@@ -211,15 +211,13 @@ class Search:
 
     def _by_engine(self, query: Floats32, k: int, allowed: Bools) -> Found:
         """Ask the engine for candidates and order them in float64."""
-        generation, rows_of = self.view.manifest.current, self.view.rows
+        now, rows_of = self.view.manifest.current, self.view.rows
         if self.where.persons:
             rows = np.flatnonzero(allowed)  # labels are ours, not the engine's
             vectors = self._embeddings(rows)
         else:
-            exact, wanted = not generation.indexed, _MORE * k + 1
-            ids, vectors = self.engine.nearest(
-                generation.number, query, wanted, self.where, exact=exact
-            )
+            exact, wanted = not now.indexed, _MORE * k + 1
+            ids, vectors = self.engine.nearest(now.number, query, wanted, self.where, exact=exact)
             rows = np.array([rows_of.get(sighting, -1) for sighting in ids], np.intp)
             visible = (rows >= 0) & allowed[rows]
             rows, vectors = rows[visible], vectors[visible]

@@ -86,8 +86,7 @@ class View:
     @property
     def calibration(self) -> Calibration | None:
         """What the model's distances mean, if that is known."""
-        found: Calibration | None = getattr(self.model, "calibration", None)
-        return found
+        return getattr(self.model, "calibration", None)
 
     @cached_property
     def kept(self) -> dict[Any, Any]:
@@ -156,15 +155,13 @@ def features_of(
     return {key: np.frombuffer(value, kind).astype(np.float32) for key, value in found.items()}
 
 
-def embed_rows(
-    engine: Engine, manifest: Manifest, generation: int, model: Any, ids: list[str]
-) -> None:
+def embed_rows(engine: Engine, manifest: Manifest, number: int, model: Any, ids: list[str]) -> None:
     """Embed sightings from their descriptors; those removed meanwhile are skipped."""
     found = features_of(engine, manifest, model, ids)
     ids = [sighting for sighting in ids if sighting in found]
     if ids:
         embeddings = np.asarray(model.embed(np.array([found[key] for key in ids])), np.float32)
-        engine.embed(generation, np.array(ids), embeddings)
+        engine.embed(number, np.array(ids), embeddings)
 
 
 def current_view(engine: Engine, last: View | None, memory_limit: int) -> View:
@@ -203,16 +200,12 @@ def _model(engine: Engine, manifest: Manifest) -> Any:
     return model
 
 
-def _load(
-    engine: Engine, manifest: Manifest, model: Any, memory_limit: int
-) -> tuple[View, list[str]]:
+def _load(engine: Engine, manifest: Manifest, model: Any, limit: int) -> tuple[View, list[str]]:
     """Read the gallery into memory; return also the sightings that lack an embedding."""
-    version = engine.version()
-    table = engine.table()
+    version, table = engine.version(), engine.table()
     labels = Labels(table.ids, table.persons, read_journal(engine))
-    generation = manifest.current
-    index = None
-    if len(table) * generation.width * 4 <= memory_limit:
+    generation, index = manifest.current, None
+    if len(table) * generation.width * 4 <= limit:
         embeddings = np.empty((len(table), generation.width), np.float32)
         present = np.zeros(len(table), bool)
         row_of = {sighting: row for row, sighting in enumerate(table.ids.tolist())}

@@ -7,7 +7,7 @@ what was saved, without the classes of learners: importing scikit-learn takes lo
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property, partial
 from importlib import import_module
@@ -24,7 +24,7 @@ from resight.kernels import Floats
 from resight.learners._blocks import normalized
 from resight.models.model import Describing, Model
 from resight.registry import LEARNERS
-from resight.saving import SavableMixin, decode, read, read_parts
+from resight.saving import Get, SavableMixin, Tensors, decode, read, read_parts
 from resight.tuning.mixture import embed as embed_mixture
 from resight.validation import check_array, check_count
 
@@ -60,7 +60,7 @@ def load(path: str | Path) -> Model | MetricLearner:
 
 
 def build(
-    state: Any, tensors: dict[str, np.ndarray], path: object, *, finished: bool = True
+    state: Any, tensors: Tensors, path: object, *, finished: bool = True
 ) -> Model | MetricLearner:
     """Make the object of a state and arrays that were read at `path`; try out a finished one."""
     loaded: Model | MetricLearner = decode(state, tensors, partial(restore, path))
@@ -124,7 +124,7 @@ def _try_out(loaded: Any) -> None:
 class SearchModel(Describing):
     """A model made of its saved state; what else is asked of it is answered by the whole model."""
 
-    def __init__(self, state: Any, tensors: dict[str, np.ndarray], where: object) -> None:
+    def __init__(self, state: Any, tensors: Tensors, where: object) -> None:
         def part(name: str, version: int, values: dict[str, Any]) -> Any:
             if name in ("Kernel", "Calibration"):
                 return restore(where, name, version, values)
@@ -162,14 +162,12 @@ class SearchModel(Describing):
             learner = self._learner
             if learner.class_name == "AutoKXQDA":
                 return embed_mixture(learner, rows.astype(np.float64, copy=False))
-            return np.asarray(
-                learner.kernel_.rows(rows, learner.X_fit_) @ learner.coef_ - learner.offset_
-            )
+            return learner.kernel_.rows(rows, learner.X_fit_) @ learner.coef_ - learner.offset_
         except (ValueError, TypeError, IndexError, AttributeError):
             return self.whole.embed(features)  # type: ignore[no-any-return]
 
 
-def open_model(get: Callable[[str], bytes | memoryview], where: object) -> Any:
+def open_model(get: Get, where: object) -> Any:
     """Open the model whose files `get` reads by name, for searches; `where` is for errors."""
     with refusing(where):
         state, tensors = read_parts(get, where)

@@ -101,10 +101,8 @@ def _split(where: str, entry: Any, sightings: Sightings, both_directions: bool) 
     try:
         if keys == set(_BY_PATHS):
             row_of = _row_finder(sightings)
-            train, query, gallery = (
-                np.array([row_of(str(path)) for path in entry[key]]) for key in _BY_PATHS
-            )
-            return Split(train, query, gallery)
+            rows: Any = (np.array([row_of(str(path)) for path in entry[key]]) for key in _BY_PATHS)
+            return Split(*rows)
         trained, tested = (_people(sightings, entry[key]) for key in _BY_PEOPLE)
         return by_cameras(sightings, trained, tested, both_directions=both_directions)
     except InputError as error:

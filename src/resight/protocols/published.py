@@ -158,11 +158,9 @@ def cuhk01_multi_shot(sightings: Sightings) -> Protocol:
 
 def roles(sightings: Sightings) -> Protocol:
     """Train, query and gallery as the data say themselves (Market-1501 and own tables)."""
-    rows = {
-        role: np.flatnonzero(sightings.roles == role)
-        for role in ("train", "query", "gallery", "distractor")
-    }
-    absent = [role for role in ("train", "query", "gallery") if not len(rows[role])]
+    needed = ("train", "query", "gallery")
+    rows = {role: np.flatnonzero(sightings.roles == role) for role in (*needed, "distractor")}
+    absent = [role for role in needed if not len(rows[role])]
     if absent:
         raise InputError(
             f"no sighting of this dataset has the role {' or '.join(absent)}; "

@@ -183,9 +183,7 @@ def _rows(name: str, values: ArrayLike) -> Rows:
     return rows
 
 
-def _check_direction(
-    sightings: Sightings, query: Rows, gallery: Rows, cross_camera_only: bool
-) -> None:
+def _check_direction(sightings: Sightings, query: Rows, gallery: Rows, cross_only: bool) -> None:
     cameras, persons = sightings.cameras, sightings.persons
     if len(np.unique(cameras[np.concatenate([query, gallery])])) < 2:
         raise InputError(
@@ -193,7 +191,7 @@ def _check_direction(
             "re-identification needs at least two cameras"
         )
     itself = np.intersect1d(query, gallery)
-    if len(itself) and not cross_camera_only:
+    if len(itself) and not cross_only:
         raise InputError(
             f"{len(itself)} sightings are both query and gallery, such as "
             f"{str(sightings.paths[itself[0]])!r}, and would match themselves; remove "
@@ -204,9 +202,9 @@ def _check_direction(
     held = Counter(persons[gallery].tolist())
     pairs = Counter(zip(persons[gallery].tolist(), cameras[gallery].tolist(), strict=True))
     asked = zip(persons[query].tolist(), cameras[query].tolist(), strict=True)
-    missing = {one[0] for one in asked if held[one[0]] == (pairs[one] if cross_camera_only else 0)}
+    missing = {one[0] for one in asked if held[one[0]] == (pairs[one] if cross_only else 0)}
     if missing:
-        where = " by another camera" if cross_camera_only else ""
+        where = " by another camera" if cross_only else ""
         raise InputError(
             f"{len(missing)} query people are not in the gallery{where}: "
             f"{shown(missing)}; add sightings of them or leave out these queries"

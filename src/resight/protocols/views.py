@@ -15,6 +15,7 @@ from resight.datasets.sightings import UNKNOWN_PERSON, Sightings, seen_by_two
 from resight.errors import InputError
 from resight.protocols.split import Protocol, Split, refuse_overlap, shown
 
+People = Collection[str]
 _FEWEST_PEOPLE = 4  # two to learn from (one of them must be wrong for the other), two to test
 
 
@@ -58,8 +59,8 @@ def scored_persons(sightings: Sightings, rows: NDArray[np.intp]) -> NDArray[np.s
 
 def two_view(
     sightings: Sightings,
-    train: Collection[str],
-    test: Collection[str],
+    train: People,
+    test: People,
     cameras: tuple[str, str],
     *,
     both_directions: bool = False,
@@ -83,11 +84,7 @@ def two_view(
 
 
 def by_cameras(
-    sightings: Sightings,
-    train: Collection[str],
-    test: Collection[str],
-    *,
-    both_directions: bool = False,
+    sightings: Sightings, train: People, test: People, *, both_directions: bool = False
 ) -> Split:
     """Split by `two_view`; with three or more cameras every test sighting asks all but its own."""
     first, second, *others = require_cameras(sightings)
@@ -153,9 +150,7 @@ def _nobody_asks(sightings: Sightings) -> NDArray[np.bool_]:
     return (sightings.roles == "distractor") | alone
 
 
-def _require_people(
-    sightings: Sightings, train: Collection[str], test: Collection[str]
-) -> list[NDArray[np.bool_]]:
+def _require_people(sightings: Sightings, train: People, test: People) -> list[NDArray[np.bool_]]:
     """Return the labelled sightings of people who train and who are tested, all of them there."""
     refuse_overlap(set(train), set(test))
     known = labelled(sightings)

@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 COLOURS = ("#1b6ca8", "#c8553d", "#588157", "#8a5a9e", "#b08900", "#4d5d6c", "#d17aa6", "#2a9d8f")
 _SHOWN_RANKS = 20
-_STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "resight",
-    "font.family": "sans-serif",
-}
+_STYLE: Any = {"svg.fonttype": "none", "svg.hashsalt": "resight", "font.family": "sans-serif"}
 _METADATA = ("Date", "Creator", "Format", "Type")  # left out: equal data, equal bytes
 
 
@@ -143,9 +139,7 @@ class LearningCurveDisplay(Display):
         curves = []
         for run in (run for run in document["runs"] if run.get("learning_curve")):
             points = run["learning_curve"]["points"]
-            ranks = [
-                (one["people"], one["rank1"]["mean"], one["rank1"]["sd"] or 0) for one in points
-            ]
+            ranks = [(p["people"], p["rank1"]["mean"], p["rank1"]["sd"] or 0) for p in points]
             curves.append(Curve(run["title"], *np.array(ranks, float).T))
         return cls(tuple(curves)) if curves else None
 

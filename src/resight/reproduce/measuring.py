@@ -88,9 +88,7 @@ class Bench:
     def known(self, job: Job) -> dict[str, Any] | None:
         """Return the figures of a run that was finished before."""
         file = self._file(job)
-        if not file.is_file():
-            return None
-        return json.loads(file.read_text("utf-8"))
+        return json.loads(file.read_text("utf-8")) if file.is_file() else None
 
     def measure(self, job: Job) -> dict[str, Any]:
         """Return the run's figures, from disk if it was finished before."""

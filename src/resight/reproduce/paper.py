@@ -94,11 +94,8 @@ class PaperTable:
 def paper_tables() -> dict[str, PaperTable]:
     """Return the tables of the paper by name, table1 to table7."""
     printed, others = _shipped("paper_tables.json"), _shipped("others.json")["measured"]
-    return {
-        name: _table(name, content, others)
-        for name, content in printed.items()
-        if name.startswith("table")
-    }
+    names = (name for name in printed if name.startswith("table"))
+    return {name: _table(name, printed[name], others) for name in names}
 
 
 def reasons() -> dict[str, list[str]]:

@@ -165,16 +165,13 @@ class AutoKXQDA(MetricLearner):
 
         D (n, n_features) are differences of normalised rows; `part` is its place in `kernels_`.
         """
-        added = np.zeros_like(D)
-        kernel = self.kernels_[part]
+        added, kernel = np.zeros_like(D), self.kernels_[part]
         for i, weight in enumerate(kernel["weights"]):
             widths = descriptor_blocks(self.blocks, D.shape[1])[i]
             for block in block_slices(widths, sum(widths)) if weight else []:
-                columns = slice(self.ends_[i] + block.start, self.ends_[i] + block.stop)
-                own = D[:, columns]
-                added[:, columns] = weight * (
-                    own**2 if kernel.get("whole") else shares(own, len(widths))
-                )
+                own = slice(self.ends_[i] + block.start, self.ends_[i] + block.stop)
+                d = D[:, own]
+                added[:, own] = weight * (d**2 if kernel.get("whole") else shares(d, len(widths)))
         return self.coefs_[part] ** 2 * added
 
 

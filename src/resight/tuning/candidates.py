@@ -7,7 +7,7 @@ figures before and after.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 
@@ -71,11 +71,7 @@ AUTO_MIRROR = (False, True)
 
 # XQDA is k-XQDA with a linear kernel and lambda K: the ridge of XQDA, told in training rows.
 XQDA = Candidate("linear", 1.0, "kernel", 1e-3)
-AUTO_LINEAR = (
-    Candidate("linear", 1.0, "kernel", 1e-2),
-    XQDA,
-    Candidate("linear", 1.0, "kernel", 1e-4),
-)
+AUTO_LINEAR = (replace(XQDA, reg=1e-2), XQDA, replace(XQDA, reg=1e-4))
 AUTO_CURVED = (
     Candidate("rbf", 3.0, "kernel", 1e-3),
     Candidate("rbf", 3.0, "relative", 1e-2),

@@ -84,9 +84,7 @@ def regularisers(learner: KXQDA) -> tuple[Candidate, ...]:
     return tuple(replace(one, kernel=kernel, width=learner.width) for one in usual)
 
 
-def held_out_groups(
-    persons: Rows, cameras: Rows, n_folds: int, most: int = FOLD_PEOPLE
-) -> NDArray[np.intp]:
+def held_out_groups(persons: Rows, cameras: Rows, n_folds: int, most: int = FOLD_PEOPLE) -> Rows:
     """Return for each row its fold to be held out, or `n_folds` where it always learns.
 
     People seen by one camera only are never held out.
@@ -111,8 +109,7 @@ def choose_regulariser(
     """
     scores = np.empty((len(candidates), len(held)))
     for fold, (F, persons, cameras) in enumerate(held):
-        others: LandmarkStatistics = total(part for i, part in enumerate(parts) if i != fold)
-        pencil = LandmarkPencil(others, centre)
+        pencil = LandmarkPencil(total(part for i, part in enumerate(parts) if i != fold), centre)
         for index, candidate in enumerate(candidates):
             mu, V = pencil.solve(candidate.reg, candidate.reg_form)
             embedding = F @ (V * direction_weights(mu, quiet=True))  # it simply scores low
@@ -186,10 +183,8 @@ class HeldPeople:
         sums, counts = np.zeros((2, codes.max() + 1))
         if self._directions is None:
             own = np.arange(len(codes))  # a sighting is not looked for in itself
-            found = average_precisions(
-                distances, codes, codes, query_cameras=own, gallery_cameras=own
-            )
-            return np.bincount(codes, found) / np.bincount(codes)
+            ap = average_precisions(distances, codes, codes, query_cameras=own, gallery_cameras=own)
+            return np.bincount(codes, ap) / np.bincount(codes)
         for query, gallery in self._directions:
             part = distances[np.ix_(query, gallery)]
             right = codes[query][:, None] == codes[gallery]

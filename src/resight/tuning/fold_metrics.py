@@ -42,8 +42,7 @@ class Fitted:
 
     def embed(self, products: Callable[[int], RowProducts]) -> Floats:
         """Embed rows of which `products` are known; squared distances are in units of `unit`."""
-        rows = self.kernel.rows(products)
-        return (rows @ self.coef - self.offset) / np.sqrt(self.unit)
+        return (self.kernel.rows(products) @ self.coef - self.offset) / np.sqrt(self.unit)
 
 
 @dataclass(eq=False)

@@ -242,8 +242,7 @@ def gram_space(
     features: Features, usable: np.ndarray[Any, Any] | None = None, trainable: Rows | None = None
 ) -> GramSpace:
     """Gram matrices of stored features, block by block, optionally of some rows only."""
-    blocks = features.blocks_of_parts
-    space = GramSpace(features.parts, blocks, trainable=trainable, usable=usable)
+    space = GramSpace(features.parts, features.blocks_of_parts, trainable=trainable, usable=usable)
     space.networks = features.networks
     return space
 

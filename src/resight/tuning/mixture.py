@@ -132,23 +132,21 @@ def _unlearned(fitted: Any, rows: NDArray[Any], kernel: dict[str, Any]) -> NDArr
     return np.concatenate(parts, axis=1)
 
 
-def descriptor_blocks(
-    blocks: Sequence[Sequence[int]] | None, n_features: int
-) -> list[tuple[int, ...]]:
+def descriptor_blocks(blocks: Sequence[Sequence[int]] | None, width: int) -> list[tuple[int, ...]]:
     """Return the widths of the blocks of each descriptor; they must add up to the features."""
     if blocks is None:
-        return [(n_features,)]
+        return [(width,)]
     try:
-        descriptors = [tuple(int(width) for width in widths) for widths in blocks]
+        descriptors = [tuple(map(int, widths)) for widths in blocks]
     except TypeError:
         raise InputError(
             f"blocks={blocks!r}; give the widths of the blocks of each descriptor, such as "
-            f"[({n_features},)] for one descriptor of one block"
+            f"[({width},)] for one descriptor of one block"
         ) from None
     total = sum(map(sum, descriptors))
-    if total != n_features:
+    if total != width:
         raise InputError(
-            f"blocks add up to {total} features, but X has {n_features}; give the blocks of all "
+            f"blocks add up to {total} features, but X has {width}; give the blocks of all "
             "descriptors, in the order of their columns"
         )
     return descriptors

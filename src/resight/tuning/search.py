@@ -174,10 +174,8 @@ class Search:
         spaces, views = self.variants[self._variant], self._views(everything)
         whole = Fold(spaces, everything, everything, self.persons, views)
         held = Held.of(self.persons, views)
-        (usual, euclidean), (value, cosine) = (
-            self._weighed(whole, held, name, alone) for name in PLAIN
-        )
-        best = cosine if value < usual - _CLEARLY else euclidean
+        (e, euclidean), (c, cosine) = (self._weighed(whole, held, name, alone) for name in PLAIN)
+        best = cosine if c < e - _CLEARLY else euclidean
         networks = [one for one, space in zip(alone, spaces, strict=True) if space.networks[0]]
         if networks:
             trusted = self._weighed(whole, held, "cosine", networks)[1]
@@ -350,9 +348,7 @@ def safest(n: int, people: int) -> Setting:
 
 def folds_for(people: int, n_folds: int | None, n_repeats: int | None) -> tuple[int, int]:
     """Return folds and repeats: the fewer people, the more of them must be learned from."""
-    folds, repeats = next(
-        (folds, repeats) for most, folds, repeats in allowed.AUTO_FOLDS if people <= most
-    )
+    folds, repeats = next(numbers for most, *numbers in allowed.AUTO_FOLDS if people <= most)
     return n_folds or min(folds, max(2, people // 2)), n_repeats or repeats
 
 

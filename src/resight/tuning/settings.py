@@ -35,9 +35,8 @@ class Part:
     def from_dict(cls, given: dict[str, Any]) -> Part:
         """Undo `as_dict`."""
         kernels = tuple(Candidate.of(one) for one in given["kernels"])
-        return cls(
-            given["learner"], tuple(given["weights"]), kernels, bool(given.get("blocks", False))
-        )
+        blocks = bool(given.get("blocks", False))
+        return cls(given["learner"], tuple(given["weights"]), kernels, blocks)
 
 
 @dataclass(frozen=True)

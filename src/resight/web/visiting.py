@@ -190,12 +190,10 @@ def changes(role: Role) -> Callable[..., Visit]:
     return change
 
 
-async def read_form(
-    visit: Visit, take: Callable[[str, Any], None], **config: Any
-) -> dict[str, str]:
+async def read_form(visit: Visit, take: Callable[[str, Any], None], **how: Any) -> dict[str, str]:
     """Stream a form with files, each given to `take` with its name; return the other fields.
 
-    `config` says how much of a file stays in memory, and where the rest goes.
+    `how` says how much of a file stays in memory, and where the rest goes.
     """
     request, fields, last = visit.request, dict[str, str](), ExitStack()
 
@@ -208,10 +206,10 @@ async def read_form(
         last.callback(file.close)  # not now: at the end, python-multipart < 0.0.33 flushes it again
 
     headers = {"Content-Type": request.headers.get("content-type", "none").encode("latin-1")}
-    config["MAX_FIELD_SIZE"] = 10_000
+    how["MAX_FIELD_SIZE"] = 10_000
     try:
         with last:
-            parser = create_form_parser(headers, on_field, on_file, config=config)
+            parser = create_form_parser(headers, on_field, on_file, config=how)
             async for chunk in request.stream():
                 await run_in_threadpool(parser.write, chunk)
             await run_in_threadpool(parser.finalize)
@@ -223,6 +221,7 @@ async def read_form(
 
 Names = Annotated[tuple[str, ...], AfterValidator(lambda given: tuple(filter(None, given)))]
 _Text = Annotated[str, AfterValidator(str.strip)]
+_Drops = list[tuple[str, dict[str, Any]]]  # words for conditions, and what they become without
 _Tick = Annotated[bool, BeforeValidator(lambda given: given in (True, "1"))]
 
 
@@ -277,7 +276,7 @@ class Conditions:
 
     def chips(self, **query: Any) -> list[tuple[str, str]]:
         """Return words for each condition, and the address of the page without it."""
-        drops: list[tuple[str, dict[str, Any]]] = []
+        drops: _Drops = []
         for name in ("camera", "person"):
             values = getattr(self, name)
             drops += [(v, {name: tuple(other for other in values if other != v)}) for v in values]
@@ -289,16 +288,14 @@ class Conditions:
 
     def wider(self, **query: Any) -> list[tuple[str, str]]:
         """Return words for each kind of condition, and the address of the page without it."""
-        drops: list[tuple[str, dict[str, Any]]] = [
+        drops: _Drops = [
             ("any camera", {"camera": (), "others": False}),
             ("any time", {"after": "", "before": ""}),
             ("any person", {"person": ()}),
         ]
         return self._without(drops, **query)
 
-    def _without(
-        self, drops: list[tuple[str, dict[str, Any]]], **query: Any
-    ) -> list[tuple[str, str]]:
+    def _without(self, drops: _Drops, **query: Any) -> list[tuple[str, str]]:
         left = [(words, replace(self, **drop)) for words, drop in drops]
         return [(words, one.address("/search", **query)) for words, one in left if one != self]
 

@@ -96,9 +96,7 @@ class ClusterExecutor(Executor):
                 raise
             raise BrokenExecutor(f"lost the scheduler at {self.address}") from error
         future: Future[Value] = Future()
-        future.add_done_callback(
-            lambda end: end.cancelled() and not sent.cancelled() and sent.cancel()
-        )
+        future.add_done_callback(lambda f: f.cancelled() and not sent.cancelled() and sent.cancel())
         self._client.loop.add_callback(_pass_on, sent, future)
         self._sent.add(future)
         return future

@@ -97,8 +97,7 @@ class LocalProcesses(Executor):
 
             prepared = {"initializer": _prepare_worker, "env": _SINGLE_THREAD}
             self._pool = ProcessPoolExecutor(self.slots, **prepared)
-        future: Future[Value] = self._pool.submit(function, *arguments)
-        return future
+        return self._pool.submit(function, *arguments)
 
     def close(self) -> None:
         """End the processes without waiting for what they are doing."""

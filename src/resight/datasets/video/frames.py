@@ -62,9 +62,8 @@ def _of_folder(folder: Path, every: int, fps: float | None) -> Iterator[Frame]:
     files = sorted(path for path in folder.iterdir() if path.suffix.lower() in IMAGE_SUFFIXES)
     if not files:
         raise InputError(f"no images in {folder}; give a folder of frames or a video file")
-    for number, file in enumerate(files, 1):
-        if (number - 1) % every == 0:
-            yield Frame(number, None if fps is None else (number - 1) / fps, images.read(file))
+    for i in range(0, len(files), every):
+        yield Frame(i + 1, None if fps is None else i / fps, images.read(files[i]))
 
 
 def _of_video(file: Path, every: int, fps: float | None) -> Iterator[Frame]:

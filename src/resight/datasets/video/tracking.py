@@ -85,11 +85,7 @@ class Tracker:
         pairs = self._assign(self._tracks, found, certain, time, _OVERLAP)
         taken = {id(track) for track, _ in pairs}
         # Who was hidden before this frame does not come back as a doubtful box.
-        waiting = [
-            track
-            for track in self._tracks
-            if id(track) not in taken and track.seen == self._last_frame
-        ]
+        waiting = [t for t in self._tracks if id(t) not in taken and t.seen == self._last_frame]
         pairs += self._assign(waiting, found, np.flatnonzero(score < self.certain), time, _DOUBTFUL)
         names = {}
         for track, row in pairs:
@@ -124,5 +120,4 @@ def overlap(a: Floats, b: Floats) -> Floats:
     high = np.minimum((a[:, :2] + a[:, 2:])[:, None], (b[:, :2] + b[:, 2:])[None])
     shared = np.prod(np.maximum(high - low, 0), axis=2)
     areas = np.prod(a[:, 2:], axis=1)[:, None] + np.prod(b[:, 2:], axis=1)[None]
-    union: Floats = shared / np.maximum(areas - shared, np.finfo(float).tiny)
-    return union
+    return shared / np.maximum(areas - shared, np.finfo(float).tiny)

@@ -119,9 +119,7 @@ class Engine(ABC):
     _errors: tuple[type[Exception], ...] = ()
     _row = "rowid"
     _embed = "INSERT INTO {} (id, vector) SELECT id, ? FROM sightings WHERE id = ?"
-    _vector = (
-        "id text PRIMARY KEY REFERENCES sightings (id) ON DELETE CASCADE, vector {type} NOT NULL"
-    )
+    _vector = "id text PRIMARY KEY REFERENCES sightings (id) ON DELETE CASCADE, vector {} NOT NULL"
 
     def __init__(self, uri: str) -> None:
         self.uri = uri
@@ -349,7 +347,7 @@ class Engine(ABC):
         """Make an empty table of embeddings with `width` columns, replacing a leftover."""
         with self.transaction():
             self.ask(f"DROP TABLE IF EXISTS embeddings_{generation}")
-            columns = self._vector.format(type=self._vector_type(int(width)))
+            columns = self._vector.format(self._vector_type(int(width)))
             self.ask(f"CREATE TABLE embeddings_{generation} ({columns})")
 
     def drop_generation(self, generation: int) -> None:

@@ -62,7 +62,7 @@ class PostgresEngine(Engine):
     _in = "= ANY(?)"
     _row = "id"
     _embed = "INSERT INTO {} SELECT id, camera, time, ? FROM sightings WHERE id = ?"
-    _vector = "id text PRIMARY KEY, camera text NOT NULL, time float8, vector {type} NOT NULL"
+    _vector = "id text PRIMARY KEY, camera text NOT NULL, time float8, vector {} NOT NULL"
     _begin = ("BEGIN", "SELECT number FROM changes FOR UPDATE")
     _begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     _errors = (psycopg.Error,)
