@@ -227,7 +227,7 @@ def test_the_leading_directions_are_those_of_the_whole(form, reg, path):
 def test_one_space_serves_many_regularisers():
     _, _, K, persons, cameras = scene()
     shared = KernelPencil(K, CrossCameraPairs(persons, cameras))
-    for form, reg in (("identity", 1e-3), ("kernel", 1e-3), ("identity", 1e-5)):
+    for form, reg in (("identity", 1e-3), ("kernel", 1e-5), ("identity", 1e-5)):
         mu, Theta, path = shared.solve(reg, form, keep=True)
         alone = KernelPencil(K, shared.pairs).solve(reg, form)
         np.testing.assert_array_equal(mu, alone[0])
@@ -322,3 +322,36 @@ def test_all_copies_of_an_eigenvalue_are_found():
     assert path == "krylov"
     assert len(mu) == 59 < PairSpace(K, pencil.pairs).bound
     np.testing.assert_allclose(mu, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("counts", [[(60, 60), (30, 30), (30, 30)], [(4, 4), (2, 2), (2, 2)]])
+def test_half_of_all_sightings_of_one_person_take_the_dense_path(counts):
+    """D - L_S is singular: its factor and the bound of labels would be round-off."""
+    rng = np.random.default_rng(0)
+    X, persons, cameras, _ = sightings(rng, np.array(counts), 400, 0.7, True)
+    pairs = CrossCameraPairs(persons, cameras)
+    with pytest.raises(np.linalg.LinAlgError, match="singular"):
+        PairSpace(X @ X.T, pairs)
+    learner = KXQDA(reg=1e-5).fit(X, persons, cameras)
+    assert learner.solver_ == "dense"
+    assert learner.n_components_ > 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_cut_between_close_eigenvalues_is_that_of_dense(seed):
+    rng = np.random.default_rng(seed)
+    counts = draw_counts(rng, "one camera only", 150, 2)
+    X, persons, cameras, T = sightings(rng, counts, 300, 3.0, True)
+    setting = {"width": 0.1, "reg": 2e-3, "reg_form": "relative", "n_components": 1}
+    fast = KXQDA(**setting).fit(X, persons, cameras)
+    dense = KXQDA(solver="dense", **setting).fit(X, persons, cameras)
+    assert relative_error(fast, dense, T) < 1e-6
+
+
+def test_nothing_above_1_is_left_to_dense_at_once(monkeypatch):
+    _, _, K, persons, cameras = scene(n_persons=40)
+    monkeypatch.setattr(_pair_solvers, "_decomposed", None)  # it would fail if it were called
+    mu, _, path = KernelPencil(K, CrossCameraPairs(persons, cameras)).solve(100.0, "kernel")
+    assert path == "dense"
+    assert len(mu) == 1
+    assert mu[0] < 1

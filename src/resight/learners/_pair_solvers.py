@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import LinAlgError, eigh
 
 from resight.learners._base import Codes, Floats
 from resight.learners._pair_space import PairPencil
@@ -21,13 +21,14 @@ from resight.learners._solvers import leading_eigenpairs
 _ACCEPTED = 3e-7
 _TYPICAL = 1000  # sightings; with fewer, less is accepted
 _CONVERGED = 1e-7  # of vectors that are few, or stand out
-_SPREAD = 100.0  # eigenvalues that spread less can be rounded together
+_SPREAD = 100.0  # largest eigenvalue from which some stand out, and float32 proves many others
 _APART = 8.0  # times smaller eigenvalues may be decomposed in float32
 _PASSES = 3
 _BLOCK = 32  # vectors that block Lanczos multiplies at once
 _FIRST_STEPS = 8  # of block Lanczos, after which it is known how many directions to expect
 _FEW = 9  # times as many dimensions as directions: then block Lanczos alone is faster
-_LONGEST = 5  # times as many dimensions as directions are tried
+_COINCIDE = 1e-6  # of an eigenvalue: nearer ones may be cut apart anywhere
+_LONGEST = 5  # times as many dimensions as directions, or as after the first steps, are tried
 _LAST_STEPS = 4  # from chance anew, after which nothing must have changed
 
 
@@ -64,10 +65,20 @@ class _Ritz(NamedTuple):
         largest = max(self.mu.max() - 1.0, np.finfo(np.float64).tiny)
         return np.asarray(np.linalg.norm(self.image - self.Y * self.mu, axis=0) / largest)
 
-    def accepted(self) -> bool:
-        """Whether residuals show that distances are right to 1e-6."""
+    def accepted(self, beyond: float = 1.0) -> bool:
+        """Whether residuals show that distances are right to 1e-6.
+
+        `beyond` is the next eigenvalue, if directions are cut off there: a residual mixes with it.
+        """
         limit = _ACCEPTED * min(1.0, (len(self.Y) / _TYPICAL) ** 0.5)
-        return bool(self.residuals().max() <= limit)
+        return bool((self.residuals() * _mixing(self.mu, beyond)).max() <= limit)
+
+
+def _mixing(mu: Floats, beyond: float) -> Floats:
+    """Return how errors of vectors grow where the eigenvalues from `beyond` on are cut off."""
+    above = mu - 1.0
+    gaps = np.maximum(mu - max(beyond, 1.0), _COINCIDE * np.abs(above))
+    return np.maximum(above / np.maximum(gaps, np.finfo(np.float64).tiny), 1.0)
 
 
 def directions(
@@ -77,11 +88,11 @@ def directions(
 
     All of them, or at most `n_components`. None if the residuals do not prove that distances are
     right to 1e-6, or if others than those that stand out may be above 1 and only what is `at_hand`
-    is asked for.
+    is asked for; LinAlgError where that is clear at once.
     """
     if pencil.power == 1 or n_components is not None:  # otherwise there are many
         few = _few(pencil, n_components)
-        if few is not None and few.accepted():
+        if few is not None:
             return few.mu, few.theta(pencil), "krylov"
     bound = pencil.space.bound
     if bound >= pencil.space.n_null:  # a decomposition will follow
@@ -92,7 +103,7 @@ def directions(
     if at_hand:
         return None
     found = _decomposed(pencil, taken, n_components)
-    if not found.accepted():
+    if found is None:
         return None
     order = np.argsort(-found.mu, kind="stable")
     order = order[: max(1, int((found.mu > 1.0).sum()))]
@@ -114,7 +125,7 @@ class _Krylov:
     def __init__(self, pencil: PairPencil) -> None:
         n = len(pencil.space.K)
         self.size = max(1, min(_BLOCK, n // 20))
-        self.m, self._most = 0, min(n, max(n // 2, 2 * _FIRST_STEPS * self.size))
+        self.m, self._most = 0, min(n, max(n // 3, 2 * _FIRST_STEPS * self.size))
         self._pencil, self._rng = pencil, np.random.default_rng(0)
         # Q, A Q and what `PairPencil.theta` needs of them; memory is used as they grow.
         self._basis, self._image, self._held = np.empty((3, self._most, n)).transpose(0, 2, 1)
@@ -144,7 +155,10 @@ class _Krylov:
         return True
 
     def leading(self, most: int) -> tuple[Floats, Floats, Floats]:
-        """Return the leading Ritz values above 1 (at least one), coordinates, and residuals."""
+        """Return the leading Ritz values above 1 (at least one), coordinates, and residuals.
+
+        What was left over where Lanczos began anew is not in these residuals.
+        """
         mu, U = leading_eigenpairs(self._projected[: self.m, : self.m].copy(order="F"), most, 1.0)
         return mu, U, np.asarray(np.linalg.norm(self._link @ U[-self.size :], axis=0))
 
@@ -154,34 +168,43 @@ class _Krylov:
 
 
 def _few(pencil: PairPencil, n_components: int | None) -> _Ritz | None:
-    """Return all leading eigenvectors that are wanted; None if they are too many for Lanczos."""
+    """Return all leading eigenvectors that are wanted; None if Lanczos is not for so many.
+
+    Raises LinAlgError where float32 would not do for more, or none is above 1.
+    """
     n, bound, krylov = len(pencil.space.K), pencil.space.bound, _Krylov(pencil)
     most = min(bound, n_components or bound)
     for _ in range(_FIRST_STEPS):
         krylov.grow()
-    _, U, _ = krylov.leading(n)
+    mu, U, left = krylov.leading(n)
     # Gauss quadrature: the share of the first vectors in the values above 1 tells how many.
     expected = 1.1 * n / krylov.size * float((U[: krylov.size] ** 2).sum())
     wanted = min(most, round(expected))
-    if _FEW * wanted > n:
+    many = _FEW * wanted > n
+    if mu[0] + left[0] < 1.0 or (many and mu[0] < _SPREAD):
+        raise LinAlgError("residuals would not be accepted")
+    if many:
         return None
     before, next_look = np.empty(0), 2 * wanted
     longest = _LONGEST * max(wanted, krylov.m)
     while krylov.m <= longest and krylov.grow():
         if krylov.m < next_look:
             continue
-        mu, U, left = krylov.leading(most)
+        mu, U, left = krylov.leading(most + 1)
+        beyond = mu[most] if len(mu) > most else 1.0
+        mu, U, left = mu[:most], U[:, :most], left[:most]
         limit, next_look = _CONVERGED * (mu[0] - 1.0), krylov.m + krylov.m // 8
-        if (left <= limit).all():
+        if (left * _mixing(mu, beyond) <= limit).all():
             same = len(mu) == len(before) and np.abs(mu - before).max() <= limit
             if same or len(mu) == bound:  # more are not possible
-                return krylov.ritz(mu, U)
+                found = krylov.ritz(mu, U)
+                return found if found.accepted(beyond) else None
             before, next_look = mu, krylov.m + _LAST_STEPS * krylov.size
             krylov.start_anew()
     return None
 
 
-def _decomposed(pencil: PairPencil, taken: _Ritz, n_components: int | None) -> _Ritz:
+def _decomposed(pencil: PairPencil, taken: _Ritz, n_components: int | None) -> _Ritz | None:
     """Find what is above 1 beside the vectors taken out, by a decomposition in float32.
 
     With `n_components` only so many are computed, and a few more, without which float32 would mix
@@ -196,10 +219,11 @@ def _decomposed(pencil: PairPencil, taken: _Ritz, n_components: int | None) -> _
     if most < n or 6 * k <= n:  # few, or a cut between them: Rayleigh-Ritz with all
         found = _Ritz.among(pencil, np.hstack([taken.Y, others]))
         for _ in range(_PASSES):
-            if found.columns(slice(n_components)).accepted():
-                break
+            wanted, beyond = found.columns(slice(n_components)), found.mu[n_components or n :][:1]
+            if wanted.accepted(beyond.max(initial=1.0)):
+                return wanted
             found = _Ritz.among(pencil, found.image)
-        return found.columns(slice(n_components))
+        return None
     if not len(taken.mu):
         taken, others = _Ritz.among(pencil, others[:, : n // 12]), others[:, n // 12 :]
         others -= taken.Y @ (taken.Y.T @ others)
@@ -207,7 +231,8 @@ def _decomposed(pencil: PairPencil, taken: _Ritz, n_components: int | None) -> _
     within = (others * image).sum(axis=0)
     mu = (image * image).sum(axis=0) / within
     held *= np.sqrt(mu / within)  # so that y^T A y = mu
-    return taken.joined(_Ritz(mu, others, image, held))
+    found = taken.joined(_Ritz(mu, others, image, held))
+    return found if found.accepted() else None
 
 
 def _standing_out(pencil: PairPencil) -> _Ritz:

@@ -35,6 +35,7 @@ from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._solvers import gram
 
 _STRIP = 256  # columns made at once in float64 before they are rounded
+_SINGULAR = 1e-8
 _PERSONS = 64  # seen at once: bounds the copies of their rows
 
 
@@ -267,6 +268,8 @@ def _by_person(pairs: CrossCameraPairs) -> tuple[list[_Alike], Floats]:
             apart = similar.parts[rows][:, :, None] != similar.parts[rows][:, None, :]
             laplacian = similar.degrees[rows][:, :, None] * np.eye(n) - apart
             C = np.linalg.cholesky(diagonal[rows][:, :, None] * np.eye(n) - laplacian)
+            if (C.diagonal(0, 1, 2) ** 2 < _SINGULAR * diagonal[rows]).any():
+                raise LinAlgError("D - L_S is singular, as where half of all sightings are alike")
             half = np.linalg.solve(C, laplacian).transpose(0, 2, 1)
             s, U = np.linalg.eigh(np.linalg.solve(C, half))
             places = np.empty(rows.shape, np.intp)

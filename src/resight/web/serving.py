@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import html
 import os
 import re
@@ -104,7 +103,6 @@ def run(gallery: Gallery, settings: Settings, tell: Callable[[str], None]) -> No
                 page.write_text(f'<meta http-equiv="refresh" content="0; url={html.escape(door)}">')
                 webbrowser.open(page.as_uri())
             warm_up()
-            gc.freeze()  # what lives as long as the server is not looked through again and again
 
         server = _Server(server_config(app, settings), announce)
         worker.start()
