@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resight.gallery.index import ExactIndex, _within
+from resight.gallery.index import ExactIndex, _within, warm_up
 
 
 def brute_force(E: np.ndarray, q: np.ndarray, k: int, allowed: np.ndarray) -> tuple[list, list]:
@@ -100,3 +100,13 @@ def test_the_values_within_a_slack_of_the_kth_smallest_are_all_found() -> None:
         kth = np.sort(near)[k - 1] if k < n else np.float32(np.inf)
         expected = np.flatnonzero((near <= kth + np.float32(slack)) & np.isfinite(near))
         np.testing.assert_array_equal(_within(near, k, slack), expected)
+
+
+def test_the_warm_up_compiles_what_searches_use() -> None:
+    from resight.gallery._few_queries import products
+
+    warm_up()
+    compiled = list(products.signatures)
+    ExactIndex(np.ones((5000, 3), np.float32)).distances(np.ones((2, 3), np.float32))
+    assert compiled
+    assert list(products.signatures) == compiled
