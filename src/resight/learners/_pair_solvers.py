@@ -26,6 +26,8 @@ _APART = 8.0  # times smaller eigenvalues may be decomposed in float32
 _PASSES = 3
 _BLOCK = 32  # vectors that block Lanczos multiplies at once
 _FIRST_STEPS = 8  # of block Lanczos, after which it is known how many directions to expect
+_SPREAD_REFINED = 5.0  # the same after Rayleigh-Ritz with all
+_REFINED = 6  # times as many dimensions as directions: then Rayleigh-Ritz with all is affordable
 _FEW = 9  # times as many dimensions as directions: then block Lanczos alone is faster
 _COINCIDE = 1e-6  # of an eigenvalue: nearer ones may be cut apart anywhere
 _LONGEST = 5  # times as many dimensions as directions, or as after the first steps, are tried
@@ -180,8 +182,8 @@ def _few(pencil: PairPencil, n_components: int | None) -> _Ritz | None:
     # Gauss quadrature: the share of the first vectors in the values above 1 tells how many.
     expected = 1.1 * n / krylov.size * float((U[: krylov.size] ** 2).sum())
     wanted = min(most, round(expected))
-    many = _FEW * wanted > n
-    if mu[0] + left[0] < 1.0 or (many and mu[0] < _SPREAD):
+    many, least = _FEW * wanted > n, _SPREAD if _REFINED * wanted > n else _SPREAD_REFINED
+    if mu[0] + left[0] < 1.0 or (many and mu[0] < least):
         raise LinAlgError("residuals would not be accepted")
     if many:
         return None
@@ -216,7 +218,7 @@ def _decomposed(pencil: PairPencil, taken: _Ritz, n_components: int | None) -> _
     others = lift(leading_eigenpairs(A, max(0, most - len(taken.mu)), above=1.0)[1])
     del A
     k = len(taken.mu) + others.shape[1]
-    if most < n or 6 * k <= n:  # few, or a cut between them: Rayleigh-Ritz with all
+    if most < n or _REFINED * k <= n:  # few, or a cut between them: Rayleigh-Ritz with all
         found = _Ritz.among(pencil, np.hstack([taken.Y, others]))
         for _ in range(_PASSES):
             wanted, beyond = found.columns(slice(n_components)), found.mu[n_components or n :][:1]
