@@ -156,14 +156,16 @@ def propose(view: View, n: int) -> list[str]:
 def open_groups(gallery: Gallery) -> Iterator[Group]:
     """Yield the groups that are kept, without what was answered since; "not sure" comes last."""
     kept, view = Groups.read(gallery.engine), gallery.view
-    unsure, doubted = view.labels.unsure(), []
+    rows, labels = view.rows, view.labels
+    unsure, doubted = labels.unsure(), []
     for one in kept.groups if kept is not None else ():
-        ids = [key for key in one.sightings if key in view.rows and not view.labels.person(key)]
-        ids = [key for key in ids if view.labels.differing(ids[0], key) is None]
+        ids = [key for key in one.sightings if key in rows and not labels.person(key)]
+        if labels.active:
+            ids = [key for key in ids if labels.differing(ids[0], key) is None]
         if len(ids) < 2:
             continue
         left = Group(one.key, ids, one.sure)
-        if frozenset(ids) in unsure:
+        if unsure and frozenset(ids) in unsure:
             doubted.append(left)
         else:
             yield left

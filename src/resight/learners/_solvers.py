@@ -17,7 +17,7 @@ from scipy.linalg.blas import dsyrk
 
 from resight.learners._base import Floats
 
-_REFLECTIONS = 256  # that make one product
+_REFLECTIONS = 256  # that make one product, at most
 
 
 def leading_pencil(
@@ -79,8 +79,9 @@ class _Tridiagonal:
         V = np.array(V[:, ::-1], dtype=self.d.dtype, order="C")
         # Reflections on rows 1..n-1 as those of a QR factorisation, many by one product: LAPACK's
         # own blocks are so narrow that applying them takes twice as long.
-        for start in reversed(range(0, len(V) - 1, _REFLECTIONS)):
-            tau = self._tau[start : start + _REFLECTIONS]
+        size = max(32, min(len(V) // 16, _REFLECTIONS))
+        for start in reversed(range(0, len(V) - 1, size)):
+            tau = self._tau[start : start + size]
             P = np.tril(self._reflectors[start + 1 :, start : start + len(tau)])
             np.fill_diagonal(P, 1.0)
             T = np.linalg.solve(np.eye(len(tau)) + tau[:, None] * np.triu(P.T @ P, 1), np.diag(tau))
