@@ -101,3 +101,14 @@ def test_a_direction_that_separates_nothing_is_kept_with_a_warning():
     with pytest.warns(RuntimeWarning, match=r"0\.9 is not above 1.*Lower reg"):
         weights = direction_weights(np.array([0.9]))
     np.testing.assert_array_equal(weights, [1.0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_reflections_by_products_are_those_of_lapack(monkeypatch, dtype):
+    M = np.random.default_rng(0).normal(size=(60, 60))
+    C = np.asfortranarray(M + M.T, dtype=dtype)
+    mu, V = leading_eigenpairs(C.copy(order="F"), 15)
+    monkeypatch.setattr("resight.learners._solvers._REFLECTIONS", 7)  # 60 are many then
+    same, by_products = leading_eigenpairs(C.copy(order="F"), 15)
+    np.testing.assert_array_equal(mu, same)
+    np.testing.assert_allclose(by_products, V, atol=100 * np.finfo(dtype).eps)

@@ -100,8 +100,10 @@ def directions(
     if bound >= pencil.space.n_null:  # a decomposition will follow
         pencil.invert()
     taken = _standing_out(pencil)
-    if len(taken.mu) >= bound and taken.mu[bound - 1] > 1.0 and taken.accepted():
-        return taken.mu, taken.theta(pencil), "pairs"
+    if len(taken.mu) >= bound and taken.mu[bound - 1] > 1.0:
+        wanted = _cut(taken, n_components)
+        if wanted is not None:
+            return wanted.mu, wanted.theta(pencil), "pairs"
     if at_hand:
         return None
     found = _decomposed(pencil, taken, n_components)
@@ -206,6 +208,13 @@ def _few(pencil: PairPencil, n_components: int | None) -> _Ritz | None:
     return None
 
 
+def _cut(found: _Ritz, n_components: int | None) -> _Ritz | None:
+    """Return the first directions if they are proven, the next eigenvalue considered."""
+    wanted = found.columns(slice(n_components))
+    beyond = found.mu[len(wanted.mu) :][:1].max(initial=1.0)
+    return wanted if wanted.accepted(float(beyond)) else None
+
+
 def _decomposed(pencil: PairPencil, taken: _Ritz, n_components: int | None) -> _Ritz | None:
     """Find what is above 1 beside the vectors taken out, by a decomposition in float32.
 
@@ -218,11 +227,13 @@ def _decomposed(pencil: PairPencil, taken: _Ritz, n_components: int | None) -> _
     others = lift(leading_eigenpairs(A, max(0, most - len(taken.mu)), above=1.0)[1])
     del A
     k = len(taken.mu) + others.shape[1]
-    if most < n or _REFINED * k <= n:  # few, or a cut between them: Rayleigh-Ritz with all
+    if (
+        n_components is not None or _REFINED * k <= n
+    ):  # few, or a cut between them: Rayleigh-Ritz with all
         found = _Ritz.among(pencil, np.hstack([taken.Y, others]))
         for _ in range(_PASSES):
-            wanted, beyond = found.columns(slice(n_components)), found.mu[n_components or n :][:1]
-            if wanted.accepted(beyond.max(initial=1.0)):
+            wanted = _cut(found, n_components)
+            if wanted is not None:
                 return wanted
             found = _Ritz.among(pencil, found.image)
         return None

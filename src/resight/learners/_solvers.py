@@ -17,7 +17,7 @@ from scipy.linalg.blas import dsyrk
 
 from resight.learners._base import Floats
 
-_REFLECTIONS = 256  # that make one product, at most
+_REFLECTIONS = 256  # that make one product
 
 
 def leading_pencil(
@@ -53,8 +53,8 @@ class _Tridiagonal:
     """A symmetric matrix (lower triangle, Fortran order, overwritten) reduced by reflections."""
 
     def __init__(self, C: NDArray[Any]) -> None:
-        found: Any = lapack.get_lapack_funcs(("sytrd", "sytrd_lwork", "stev"), (C,))
-        sytrd, lwork, slower = found
+        found: Any = lapack.get_lapack_funcs(("sytrd", "sytrd_lwork", "ormqr", "stev"), (C,))
+        sytrd, lwork, self._ormqr, slower = found
         # Divide and conquer; SciPy for Python 3.10 offers the slower QR iteration only.
         self._stevd = getattr(lapack, f"{slower.typecode}stevd", slower)
         work = int(lwork(len(C), lower=1)[0])
@@ -77,11 +77,15 @@ class _Tridiagonal:
         """Return the largest eigenvalues, first first, and vectors of the matrix."""
         mu, V = self._leading_of_tridiagonal(n_leading)
         V = np.array(V[:, ::-1], dtype=self.d.dtype, order="C")
-        # Reflections on rows 1..n-1 as those of a QR factorisation, many by one product: LAPACK's
-        # own blocks are so narrow that applying them takes twice as long.
-        size = max(32, min(len(V) // 16, _REFLECTIONS))
-        for start in reversed(range(0, len(V) - 1, size)):
-            tau = self._tau[start : start + size]
+        # With lower=1 the reflectors act on rows 1..n-1 as those of a QR factorisation do.
+        if 1 < len(V) <= 4 * _REFLECTIONS:
+            tail, own = (np.asfortranarray(M) for M in (self._reflectors[1:, :-1], V[1:]))
+            room = int(self._ormqr("L", "N", tail, self._tau, own, -1)[1][0])
+            V[1:] = self._ormqr("L", "N", tail, self._tau, own, room)[0]
+            return mu[::-1].copy(), V
+        # Many at once, by products: LAPACK's blocks are narrow, and take twice as long where many.
+        for start in reversed(range(0, len(V) - 1, _REFLECTIONS)):
+            tau = self._tau[start : start + _REFLECTIONS]
             P = np.tril(self._reflectors[start + 1 :, start : start + len(tau)])
             np.fill_diagonal(P, 1.0)
             T = np.linalg.solve(np.eye(len(tau)) + tau[:, None] * np.triu(P.T @ P, 1), np.diag(tau))
