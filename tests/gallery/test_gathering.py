@@ -5,11 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-import numpy as np
-import pytest
-
 from resight.gallery.gathering import Gathering
-from resight.gallery.index import ExactIndex
 
 
 def ask_all(gathering: Gathering[int, int], questions: range) -> dict[int, object]:
@@ -62,53 +58,3 @@ def test_a_thread_that_is_alone_does_not_wait() -> None:
     begin = time.perf_counter()
     assert [gathering.ask(n) for n in range(20)] == list(range(20))
     assert time.perf_counter() - begin < 2.0
-
-
-@pytest.mark.parametrize("share", [1.0, 0.5])
-def test_queries_of_many_threads_find_what_each_finds_alone(share: float) -> None:
-    rng = np.random.default_rng(1)
-    index = ExactIndex(rng.normal(size=(900, 16)).astype(np.float32))
-    questions = [
-        (q, 1 + i, None if i % 2 else rng.random(900) < share)
-        for i, q in enumerate(rng.normal(size=(12, 16)).astype(np.float32))
-    ]
-    together = index._together(questions)
-    for (query, k, allowed), (rows, distances) in zip(questions, together, strict=True):
-        [(alone, of_alone)] = ExactIndex(index.embeddings).search(query[None], k, allowed)
-        np.testing.assert_array_equal(rows, alone)
-        np.testing.assert_array_equal(distances, of_alone)
-
-
-def test_those_who_are_at_work_are_waited_for_but_not_for_long(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("resight.gallery.gathering._WAITS", 2000)
-    batches: list[list[int]] = []
-
-    def answer(questions: list[int]) -> list[int]:
-        batches.append(questions)
-        return questions
-
-    gathering, begun = Gathering(answer, wait=0.005), threading.Event()
-
-    def late() -> None:
-        with gathering.at_work():
-            begun.set()
-            time.sleep(0.01)  # longer than one wait: without `at_work` the first would go alone
-            gathering.ask(2)
-
-    thread = threading.Thread(target=late)
-    thread.start()
-    begun.wait()
-    with gathering.at_work():
-        assert gathering.ask(1) == 1
-    thread.join()
-    assert sorted(batches[0]) == [1, 2]
-    monkeypatch.setattr("resight.gallery.gathering._WAITS", 8)
-    with gathering.at_work():  # somebody else who never asks
-        begin = time.monotonic()
-        thread = threading.Thread(target=gathering.ask, args=(3,))
-        thread.start()
-        thread.join()
-        assert time.monotonic() - begin < 2.0
-    assert batches[-1] == [3]

@@ -10,6 +10,7 @@ import pytest
 
 from resight.gallery import Filter, Gallery, Hits
 from resight.gallery.searching import Search
+from resight.gallery.sharing import Steps
 
 START = 1.7e9
 
@@ -44,15 +45,15 @@ def test_an_incomplete_answer_says_so(
     like = str(gallery.view.table.ids[0])
     assert client.get(f"/search.json?like={like}").json()["missing"] == ""
     assert "Incomplete" not in client.get(f"/search?like={like}").text
-    run, said = Search.run, "5 sightings were not searched"
+    steps, said = Search.steps, "5 sightings were not searched"
 
-    def marked(*given: Any) -> list[Hits]:
-        found = run(*given)
+    def marked(*given: Any) -> Steps[list[Hits]]:
+        found = yield from steps(*given)
         for hits in found:
             hits.missing = said
         return found
 
-    monkeypatch.setattr(Search, "run", marked)
+    monkeypatch.setattr(Search, "steps", marked)
     assert client.get(f"/search.json?like={like}").json()["missing"] == said
     assert f"<strong>Incomplete:</strong> {said}." in client.get(f"/search?like={like}").text
 

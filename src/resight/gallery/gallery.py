@@ -30,6 +30,7 @@ from resight.gallery.people import Card, people
 from resight.gallery.rebuilding import BATCH, create, rebuild, undo
 from resight.gallery.reranking import Rerank
 from resight.gallery.searching import Hits, Search, questions
+from resight.gallery.sharing import Shared, Steps, alone
 from resight.gallery.view import View, current_view, features_of, summary
 from resight.images import read
 from resight.validation import check_count, check_name, check_names
@@ -144,6 +145,11 @@ class Gallery:
         with self._lock:
             self._view = current_view(self.engine, self._view, self.memory_limit)
             return self._view
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the last search was made over embeddings in memory."""
+        return self._parts is None and self._view is not None and self._view.index is not None
 
     def __len__(self) -> int:
         return len(self.view.table)
@@ -325,16 +331,31 @@ class Gallery:
 
         The first of them may be those of stored sightings, `like`, which are left out.
         """
+        how: Any = {"rerank": rerank, "by_track": by_track, "same_pictures": same_pictures}
+        how |= {"like": like, "together": together}
+        return alone(self.search_steps(described, k, where or Filter(), **how))[1]
+
+    def search_steps(
+        self,
+        described: Described,
+        k: int,
+        where: Filter,
+        *,
+        like: Sequence[str] = (),
+        together: bool = False,
+        **how: Any,
+    ) -> Steps[tuple[View, list[Hits]]]:
+        """Search in steps that others share (see `sharing`); returns also what was looked at."""
         check_count(k, "k")
-        where, tries = where or Filter(), 0
+        tries = 0
         while True:
             view = self.view
             check_described(view.manifest, described)
             where.check_cameras(view.cameras)
-            how = (k, where, like, rerank, by_track, same_pictures, self._parts)
             queries = questions(self.engine, view, described, like, together)
+            search = Search(self.engine, view, k, where, like, parts=self._parts, **how)
             try:
-                return Search(self.engine, view, *how).run(queries)
+                return view, (yield from search.steps(queries))
             except ChangedError:  # while a cluster was asked: once more, as it is now
                 tries += 1
                 if tries == _ROUNDS:
@@ -452,7 +473,21 @@ class Gallery:
 
     # ---- the log
 
-    def record(
+    def record(self, by: Actor, what: str, **said: Any) -> None:
+        """Write an entry of the log, with what `_entry` takes; it is durable on return."""
+        self._log.ask(self._entry(by, what, **said))
+
+    def recording(self, by: Actor, what: str, **said: Any) -> Shared:
+        """Return the step after which an entry is durable (see `sharing`)."""
+        return Shared(self._log.write, self._entry(by, what, **said))
+
+    @property
+    def _log(self) -> Writer:
+        with self._lock:
+            self._writer = self._writer or Writer(self.engine.uri)
+            return self._writer
+
+    def _entry(
         self,
         by: Actor,
         what: str,
@@ -462,8 +497,8 @@ class Gallery:
         shown: Sequence[str] = (),
         persons: Sequence[str] = (),
         **facts: Any,
-    ) -> None:
-        """Write an entry of the log; it is durable on return.
+    ) -> Act:
+        """Make an entry of the log.
 
         `query` and `shown` are sightings (or digests of files, as ``sha256:...``), `facts`
         anything else that names nobody. Whom the entry concerns is left out if anybody of them
@@ -480,9 +515,7 @@ class Gallery:
         given = {"query": list(query), "shown": list(shown), "persons": anchors}
         subjects = {name: value for name, value in given.items() if value}
         facts = {"gallery": self.engine.place, "model": view.manifest.current.fingerprint} | facts
-        with self._lock:
-            self._writer = self._writer or Writer(self.engine.uri)
-        self._writer.ask(Act(by, what, facts, subjects, time.time() if begin is None else begin))
+        return Act(by, what, facts, subjects, time.time() if begin is None else begin)
 
     def retain(self, days: float | None) -> None:
         """Set after how many days sightings are removed; None keeps them."""

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from resight.gallery.engines.base import Floats32
-from resight.gallery.gathering import Gathering
 
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
 Nearest = tuple[Rows, Floats]
-_Question = tuple[Floats32, int, "NDArray[np.bool_] | None"]
+Question = tuple[Floats32, int, "NDArray[np.bool_] | None"]  # a query, k, allowed rows
 
 _BLOCK = 4096  # rows of one product: its values stay in the cache
 _CELLS = 2**25  # values that are held at once
-_WAIT = 0.005  # seconds that make one product of the queries of many threads
 _GROUPED = 16  # values whose minimum stands for them when the k-th smallest is looked for
-_MANY = 16  # queries from which OpenBLAS's product is quicker than our own
+_MANY = 32  # queries from which OpenBLAS's product is as quick as our own
 _SPARSE = 0.25  # below this share of allowed rows it pays to copy them together
 
 
@@ -37,8 +35,6 @@ class ExactIndex:
         self._squares = np.einsum("ij,ij->i", self.embeddings, self.embeddings)  # (n,)
         self._longest = float(np.sqrt(self._squares.max(initial=0.0)))
         self.kept: dict[Any, Any] = {}  # what others worked out about these embeddings
-        self._single: Gathering[_Question, Nearest] = Gathering(self._together, _WAIT)
-        self.at_work = self._single.at_work
 
     def __len__(self) -> int:
         return len(self.embeddings)
@@ -62,7 +58,7 @@ class ExactIndex:
         if n == 0:
             return [(np.empty(0, np.intp), np.empty(0)) for _ in queries]
         if len(queries) == 1 and n >= _SPARSE * len(self):
-            return [self._single.ask((queries[0], k, allowed))]
+            return self.each([(queries[0], k, allowed)])
         found, step = [], max(1, _CELLS // n)
         for start in range(0, len(queries), step):
             part = queries[start : start + step]
@@ -81,15 +77,23 @@ class ExactIndex:
         r = self.embeddings.shape[1] + 4
         return 2.0 * r * u * self._longest * (self._longest + 2.0 * length)
 
-    def _together(self, questions: list[_Question]) -> list[Nearest]:
-        """Answer single queries of several threads, each with its own k and allowed rows."""
-        near = self._near(np.array([query for query, _, _ in questions]))
-        found = []
-        for row, (query, k, allowed) in zip(near, questions, strict=True):
-            if allowed is not None:
-                row[~allowed] = np.inf
-            found.append(self._best(query, k, row))
-        return found
+    def each(self, questions: Sequence[Question]) -> list[Nearest]:
+        """Answer the questions of several searches, by products of all queries with many rows."""
+        found: dict[int, Nearest] = {}
+        for number, (query, k, allowed) in enumerate(questions):
+            if allowed is not None and np.count_nonzero(allowed) < _SPARSE * len(self):
+                [found[number]] = self.search(query[None], k, allowed)
+        left = [number for number in range(len(questions)) if number not in found]
+        step = max(1, _CELLS // max(1, len(self)))
+        for start in range(0, len(left), step):
+            part = left[start : start + step]
+            near = self._near(np.array([questions[number][0] for number in part]))
+            for number, row in zip(part, near, strict=True):
+                query, k, allowed = questions[number]
+                if allowed is not None:
+                    row[~allowed] = np.inf
+                found[number] = self._best(query, k, row)
+        return [found[number] for number in range(len(questions))]
 
     def _near(self, queries: Floats32, rows: Rows | None = None) -> Floats32:
         """Return ``|x|^2 - 2 x.q`` of all rows x, or some, and queries q, (m, n)."""

@@ -163,9 +163,10 @@ class Writer(Gathering[Entry, None]):
     def __init__(self, uri: str) -> None:
         self._engine = connect(uri)
         self.close = self._engine.close
-        super().__init__(self._write_all, _WAIT)
+        super().__init__(self.write, _WAIT)
 
-    def _write_all(self, entries: list[Entry]) -> list[None]:
+    def write(self, entries: list[Entry]) -> list[None]:
+        """Write some entries at once."""
         append(self._engine, entries)
         return [None] * len(entries)
 

@@ -20,6 +20,7 @@ from resight.gallery.index import ExactIndex, Rows, squared
 from resight.gallery.labels import Verdict
 from resight.gallery.parts import Parts
 from resight.gallery.reranking import CANDIDATES, Found, Rerank, check, rerank
+from resight.gallery.sharing import Shared, Steps
 from resight.gallery.view import View, embeddings_of
 
 _LOOKED = 32  # nearest sightings that are compared with the query's picture
@@ -151,7 +152,7 @@ class Search:
     parts: Parts | None = None
     missing: set[int] = field(default_factory=set)  # parts that gave no answer
 
-    def run(self, asked: Sequence[Asked]) -> list[Hits]:
+    def steps(self, asked: Sequence[Asked]) -> Steps[list[Hits]]:
         """Return the k best hits of each query."""
         if self.rerank is not None:
             check(self.rerank, len(asked), self.by_track)
@@ -163,7 +164,8 @@ class Search:
         # As many more as may be the query's own pictures.
         depth = max(wanted + _LOOKED, _MORE * self.k if self.by_track else 0)
         found, masks, copies = [], [], []
-        for one, near in zip(asked, self._nearest(queries, depth, given), strict=True):
+        nearest = yield from self._first(queries, depth, given)
+        for one, near in zip(asked, nearest, strict=True):
             own, mask = self._own_pictures(one.thumbs, near), given
             if len(own) and not self.same_pictures:
                 mask = given.copy()
@@ -197,6 +199,14 @@ class Search:
         images = self.engine.fetch(ids, "image")
         same = [key in images and crops.shows_one_of(images[key], thumbs) for key in ids]
         return rows[np.array(same, bool)]
+
+    def _first(self, queries: Floats32, depth: int, allowed: Bools) -> Steps[list[Found]]:
+        """Find the nearest; with other searches, where a product can be shared."""
+        if self.parts is not None or self.view.index is None or len(queries) > 1:
+            return self._nearest(queries, depth, allowed)
+        some = None if allowed.all() else allowed
+        pair = yield Shared(self.view.index.each, (queries[0], min(depth, len(allowed)), some))
+        return [Found(*pair)]
 
     def _nearest(self, queries: Floats32, depth: int, allowed: Bools) -> list[Found]:
         depth, some = min(depth, len(allowed)), None if allowed.all() else allowed
@@ -246,9 +256,8 @@ class Search:
     def _pooled(self, query: Floats32, allowed: Bools, near: Rows) -> Found:
         """Order the tracks of some rows by the mean over all their allowed sightings."""
         tracks = self.view.tracks
-        asked = np.zeros(len(self.view.track_sizes), bool)
-        asked[tracks[near]] = True
-        rows = np.flatnonzero(asked[tracks] & allowed)
+        rows = self.view.rows_of_tracks(np.unique(tracks[near]))
+        rows = np.sort(rows[allowed[rows]])
         distances = squared(self._embeddings(rows), query)
         order = np.argsort(distances, kind="stable")
         # The first of a track in the order of distance is its nearest sighting.

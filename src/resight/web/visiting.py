@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,6 +22,7 @@ from resight.errors import InputError
 from resight.gallery import Filter
 from resight.gallery.labels import Entry
 from resight.gallery.log import Actor
+from resight.gallery.sharing import Steps
 from resight.gallery.users import ROLES, Role
 from resight.gallery.view import View
 from resight.times import EPOCH, parse, show, zone_of
@@ -77,6 +78,11 @@ class Visit:
     def record(self, what: str, *, shown: Sequence[str] = (), **rest: Any) -> None:
         """Write what is about to be answered into the log."""
         self.site.gallery.record(self.by, what, begin=self.begin, shown=shown, **rest)
+        self.site.has_seen(self.by.who, shown)
+
+    def recorded(self, what: str, *, shown: Sequence[str], **rest: Any) -> Steps[None]:
+        """Likewise, in a step that others share."""
+        yield self.site.gallery.recording(self.by, what, begin=self.begin, shown=shown, **rest)
         self.site.has_seen(self.by.who, shown)
 
     def stored(self, key: str, view: View | None = None) -> Sighting:
@@ -164,12 +170,16 @@ def set_cookie(request: Request, response: Response, name: str, value: str, **re
     response.set_cookie(name, value, httponly=True, samesite="strict", secure=secure, **rest)
 
 
-def needs(role: Role) -> Callable[..., Visit]:
+def needs(role: Role) -> Callable[..., Awaitable[Visit]]:
     """Make the dependency of routes that need at least a role."""
 
-    def visit(request: Request) -> Visit:
-        site = cast(Site, request.app.state.site)
-        made = Visit(request, site, *site.guard.identify(request), time.time())
+    async def visit(request: Request) -> Visit:
+        site, begin = cast(Site, request.app.state.site), time.time()
+        if site.guard.login:  # read from the gallery, in a thread
+            found = await run_in_threadpool(site.guard.identify, request)
+        else:
+            found = site.guard.identify(request)
+        made = Visit(request, site, *found, begin)
         if not made.may(role):
             raise RefusedError(403, f"this needs the role {role}; you are {made.role}")
         return made

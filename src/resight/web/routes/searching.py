@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -16,6 +15,7 @@ from resight.errors import InputError
 from resight.explanation.drawing import Picture, draw
 from resight.gallery import Described, Hits
 from resight.gallery.crops import image_type
+from resight.gallery.sharing import Steps
 from resight.gallery.view import View
 from resight.images import read
 from resight.times import EPOCH
@@ -77,14 +77,13 @@ def openapi_json(visit: Viewer) -> dict[str, Any]:
 
 
 @twins(router, "/search", answers.SearchAnswer, "search")
-def search(visit: Viewer, where: Where, like: _Like = (), upload: _Upload = ()) -> Any:
+async def search(visit: Viewer, where: Where, like: _Like = (), upload: _Upload = ()) -> Any:
     """Find the tracks most similar to stored sightings or uploaded images, taken together."""
+    return await visit.site.batches.answer(_searched(visit, where, like, upload))
+
+
+def _searched(visit: Visit, where: Conditions, like: Names, upload: Names) -> Steps[Any]:
     view = visit.site.gallery.view
-    with nullcontext() if view.index is None else view.index.at_work():
-        return _searched(visit, view, where, like, upload)
-
-
-def _searched(visit: Visit, view: View, where: Conditions, like: Names, upload: Names) -> Any:
     stored = [visit.stored(key, view) for key in dict.fromkeys(like)]
     kept = {key: visit.site.upload(visit.by.who, key) for key in upload}
     if not stored and not kept:
@@ -93,7 +92,7 @@ def _searched(visit: Visit, view: View, where: Conditions, like: Names, upload: 
         raise InputError(f"{len(stored) + len(kept)} images; at most {MAX_IMAGES} make one query")
     hits, wrong = Hits(), dict[str, str]()
     try:
-        hits = _found(visit, view, where, stored, [*kept.values()])
+        view, hits = yield from _found(visit, view, where, stored, [*kept.values()])
     except visiting.FieldError as error:  # the page says it beside the field
         if visit.by_twin:
             raise
@@ -102,7 +101,7 @@ def _searched(visit: Visit, view: View, where: Conditions, like: Names, upload: 
     wider = [] if hits or wrong else where.wider(**asked)
     images = [Asked(image=f"/image/{one.id}", name=one.camera, id=one.id) for one in stored]
     images += [Asked(image=f"/upload/{k}", name=one.name, upload=k) for k, one in kept.items()]
-    view, first = visit.site.gallery.view, stored[0] if stored else None
+    first = stored[0] if stored else None
     answer = answers.SearchAnswer(
         like=first.id if first else "",
         upload="" if first else images[0].upload,
@@ -125,18 +124,19 @@ def _searched(visit: Visit, view: View, where: Conditions, like: Names, upload: 
 
 def _found(
     visit: Visit, view: View, where: Conditions, stored: Sequence[Sighting], kept: Sequence[Upload]
-) -> Hits:
+) -> Steps[tuple[View, Hits]]:
     gallery, like = visit.site.gallery, [one.id for one in stored]
     parts = [gallery.features(like)] if like else []
     parts += [one.described for one in kept]
     described = Described(np.concatenate([one.features for one in parts]), parts[0].fingerprint)
     chosen = where.filter(view.cameras, stored[0].camera if stored else "")
     how: dict[str, Any] = {"together": True, "by_track": not where.single}
-    [hits] = gallery.search_described(described, where.k, chosen, like=like, **how)
+    view, [hits] = yield from gallery.search_steps(described, where.k, chosen, like=like, **how)
     filters = {k: value for k, value in where.values().items() if k not in ("k", "person")}
     query, shown = [*like, *(one.digest for one in kept)], [hit.id for hit in hits]
-    visit.record("search", query=query, shown=shown, persons=where.person, filters=filters)
-    return hits
+    facts: dict[str, Any] = {"query": query, "persons": where.person, "filters": filters}
+    yield from visit.recorded("search", shown=shown, **facts)
+    return view, hits
 
 
 def _answered(view: View, hits: Hits, query: Sighting | None) -> list[Found]:
