@@ -24,6 +24,7 @@ _CONVERGED = 1e-7  # of vectors that are few, or stand out
 _SPREAD = 100.0  # largest eigenvalue from which some stand out, and float32 proves many others
 _APART = 8.0  # times smaller eigenvalues may be decomposed in float32
 _PASSES = 3
+_STRIP = 256  # rows whose residuals are computed at once
 _BLOCK = 32  # vectors that block Lanczos multiplies at once
 _FIRST_STEPS = 8  # of block Lanczos, after which it is known how many directions to expect
 _SPREAD_REFINED = 5.0  # the same after Rayleigh-Ritz with all
@@ -54,26 +55,35 @@ class _Ritz(NamedTuple):
         """Take some of them."""
         return _Ritz(self.mu[chosen], *(M[:, chosen] for M in self[1:]))
 
-    def joined(self, other: _Ritz) -> _Ritz:
-        """Put the columns of both side by side."""
-        return _Ritz(*(np.concatenate(both, axis=-1) for both in zip(self, other, strict=True)))
+    def residuals(self, largest: float = 0.0) -> Floats:
+        """Return |A y - mu y| of each column, relative to the norm of the metric (A - I)_+.
 
-    def theta(self, pencil: PairPencil) -> Floats:
-        """Return the directions, orthonormal under the regularised Lambda_S."""
-        return pencil.theta(self.held / np.sqrt(self.mu))
+        `largest` is an eigenvalue of another subspace that may be larger than those here.
+        """
+        squares = np.zeros(len(self.mu))
+        for start in range(0, len(self.Y), _STRIP):  # what is subtracted stays in the cache
+            rows = slice(start, start + _STRIP)
+            squares += _dots(*[self.image[rows] - self.Y[rows] * self.mu] * 2)
+        norm = max(largest - 1.0, self.mu.max() - 1.0, np.finfo(np.float64).tiny)
+        return np.asarray(np.sqrt(squares) / norm)
 
-    def residuals(self) -> Floats:
-        """Return |A y - mu y| of each column, relative to the norm of the metric (A - I)_+."""
-        largest = max(self.mu.max() - 1.0, np.finfo(np.float64).tiny)
-        return np.asarray(np.linalg.norm(self.image - self.Y * self.mu, axis=0) / largest)
-
-    def accepted(self, beyond: float = 1.0) -> bool:
+    def accepted(self, beyond: float = 1.0, largest: float = 0.0) -> bool:
         """Whether residuals show that distances are right to 1e-6.
 
         `beyond` is the next eigenvalue, if directions are cut off there: a residual mixes with it.
         """
         limit = _ACCEPTED * min(1.0, (len(self.Y) / _TYPICAL) ** 0.5)
-        return bool((self.residuals() * _mixing(self.mu, beyond)).max() <= limit)
+        return bool((self.residuals(largest) * _mixing(self.mu, beyond)).max() <= limit)
+
+
+def _theta(pencil: PairPencil, mu: Floats, held: Floats) -> Floats:
+    """Return the directions, orthonormal under the regularised Lambda_S."""
+    return pencil.theta(held / np.sqrt(mu))
+
+
+def _dots(left: Floats, right: Floats) -> Floats:
+    """Return the inner products of columns."""
+    return np.asarray(np.einsum("ij,ij->j", left, right))
 
 
 def _mixing(mu: Floats, beyond: float) -> Floats:
@@ -95,7 +105,7 @@ def directions(
     if pencil.power == 1 or n_components is not None:  # otherwise there are many
         few = _few(pencil, n_components)
         if few is not None:
-            return few.mu, few.theta(pencil), "krylov"
+            return few.mu, _theta(pencil, few.mu, few.held), "krylov"
     bound = pencil.space.bound
     if bound >= pencil.space.n_null:  # a decomposition will follow
         pencil.invert()
@@ -103,15 +113,15 @@ def directions(
     if len(taken.mu) >= bound and taken.mu[bound - 1] > 1.0:
         wanted = _cut(taken, n_components)
         if wanted is not None:
-            return wanted.mu, wanted.theta(pencil), "pairs"
+            return wanted.mu, _theta(pencil, wanted.mu, wanted.held), "pairs"
     if at_hand:
         return None
     found = _decomposed(pencil, taken, n_components)
     if found is None:
         return None
-    order = np.argsort(-found.mu, kind="stable")
-    order = order[: max(1, int((found.mu > 1.0).sum()))]
-    return found.mu[order], found.theta(pencil)[:, order], "pairs"
+    mu, held = found
+    order = np.argsort(-mu, kind="stable")[: max(1, int((mu > 1.0).sum()))]
+    return mu[order], _theta(pencil, mu[order], held[:, order]), "pairs"
 
 
 def rough_directions(pencil: PairPencil, n_leading: int) -> tuple[Floats, Floats, str]:
@@ -120,7 +130,7 @@ def rough_directions(pencil: PairPencil, n_leading: int) -> tuple[Floats, Floats
     while krylov.m < max(2 * n_leading, _FIRST_STEPS * krylov.size) and krylov.grow():
         pass
     mu, U, _ = krylov.leading(n_leading)
-    return mu, krylov.ritz(mu, U).theta(pencil), "krylov"
+    return mu, _theta(pencil, mu, krylov.ritz(mu, U).held), "krylov"
 
 
 class _Krylov:
@@ -215,9 +225,12 @@ def _cut(found: _Ritz, n_components: int | None) -> _Ritz | None:
     return wanted if wanted.accepted(float(beyond)) else None
 
 
-def _decomposed(pencil: PairPencil, taken: _Ritz, n_components: int | None) -> _Ritz | None:
+def _decomposed(
+    pencil: PairPencil, taken: _Ritz, n_components: int | None
+) -> tuple[Floats, Floats] | None:
     """Find what is above 1 beside the vectors taken out, by a decomposition in float32.
 
+    Returns eigenvalues and, as in `_Ritz`, what is held of all vectors; None if not proven.
     With `n_components` only so many are computed, and a few more, without which float32 would mix
     those at the cut.
     """
@@ -234,18 +247,21 @@ def _decomposed(pencil: PairPencil, taken: _Ritz, n_components: int | None) -> _
         for _ in range(_PASSES):
             wanted = _cut(found, n_components)
             if wanted is not None:
-                return wanted
+                return wanted.mu, wanted.held
             found = _Ritz.among(pencil, found.image)
         return None
     if not len(taken.mu):
         taken, others = _Ritz.among(pencil, others[:, : n // 12]), others[:, n // 12 :]
         others -= taken.Y @ (taken.Y.T @ others)
     image, held = pencil.apply(others)
-    within = (others * image).sum(axis=0)
-    mu = (image * image).sum(axis=0) / within
+    within = _dots(others, image)
+    mu = _dots(image, image) / within
     held *= np.sqrt(mu / within)  # so that y^T A y = mu
-    found = taken.joined(_Ritz(mu, others, image, held))
-    return found if found.accepted() else None
+    largest = float(max(mu.max(initial=1.0), taken.mu.max(initial=1.0)))
+    for found in (taken, _Ritz(mu, others, image, held)):
+        if len(found.mu) and not found.accepted(largest=largest):
+            return None
+    return np.append(taken.mu, mu), np.hstack([taken.held, held])
 
 
 def _standing_out(pencil: PairPencil) -> _Ritz:

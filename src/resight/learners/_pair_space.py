@@ -230,9 +230,13 @@ class PairPencil:
         self._round(left[e - m :], right[e - m :], A[e - m :, e - m :])
 
         def lift(vectors: NDArray[np.float32]) -> Floats:
-            own = vectors.astype(np.float64)
+            lifted = np.empty((len(taken), vectors.shape[1]))
+            own = lifted[m:]
+            own[...] = vectors
             along = V.T @ own
-            return np.concatenate([-U @ along, own - V @ (G @ along)])
+            lifted[:m] = -U @ along
+            own -= V @ (G @ along)
+            return lifted
 
         return A, lift
 
@@ -242,9 +246,10 @@ class PairPencil:
         scale = self.stretch * np.sqrt(self.reg / n_dissimilar)
         for start in range(0, len(R), _STRIP):
             strip = slice(start, start + _STRIP)
-            part = -scale[start:] * R[start:, strip] * scale[strip].T
+            part = (right[strip] @ left[start:].T).T  # in Fortran order, as R is
+            part -= R[start:, strip] * scale[start:] * scale[strip].T
             np.fill_diagonal(part, part.diagonal() + self.stretch[strip, 0] / n_dissimilar)
-            into[start:, strip] = part + left[start:] @ right[strip].T
+            into[start:, strip] = part
 
 
 def _by_person(pairs: CrossCameraPairs) -> tuple[list[_Alike], Floats]:

@@ -13,7 +13,7 @@ from resight.gallery.sharing import Steps, alone, together
 
 _MOST = 16  # at once
 _WAIT = 0.005  # seconds for another one, if several came together the last time
-_LONGEST = 0.1  # seconds that the first of them waits
+_LONGEST = 0.02  # seconds that the first of them waits
 
 
 class Batches:
