@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csc_array, csr_array
+from scipy.stats import rankdata
 
 from resight.errors import InputError
 from resight.evaluation.pairwise import Floats, Pairwise, nearest, require_finite
@@ -101,15 +102,7 @@ def _require_at_least_one(**sizes: int) -> None:
 
 def _places(values: NDArray[np.float64] | NDArray[np.intp]) -> NDArray[np.intp]:
     """Places from 0 within each row; equal values all take the last place of their group."""
-    order = np.argsort(values, axis=1)
-    ranked = np.take_along_axis(values, order, axis=1)
-    ends = np.ones(ranked.shape, bool)  # whether a group of equal values ends here
-    ends[:, :-1] = ranked[:, 1:] != ranked[:, :-1]
-    own = np.where(ends, np.arange(ranked.shape[1]), ranked.shape[1])
-    last = np.minimum.accumulate(own[:, ::-1], axis=1)[:, ::-1]
-    places = np.empty_like(order)
-    np.put_along_axis(places, order, last, axis=1)
-    return places
+    return rankdata(values, method="max", axis=1).astype(np.intp) - 1
 
 
 def encode(points: Pairwise, k1: int, k2: int) -> tuple[Any, Floats]:
