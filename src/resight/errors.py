@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
 
 
 class ResightError(Exception):
@@ -32,3 +34,12 @@ def unknown_name(kind: str, given: str, allowed: Iterable[str]) -> InputError:
     nearest = get_close_matches(given, names, n=1, cutoff=0.5)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else "."
     return InputError(f"unknown {kind} {given!r}{hint} Valid: {', '.join(names)}")
+
+
+def require_package(name: str, extra: str, what: str) -> Any:
+    """Import a package that `what` needs; without it say which extra brings it."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        how = f"pip install 'resight[{extra}]'"
+        raise InputError(f"{what} needs the package {name}: {how}") from error

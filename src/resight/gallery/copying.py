@@ -6,14 +6,13 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from resight._files import sync_folder
-from resight.errors import InputError, StoreError
+from resight.errors import InputError, StoreError, require_package
 from resight.gallery import log
 from resight.gallery.engines.base import META, Batches, Column, Engine, Rows, Table
 from resight.gallery.engines.sqlite import SqliteEngine
@@ -30,12 +29,7 @@ class LanceSource:
     """What 0.1 kept with LanceDB in a folder or on an object store; only read."""
 
     def __init__(self, uri: str) -> None:
-        if find_spec("lancedb") is None:
-            raise InputError(
-                f"to convert {uri} the package lancedb is needed: pip install 'resight[convert]'"
-            )
-        import lancedb
-
+        lancedb = require_package("lancedb", "convert", f"converting {uri}")
         self.uri = uri
         if "://" not in uri and not (Path(uri) / "documents.lance").is_dir():
             raise StoreError(f"there is no gallery of resight 0.1 at {uri}; give its folder")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.errors import InputError
+from resight.errors import InputError, require_package
 
 _DTYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
 _BROKEN = "is not an ONNX file, or it is truncated; export or copy it again"
@@ -86,12 +86,7 @@ class Session:
 def _open(file: Path) -> Any:
     if not file.is_file():
         raise InputError(f"no network {file}; give the path of an .onnx file")
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise InputError(
-            f"{file} needs the package onnxruntime: pip install 'resight[network]'"
-        ) from error
+    onnxruntime = require_package("onnxruntime", "network", str(file))
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")

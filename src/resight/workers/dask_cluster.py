@@ -15,7 +15,7 @@ from weakref import WeakSet
 
 from resight._progress import log
 from resight._version import __version__
-from resight.errors import InputError, ResightError
+from resight.errors import InputError, ResightError, require_package
 from resight.workers.executors import Executor, Value
 
 _SEND = (
@@ -274,9 +274,4 @@ def _check_address(address: str) -> None:
             f"{address!r} is not the address of a Dask scheduler; expected tcp://HOST:PORT "
             "(tls:// and ws:// work too), as `dask scheduler` prints it"
         )
-    try:
-        import distributed  # noqa: F401
-    except ImportError as error:
-        raise InputError(
-            "a cluster needs Dask.distributed; install it with: pip install 'resight[cluster]'"
-        ) from error
+    require_package("distributed", "cluster", "a Dask cluster")

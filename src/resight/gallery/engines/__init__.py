@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 
-from resight.errors import InputError
+from resight.errors import InputError, require_package
 from resight.gallery.engines.base import Engine
 from resight.validation import MAX_PATH, check_name
 
@@ -22,10 +21,7 @@ def connect(uri: str | Path) -> Engine:
 
         text = url2pathname(text.removeprefix("file://"))
     if text.startswith(("postgresql://", "postgres://")):
-        if find_spec("psycopg") is None:
-            raise InputError(
-                f"a gallery at {text!r} needs the package psycopg: pip install 'resight[postgres]'"
-            )
+        require_package("psycopg", "postgres", f"a gallery at {text!r}")
         from resight.gallery.engines.postgres import PostgresEngine
 
         return PostgresEngine(text)
