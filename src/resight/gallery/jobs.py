@@ -101,7 +101,9 @@ class Jobs:
 
     def draft(self) -> Draft:
         """Begin an upload."""
-        return Draft.new(self.spool)
+        draft = Draft(self.spool / secrets.token_hex(8))
+        draft.files.mkdir(mode=0o700, parents=True)
+        return draft
 
     def start(self, kind: Kind, by: Actor, *, draft: Draft | None = None, **settings: Any) -> Job:
         """Put a job in the queue; one of the same kind that is open is returned, but for "add"."""

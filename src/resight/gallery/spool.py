@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import secrets
 import shutil
 import tempfile
 import zipfile
@@ -40,13 +39,6 @@ class Draft:
     def __init__(self, folder: Path) -> None:
         self.folder, self.key, self.files = folder, folder.name, folder / "files"
         self.size = 0  # bytes that were written
-
-    @classmethod
-    def new(cls, spool: Path) -> Draft:
-        """Begin an upload."""
-        draft = cls(spool / secrets.token_hex(8))
-        draft.files.mkdir(mode=0o700, parents=True)
-        return draft
 
     def write(self, name: str, chunks: Iterable[bytes]) -> Path:
         """Stream a file to the disk, under its relative name; refused beyond `MAX_UPLOAD`."""
