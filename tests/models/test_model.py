@@ -12,7 +12,7 @@ from resight.errors import InputError
 from resight.learners import kxqda
 from resight.learners.euclidean import Euclidean
 from resight.models.calibrating import add_calibration
-from resight.models.model import Model, blocks_of
+from resight.models.model import Model
 
 
 def sightings(n_features=30):
@@ -49,13 +49,13 @@ def test_images_are_described_by_all_descriptors_side_by_side(images):
     features = model.describe(images)
     parts = [descriptor(name).transform(images) for name in ("whos-star", "lomo-dagger")]
     np.testing.assert_array_equal(features, np.hstack(parts))
-    assert sum(blocks_of(("whos-star", "lomo-dagger"))) == features.shape[1]
+    assert model.normalizer.blocks == (2960, 26960)
 
 
 def test_a_model_of_vectors_describes_no_image(images):
     with pytest.raises(InputError, match="fitted on your own vectors"):
         Model((), KXQDA()).describe(images)
-    assert blocks_of(()) is None
+    assert Model((), KXQDA()).normalizer.blocks is None
 
 
 def test_saved_and_loaded_it_gives_the_same_bytes(tmp_path):

@@ -115,7 +115,8 @@ class Model(SavableMixin, Describing):
         self.learner = learner
         self.mirror = mirror
         if normalize is True:
-            normalize = BlockNormalizer(blocks_of(self.descriptors))
+            widths = [width for one in self.descriptors for width in descriptor(one).blocks]
+            normalize = BlockNormalizer(tuple(widths) or None)  # one block of own vectors
         self.normalizer = normalize or None
         self.calibration = calibration
 
@@ -219,10 +220,3 @@ class Model(SavableMixin, Describing):
         """Return features as the learner sees them."""
         rows = np.asarray(features)
         return rows if self.normalizer is None else self.normalizer.transform(rows)
-
-
-def blocks_of(descriptors: Sequence[str | Network]) -> tuple[int, ...] | None:
-    """Return the blocks of descriptors put side by side; None for a user's own vectors."""
-    if not descriptors:
-        return None
-    return tuple(width for name in descriptors for width in descriptor(name).blocks)
