@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +27,15 @@ def cross_camera_rank1(
     """
     D, who = np.asarray(distances, float), np.asarray(persons)
     where = None if cameras is None else np.asarray(cameras)
-    _check(D, who, where)
+    if who.ndim != 1 or D.shape != (len(who), len(who)):
+        raise InputError(
+            f"distances of shape {D.shape} for persons of shape {who.shape}; "
+            "give a square matrix with one row, one column and one person for each sighting"
+        )
+    if not np.isfinite(D).all():
+        raise InputError(
+            "distances hold NaN or infinite values; check the features the learner was given"
+        )
     same = who[:, None] == who[None, :]  # (n, n)
     if where is None:
         rates = [_rank1(D, same & ~np.eye(len(who), dtype=bool), ~same)]
@@ -58,17 +65,3 @@ def _rank1(
     nearest_right = np.where(right, D, np.inf).min(axis=1)
     nearest_wrong = np.where(wrong, D, np.inf).min(axis=1)
     return float(np.mean((nearest_right < nearest_wrong)[queries]))
-
-
-def _check(D: NDArray[np.float64], who: NDArray[Any], where: NDArray[Any] | None) -> None:
-    if who.ndim != 1 or D.shape != (len(who), len(who)):
-        raise InputError(
-            f"distances of shape {D.shape} for persons of shape {who.shape}; "
-            "give a square matrix with one row, one column and one person for each sighting"
-        )
-    if where is not None and where.shape != who.shape:
-        raise InputError(f"{len(who)} persons but cameras of shape {where.shape}; give one each")
-    if not np.isfinite(D).all():
-        raise InputError(
-            "distances hold NaN or infinite values; check the features the learner was given"
-        )
