@@ -69,9 +69,6 @@ def _cie_curve(t: Floats) -> Floats:
     return np.where(t > knee**3, np.cbrt(t), t / (3.0 * knee**2) + 4.0 / 29.0)
 
 
-def _srgb_table() -> Floats:
-    encoded = np.arange(256) / 255.0
-    return np.where(encoded > 0.04045, ((encoded + 0.055) / 1.055) ** 2.4, encoded / 12.92)
-
-
-_SRGB_TO_LINEAR = _srgb_table()  # (256,): linear light of every 8-bit sRGB value
+_SRGB = np.arange(256) / 255.0
+# (256,): linear light of every 8-bit sRGB value
+_SRGB_TO_LINEAR = np.where(_SRGB > 0.04045, ((_SRGB + 0.055) / 1.055) ** 2.4, _SRGB / 12.92)

@@ -141,8 +141,7 @@ class LandmarkStatistics(SavableMixin):
 
     def mean(self) -> Floats:
         """Mean of the features, (q,)."""
-        mean: Floats = self.sums.sum(axis=0) / self.n_sightings
-        return mean
+        return self.sums.sum(axis=0) / self.n_sightings
 
 
 class LandmarkPencil:
@@ -208,8 +207,7 @@ def add_up(
         views = None if cameras is None else cameras[part]
         return ChunkSums.of_rows(features(part), persons[part], views, weights[part])
 
-    sums: ChunkSums = total(chunk(start) for start in range(0, len(persons), step))
-    return sums
+    return total(chunk(start) for start in range(0, len(persons), step))
 
 
 def pair_weights(persons: Codes, cameras: Codes | None) -> Floats:
@@ -224,8 +222,7 @@ def pair_weights(persons: Codes, cameras: Codes | None) -> Floats:
 
 
 def _moment(F: Floats) -> Floats:
-    moment: Floats = F.T @ F  # NumPy takes the symmetric rank-k update
-    return moment
+    return F.T @ F  # NumPy takes the symmetric rank-k update
 
 
 def _added(key: str, names: Sequence[str], *parts: Any) -> list[Any]:

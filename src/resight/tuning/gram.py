@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError
-from resight.kernels import OF_PRODUCTS, inner_products, row_squares
+from resight.kernels import OF_PRODUCTS, Floats, inner_products, row_squares
 from resight.learners._base import KernelMetricLearner, MetricLearner, squared_euclidean
 from resight.learners._blocks import block_slices
 from resight.learners.xqda import span_coordinates
@@ -24,7 +24,6 @@ from resight.tuning.sketch import shortened
 if TYPE_CHECKING:
     from resight.features.store import Features
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 Between = Callable[[Rows, Rows], Floats]
 """Takes places of test rows (queries, gallery); returns the distances between them."""
