@@ -14,7 +14,6 @@ from resight.datasets.sightings import Sightings
 from resight.errors import InputError
 from resight.experiments.runner import over_splits
 from resight.experiments.trials import Trial, rank_directions
-from resight.learners.euclidean import Euclidean
 from resight.plans import FROM_TRAINING, Plan
 from resight.protocols import Protocol, Split
 from resight.registry import AUTO
@@ -86,7 +85,7 @@ class _OnSplit:
             params |= choice.best.params()
             table = choice.table()
         learner = plan.spec.make(**params)
-        key = (plan.normalize, isinstance(learner, Euclidean), plan.rerank in FROM_TRAINING)
+        key = (plan.normalize, not learner.learns, plan.rerank in FROM_TRAINING)
         if key not in self._known:
             products = self.space.products(train, wanted, normalize=key[0], between_test=key[1])
             self._known[key] = products

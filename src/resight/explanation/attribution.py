@@ -18,10 +18,6 @@ from numpy.typing import NDArray
 from resight.errors import InputError
 from resight.explanation.parts import N_BANDS
 from resight.kernels import OF_PRODUCTS, Floats, Kernel, inner_products
-from resight.learners._base import MetricLearner
-from resight.learners.euclidean import Euclidean
-from resight.learners.kissme import KISSME
-from resight.learners.xqda import XQDA
 
 Groups = NDArray[np.intp]
 
@@ -144,18 +140,15 @@ def _normalizing(outer: Any, inner: Any = None) -> Callable[[Any], Floats]:
     return normalize
 
 
-def _linear_term(learner: MetricLearner) -> Term | None:
+def _linear_term(learner: Any) -> Term | None:
     """Divide d = (P^T D)^T M (P^T D) by D_f [P M P^T D]_f, if the learner is linear."""
-    if isinstance(learner, Euclidean):
+    if not learner.learns:
         return _of_difference(np.square)
     P = getattr(learner, "components_", None)
     if P is None:
         return None
-    right = P.T
-    if (isinstance(learner, XQDA) and learner.metric_ is not None) or (
-        isinstance(learner, KISSME) and not learner.psd
-    ):
-        form = np.asarray(learner.metric_)
+    right, form = P.T, getattr(learner, "metric_", None)
+    if form is not None and not getattr(learner, "psd", False):  # `components_` lack the metric
         right = (form + form.T) / 2.0 @ P.T
     return _of_difference(lambda D: D * (D @ P @ right))
 

@@ -43,6 +43,7 @@ class MetricLearner(
     __metadata_request__score: ClassVar[dict[str, Any]] = {"sample_weight": None}
 
     _dtypes: ClassVar[tuple[type, ...]] = (np.float64,)
+    learns: ClassVar[bool] = True  # otherwise distances are those of the features as they are
     turned: ClassVar[bool] = False  # whether it may see sightings in turned coordinates
     affine: ClassVar[bool] = True  # whether embeddings are affine in features or kernel values
     learned = "n_features_in_ feature_names_in_ persons_ training_fingerprint_ n_components_"

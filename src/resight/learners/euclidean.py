@@ -9,6 +9,7 @@ class Euclidean(MetricLearner):
     """Squared Euclidean distance of the features as they are; it ignores `cameras`."""
 
     state_version = 1
+    learns = False
 
     def _fit(self, X: Floats, persons: Codes, cameras: Codes | None) -> None:
         self.n_components_ = X.shape[1]

@@ -32,7 +32,6 @@ from resight.evaluation.calibration_fitting import (
 )
 from resight.features.rows import FeatureRows, Rows
 from resight.learners._base import Floats, KernelMetricLearner, MetricLearner
-from resight.learners.euclidean import Euclidean
 from resight.models.held_out_distances import Array, FoldDistances, distances_of
 from resight.models.model import Model
 from resight.tuning.auto import AutoKXQDA
@@ -139,7 +138,7 @@ def _learned_from(learner: MetricLearner, rows: FeatureRows, persons: Array) -> 
     if isinstance(learner, AutoKXQDA):
         limit = AUTO_ROWS  # it learned from these itself
     elif isinstance(learner, KernelMetricLearner) or (
-        rows.n_features > len(rows) and not isinstance(learner, Euclidean)
+        rows.n_features > len(rows) and learner.learns
     ):
         limit = SIGHTINGS_LIMIT
     return np.arange(len(rows)) if len(rows) <= limit else some_people(persons, limit)

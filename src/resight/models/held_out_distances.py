@@ -15,7 +15,6 @@ from sklearn.base import clone
 
 from resight.kernels import OF_PRODUCTS
 from resight.learners._base import KernelMetricLearner, MetricLearner
-from resight.learners.euclidean import Euclidean
 from resight.models.model import Model
 from resight.tuning.auto import AutoKXQDA
 from resight.tuning.fold_metrics import Fold
@@ -65,10 +64,9 @@ def gram_distances(
     learner: MetricLearner, space: GramSpace, persons: Array, cameras: Array, normalize: bool
 ) -> FoldDistances:
     """Fit copies of a learner in Gram space; `persons` and `cameras` are those of its rows."""
-    needs_test_self = isinstance(learner, Euclidean)
 
     def distances(learn: Rows, held: Rows) -> Floats:
-        products = space.products(learn, held, normalize=normalize, between_test=needs_test_self)
+        products = space.products(learn, held, normalize=normalize, between_test=not learner.learns)
         between = between_test_rows(clone(learner), products, persons[learn], cameras[learn])
         all_held = np.arange(len(held))
         return between(all_held, all_held)
