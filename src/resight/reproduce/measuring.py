@@ -6,12 +6,12 @@ import json
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 from resight import datasets
 from resight._files import digest_of, write_json
-from resight.datasets.sightings import Sightings
 from resight.errors import unknown_name
 from resight.experiments.in_gram_space import measure_split
 from resight.experiments.learning_curve import some_people
@@ -81,7 +81,8 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.store = FeatureStore(self.out / "features")
-        self._sightings: tuple[str, Sightings] | None = None
+        # Loads a dataset; the last one is kept.
+        self.sightings = lru_cache(maxsize=1)(partial(datasets.load, root=self.data))
         self._features: dict[tuple[str, str, bool], Features] = {}
         self._spaces: dict[tuple[str, str, bool], GramSpace] = {}
 
@@ -129,12 +130,6 @@ class Bench:
         fewer = () if job.people is None else (f"{job.people} people",)
         name = digest_of(job.dataset, protocol.fingerprint, plan, *fewer, *parts)
         return self.out / "runs" / f"{name}.json"
-
-    def sightings(self, dataset: str) -> Sightings:
-        """Load a dataset; the last one is kept."""
-        if self._sightings is None or self._sightings[0] != dataset:
-            self._sightings = (dataset, datasets.load(dataset, root=self.data))
-        return self._sightings[1]
 
     def features(self, dataset: str, descriptor: str, mirror: bool) -> Features:
         """Features from the store, computed where they are missing."""
