@@ -27,7 +27,7 @@ from resight.kernels import NON_NEGATIVE
 from resight.learners._base import squared_euclidean
 from resight.models.fitting import fit_plan
 from resight.models.model import Model
-from resight.models.training import Training, too_many
+from resight.models.training import Training
 from resight.plans import Plan
 from resight.protocols import Protocol, Split
 from resight.registry import AUTO
@@ -47,7 +47,10 @@ def exceeds_gram_space(plan: Plan, source: FeatureRows) -> bool:
 def check(plan: Plan, source: FeatureRows) -> None:
     """Refuse what cannot be measured from the features."""
     if plan.learner == AUTO:
-        raise too_many(source)
+        raise InputError(
+            f"the learner auto compares many settings in Gram space, for which {source.size} are "
+            "too many; use kxqda:cv, which chooses on some of the people, or kxqda with landmarks"
+        )
     if plan.rerank not in (None, "cross-view"):
         raise InputError(
             f"{plan.rerank} re-ranking needs all distances within the gallery, for which "

@@ -185,11 +185,3 @@ def choose_candidate(
             f"({len(some):,} of {len(rows):,} sightings); all of them train the model"
         )
     return Decision.of_choice(choice, note)
-
-
-def too_many(rows: FeatureRows) -> InputError:
-    """Return the refusal of more sightings than `auto` can compare settings on."""
-    return InputError(
-        f"the learner auto compares many settings in Gram space, for which {rows.size} are too "
-        "many; use kxqda:cv, which chooses on some of the people, or kxqda with landmarks"
-    )
