@@ -13,13 +13,7 @@ from resight.errors import InputError
 from resight.kernels import require_square
 from resight.learners._base import Codes, Floats, GrowingLearner, NewPeople
 from resight.learners._kernel_pencil import KernelPencil
-from resight.learners._landmark_sums import (
-    ChunkSums,
-    LandmarkPencil,
-    LandmarkStatistics,
-    add_up,
-    pair_weights,
-)
+from resight.learners._landmark_sums import LandmarkPencil, LandmarkStatistics, add_up, pair_weights
 from resight.learners._landmarks import (
     LABELS_FROM,
     NystromMap,
@@ -153,7 +147,10 @@ class KXQDA(GrowingLearner):
         return self._grow(X, y, cameras)
 
     def _learn_more(self, new: NewPeople) -> None:
-        sums = self._add_up(new.X, new.persons, new.cameras)
+        labels = new.persons, new.cameras
+        sums = add_up(
+            lambda part: self.landmark_features(new.X[part]), *labels, pair_weights(*labels)
+        )
         self.learn_from(self.statistics_ + sums.finish(new.names))
 
     @property
@@ -251,10 +248,6 @@ class KXQDA(GrowingLearner):
         sums = add_up(features, persons, cameras, pair_weights(persons, cameras))
         names = None if cameras is None else np.arange(int(cameras.max()) + 1)
         self.learn_from(sums.finish(names))
-
-    def _add_up(self, X: Floats, persons: Codes, cameras: Codes | None) -> ChunkSums:
-        weights = pair_weights(persons, cameras)
-        return add_up(lambda part: self.landmark_features(X[part]), persons, cameras, weights)
 
     def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
         pencil = KernelPencil(K, CrossCameraPairs(persons, cameras))
