@@ -124,6 +124,12 @@ def drawn_people(n_persons=20):
     return X, persons, cameras
 
 
+@pytest.fixture
+def few_features_suffice(monkeypatch):
+    monkeypatch.setattr("resight.learners._landmarks.LABELS_FROM", 1)
+
+
+@pytest.mark.usefixtures("few_features_suffice")
 def test_features_through_labels_are_products_of_a_projection():
     X, persons, cameras = drawn_people()
     K = X @ X.T
@@ -132,6 +138,7 @@ def test_features_through_labels_are_products_of_a_projection():
     np.testing.assert_allclose(made.features(K).mean(axis=0), 0, atol=1e-8)
 
 
+@pytest.mark.usefixtures("few_features_suffice")
 def test_labels_keep_what_tells_people_apart():
     X, persons, cameras = drawn_people()
     K = X @ X.T
@@ -143,6 +150,7 @@ def test_labels_keep_what_tells_people_apart():
     assert kept(landmark_map(K, persons, cameras, 24)) > 1.3 * kept(nystrom_map(K, 24))
 
 
+@pytest.mark.usefixtures("few_features_suffice")
 @pytest.mark.parametrize("labels", ["none", "no pairs", "all features"])
 def test_without_pairs_features_are_those_of_largest_variance(labels):
     X, persons, cameras = drawn_people()

@@ -68,9 +68,10 @@ def landmark_map(
     """Make the map to at most `n_features` from the landmarks' kernel matrix (m, m) and labels.
 
     A third of the features tell the landmarks' people apart, if that can be learned from them:
-    from labels with pairs, and with fewer features than landmarks. See `nystrom_map` otherwise.
+    from labels with pairs, with `LABELS_FROM` features and fewer than landmarks. See `nystrom_map`
+    otherwise.
     """
-    if persons is not None and n_features < len(K):
+    if persons is not None and LABELS_FROM <= n_features < len(K):
         who: Codes = np.unique(persons, return_inverse=True)[1]
         where = None if cameras is None else np.unique(cameras, return_inverse=True)[1]
         try:

@@ -14,13 +14,7 @@ from resight.kernels import require_square
 from resight.learners._base import Codes, Floats, GrowingLearner, NewPeople
 from resight.learners._kernel_pencil import KernelPencil
 from resight.learners._landmark_sums import LandmarkPencil, LandmarkStatistics, add_up, pair_weights
-from resight.learners._landmarks import (
-    LABELS_FROM,
-    NystromMap,
-    default_landmarks,
-    landmark_map,
-    landmark_rows,
-)
+from resight.learners._landmarks import NystromMap, default_landmarks, landmark_map, landmark_rows
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._parameters import Count, Positive, Precision, Seed
 from resight.learners._solvers import direction_weights
@@ -190,8 +184,7 @@ class KXQDA(GrowingLearner):
         self._validate_params()
         K = self._training_kernel(chosen)
         self.landmarks_ = rows
-        who = persons if n_features >= LABELS_FROM else None
-        self.nystrom_ = landmark_map(K, who, cameras, n_features, self.precision)
+        self.nystrom_ = landmark_map(K, persons, cameras, n_features, self.precision)
         return K
 
     def landmark_features(self, X: Floats) -> Floats:
