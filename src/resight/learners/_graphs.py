@@ -74,17 +74,19 @@ def same_person(persons: Codes) -> sparse.csr_array:
     return person_blocks(persons, lambda members: np.ones((len(members), len(members))))
 
 
-def fisher_graphs(persons: Codes, affinity: sparse.csr_array) -> tuple[Graph, Graph]:
+def fisher_graphs(persons: Codes, affinity: Callable[[Codes], Floats]) -> tuple[Graph, Graph]:
     """Graphs of the local within and between scatter (Sugiyama 2007, eqs. 12 and 13).
 
     With n_c the person's count, W_w = A / n_c inside persons and 0 elsewhere;
-    W_b = A (1/N - 1/n_c) inside persons and 1/N elsewhere.
+    W_b = A (1/N - 1/n_c) inside persons and 1/N elsewhere. ``affinity(members)`` gives A between
+    the rows of a person.
     """
-    n = len(persons)
+    check_persons(persons)
+    A, n = person_blocks(persons, affinity), len(persons)
     sizes = np.bincount(persons)[persons].astype(np.float64)
-    within = sparse.csr_array(sparse.diags_array(1 / sizes) @ affinity)
+    within = sparse.csr_array(sparse.diags_array(1 / sizes) @ A)
     # 1/N on every pair, and what takes it away again inside persons
-    between = affinity / n - within - same_person(persons) / n
+    between = A / n - within - same_person(persons) / n
     return Graph(within), Graph(sparse.csr_array(between), uniform=1 / n)
 
 
@@ -117,6 +119,7 @@ def marginal_graphs(
 
     ``None`` neighbours means all of them; only then are the squared `distances` not needed.
     """
+    check_persons(persons)
     every = same_person(persons)
     within, between = Graph(every), Graph(sparse.csr_array(-every), uniform=1.0)
     if within_neighbors is None and between_neighbors is None:

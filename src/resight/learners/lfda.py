@@ -9,13 +9,7 @@ import scipy.linalg
 
 from resight.errors import InputError
 from resight.learners._base import Codes, Floats, KernelMetricLearner, squared_euclidean
-from resight.learners._graphs import (
-    check_persons,
-    fisher_graphs,
-    kernel_distances,
-    person_blocks,
-    shrunk_directions,
-)
+from resight.learners._graphs import fisher_graphs, kernel_distances, shrunk_directions
 from resight.learners._parameters import Components, Count, Share
 from resight.learners._subspace import PCAMetricLearner
 
@@ -80,9 +74,7 @@ class LFDA(PCAMetricLearner):
     embedding: Literal["plain", "weighted", "orthonormalized"] = "plain"
 
     def _fit_reduced(self, Z: Floats, persons: Codes, cameras: Codes | None) -> Floats:
-        check_persons(persons)
-        affinity = person_blocks(persons, lambda members: self._affinity(Z[members]))
-        graphs = fisher_graphs(persons, affinity)
+        graphs = fisher_graphs(persons, lambda members: self._affinity(Z[members]))
         self.eigenvalues_, V = shrunk_directions(Z, graphs, self.reg, self.n_components)
         if self.embedding == "weighted":
             V *= np.sqrt(np.maximum(self.eigenvalues_, 0.0))
@@ -150,7 +142,6 @@ class KernelLFDA(KernelMetricLearner):
     reg: Share = 0.01
 
     def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
-        check_persons(persons)
         n = len(K)
         if self.n_neighbors >= n:
             raise InputError(
@@ -160,10 +151,9 @@ class KernelLFDA(KernelMetricLearner):
         D2 = kernel_distances(K)  # (N, N)
         # Position 0 of a sorted row is the sighting itself.
         scales = np.sqrt(np.partition(D2, self.n_neighbors, axis=1)[:, self.n_neighbors])
-        affinity = person_blocks(
+        graphs = fisher_graphs(
             persons, lambda members: _local_affinity(D2[np.ix_(members, members)], scales[members])
         )
-        graphs = fisher_graphs(persons, affinity)
         self.eigenvalues_, self.coef_ = shrunk_directions(K, graphs, self.reg, self.n_components)
 
 

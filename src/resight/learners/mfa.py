@@ -6,7 +6,6 @@ import numpy as np
 
 from resight.learners._base import Codes, Floats, KernelMetricLearner, squared_euclidean
 from resight.learners._graphs import (
-    check_persons,
     kernel_distances,
     leading_directions,
     marginal_graphs,
@@ -78,7 +77,6 @@ class MFA(PCAMetricLearner):
     reg: NotNegative = 0.1
 
     def _fit_reduced(self, Z: Floats, persons: Codes, cameras: Codes | None) -> Floats:
-        check_persons(persons)
         within, between = marginal_graphs(
             persons, lambda: squared_euclidean(Z, Z), self.within_neighbors, self.between_neighbors
         )
@@ -143,7 +141,6 @@ class KernelMFA(KernelMetricLearner):
     reg: Share = 0.01
 
     def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
-        check_persons(persons)
         graphs = marginal_graphs(
             persons, lambda: kernel_distances(K), self.within_neighbors, self.between_neighbors
         )
