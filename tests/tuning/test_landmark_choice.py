@@ -9,7 +9,7 @@ from resight import KXQDA
 from resight.errors import InputError
 from resight.learners._landmark_sums import ChunkSums, add_up, pair_weights
 from resight.learners._landmarks import landmark_rows
-from resight.tuning.candidates import CV, Candidate
+from resight.tuning.candidates import CV
 from resight.tuning.cross_validation import (
     choose_regulariser,
     held_out_groups,
@@ -68,12 +68,9 @@ def test_scores_are_those_of_models_fitted_without_the_held_out_people(data):
         sums = ChunkSums.of_rows(F[of], persons[of], cameras[of], weights)
         parts.append(sums.finish(np.array(["a", "b"])))
         held.append((F[of], persons[of], cameras[of]))
-    candidates = [
-        Candidate("rbf", 1.0, form, reg) for form, reg in (("kernel", 1e-2), ("relative", 1e-2))
-    ]
-    choice = choose_regulariser(parts, held[:3], learner.nystrom_.centre, candidates)
-    assert choice.best in candidates
-    for index, candidate in enumerate(candidates):
+    choice = choose_regulariser(parts, held[:3], learner)
+    assert choice.best in regularisers(learner) == choice.candidates
+    for index, candidate in enumerate(choice.candidates):
         for fold in range(3):
             learn, test = groups != fold, groups == fold
             alone = KXQDA(landmarks=40, reg=candidate.reg, reg_form=candidate.reg_form)

@@ -37,12 +37,7 @@ from resight.models.files import build
 from resight.models.model import Model
 from resight.saving import read
 from resight.tuning.candidates import CV_FOLDS
-from resight.tuning.cross_validation import (
-    Choice,
-    choose_regulariser,
-    held_out_groups,
-    regularisers,
-)
+from resight.tuning.cross_validation import Choice, choose_regulariser, held_out_groups
 from resight.tuning.gram import Rows
 from resight.workers.executors import Executor, InProcess, run
 
@@ -163,8 +158,7 @@ class LandmarkJob:
         choice = None
         if self.n_folds:
             held = [self._held_out(fold) for fold in range(self.n_folds)]
-            centre, candidates = self.learner.nystrom_.centre, regularisers(self.learner)
-            choice = choose_regulariser(parts, held, centre, candidates)
+            choice = choose_regulariser(parts, held, self.learner)
             self.learner.set_params(reg=choice.best.reg, reg_form=choice.best.reg_form)
         self.learner.learn_from(total(parts))
         self.learner.persons_ = self.names

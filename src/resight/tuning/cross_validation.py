@@ -97,16 +97,14 @@ def held_out_groups(persons: Rows, cameras: Rows, n_folds: int, most: int = FOLD
 
 
 def choose_regulariser(
-    parts: Sequence[LandmarkStatistics],
-    held: Sequence[tuple[Floats, Rows, Rows]],
-    centre: Floats,
-    candidates: Sequence[Candidate],
+    parts: Sequence[LandmarkStatistics], held: Sequence[tuple[Floats, Rows, Rows]], learner: KXQDA
 ) -> Choice:
-    """Choose among regularisers by the mean average precision on held-out people.
+    """Choose a learner's regulariser by the mean average precision on held-out people.
 
     `parts` are statistics of each fold's people, and of those in no fold; `held` are for each fold
-    the features (n, q), less the `centre`, persons and cameras of its rows.
+    the features (n, q) of the learner's landmarks, persons and cameras of its rows.
     """
+    candidates, centre = regularisers(learner), learner.nystrom_.centre
     scores = np.empty((len(candidates), len(held)))
     for fold, (F, persons, cameras) in enumerate(held):
         pencil = LandmarkPencil(total(part for i, part in enumerate(parts) if i != fold), centre)
