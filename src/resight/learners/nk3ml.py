@@ -8,14 +8,13 @@ import numpy as np
 import scipy.linalg
 
 from resight.kernels import Kernel
-from resight.learners._base import Codes, Floats, KernelMetricLearner, group_means
-from resight.learners._graphs import check_persons
+from resight.learners._base import Codes, Floats, group_means
 from resight.learners._parameters import Count, Positive
 from resight.learners._subspace import round_off
-from resight.learners.nfst import centred_kernel, null_coefficients
+from resight.learners.nfst import KernelNFST
 
 
-class NK3ML(KernelMetricLearner):
+class NK3ML(KernelNFST):
     """Collapse each training person to one point, then widen the margins between these points.
 
     It does not use ``cameras``.
@@ -91,8 +90,7 @@ class NK3ML(KernelMetricLearner):
         self.n_components_ = self.directions_.shape[1]
 
     def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
-        check_persons(persons)
-        self.coef_ = null_coefficients(centred_kernel(K), persons)
+        super()._fit_kernel(K, persons, cameras)
         self.points_ = group_means(K @ self.coef_, persons)
         self.margin_ = Kernel(self.margin_kernel, width=self.margin_width)
         between = self.margin_.fit_matrix(self.points_)  # (c, c)
