@@ -30,14 +30,13 @@ def test_mask_is_the_definition(
         fits &= before is None or TIMES[i] <= before
         fits &= not persons or PERSONS[i] in persons
         assert mask[i] == fits
-    assert bool(where) == bool(cameras or exclude or persons or (after, before) != (None, None))
 
 
 def test_widening_drops_one_condition_each() -> None:
     where = Filter(("a",), ("b",), 1.0, 2.0, ("x",))
-    ways = dict(where.widened())
-    assert list(ways) == ["any camera", "include the excluded cameras", "any time", "any person"]
-    assert ways["any time"] == Filter(("a",), ("b",), None, None, ("x",))
+    words = ["any camera", "include the excluded cameras", "any time", "any person"]
+    assert where.widened() == words
+    assert Filter(before=0.0).widened() == ["any time"]
     assert Filter().widened() == []
 
 

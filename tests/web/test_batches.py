@@ -32,9 +32,9 @@ def test_searches_that_come_together_are_answered_as_alone(
         commits.append(len(entries))
         return commit(writer, entries)
 
-    multiply, commit = ExactIndex.each, Writer.write
+    multiply, commit = ExactIndex.each, Writer.write_all
     monkeypatch.setattr(ExactIndex, "each", each)
-    monkeypatch.setattr(Writer, "write", write)
+    monkeypatch.setattr(Writer, "write_all", write)
     with ThreadPoolExecutor(12) as clients:
         for _ in range(3):
             again = list(clients.map(client.get, addresses))

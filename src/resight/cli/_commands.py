@@ -29,13 +29,8 @@ _SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
 _NAMES: dict[str, Any] = {"prog_name": "resight", "complete_var": "_RESIGHT_COMPLETE"}
 _LARGEST = 2**14  # bytes of settings; keys of many parts take a time that grows with their square
 # Keys that version 0.1 used in files.
-_OLD_KEYS = {
-    "dataset": "data",
-    "descriptors": "descriptor",
-    "find": "detector",
-    "learners": "learner",
-    "params": "param",
-}
+_OLD_KEYS = {"dataset": "data", "descriptors": "descriptor", "find": "detector"}
+_OLD_KEYS |= {"learners": "learner", "params": "param"}
 
 
 def command(verb: str) -> Any:

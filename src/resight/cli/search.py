@@ -123,7 +123,7 @@ def _table(images: list[Path], hits: Hits, where: Filter) -> str:
         stored = f"this very picture is stored, at {hit.camera}"
         lines.append(f"{name}: {stored}: {hit.id} / {hit.source}")
     if not hits:
-        ways = " or ".join(words for words, _ in where.widened())
+        ways = " or ".join(where.widened())
         way_on = f"; widen the search: {ways}" if ways else ""
         return "\n".join([*lines, f"{name}: nothing found{way_on}"])
     reranked = hits[0].rank_before is not None

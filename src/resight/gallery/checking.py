@@ -130,7 +130,7 @@ def _leftovers(engine: Engine, manifest: Manifest, known: set[str]) -> Iterator[
         yield f"{gone} labels are about sightings that were removed; they have no effect"
 
 
-def measure_recall(gallery: Gallery, where: Filter | None = None) -> float:
+def measure_recall(gallery: Gallery) -> float:
     """Ask the approximate index for stored sightings: how many of the 10 nearest it finds."""
     view, engine = gallery.view, gallery.engine
     number = view.manifest.current.number
@@ -139,8 +139,8 @@ def measure_recall(gallery: Gallery, where: Filter | None = None) -> float:
     queries = np.asarray(view.model.embed(gallery.features(ids).features), np.float32)
     hits = total = 0
     for query in queries:
-        truth, _ = engine.nearest(number, query, _DEPTH, where or Filter(), exact=True)
-        found, _ = engine.nearest(number, query, _DEPTH, where or Filter(), exact=False)
+        truth, _ = engine.nearest(number, query, _DEPTH, Filter(), exact=True)
+        found, _ = engine.nearest(number, query, _DEPTH, Filter(), exact=False)
         hits += len(set(truth) & set(found))
         total += len(truth)
     return hits / total if total else 1.0

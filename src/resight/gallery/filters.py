@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,9 +49,6 @@ class Filter:
         if both:
             raise InputError(f"camera {both[0]!r} is both selected and excluded; drop one")
 
-    def __bool__(self) -> bool:
-        return self != Filter()
-
     def check_cameras(self, known: Sequence[str]) -> None:
         """Refuse cameras that the gallery does not have."""
         for camera in (*self.cameras, *self.exclude_cameras):
@@ -74,13 +70,12 @@ class Filter:
             kept &= np.isin(persons, self.persons)
         return kept
 
-    def widened(self) -> list[tuple[str, Filter]]:
-        """Each way to drop one condition, with words for it: offered when nothing was found."""
-        drops: dict[str, dict[str, Any]] = {
-            "any camera": {"cameras": ()},
-            "include the excluded cameras": {"exclude_cameras": ()},
-            "any time": {"after": None, "before": None},
-            "any person": {"persons": ()},
+    def widened(self) -> list[str]:
+        """Words for each way to drop one condition: offered when nothing was found."""
+        given = {
+            "any camera": self.cameras,
+            "include the excluded cameras": self.exclude_cameras,
+            "any time": (self.after, self.before) != (None, None),
+            "any person": self.persons,
         }
-        ways = [(words, replace(self, **drop)) for words, drop in drops.items()]
-        return [(words, wider) for words, wider in ways if wider != self]
+        return [words for words, some in given.items() if some]

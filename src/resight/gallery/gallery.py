@@ -316,23 +316,12 @@ class Gallery:
         return self.search_described(described, k, where, **how)[0]
 
     def search_described(
-        self,
-        described: Described,
-        k: int,
-        where: Filter | None = None,
-        *,
-        like: Sequence[str] = (),
-        rerank: Rerank | None = None,
-        together: bool = False,
-        by_track: bool = False,
-        same_pictures: bool = False,
+        self, described: Described, k: int, where: Filter | None = None, **how: Any
     ) -> list[Hits]:
         """Search for many queries at once, given as descriptors (n_queries, n_features).
 
-        The first of them may be those of stored sightings, `like`, which are left out.
+        `how` is as in `search_steps`.
         """
-        how: Any = {"rerank": rerank, "by_track": by_track, "same_pictures": same_pictures}
-        how |= {"like": like, "together": together}
         return alone(self.search_steps(described, k, where or Filter(), **how))[1]
 
     def search_steps(
@@ -345,7 +334,12 @@ class Gallery:
         together: bool = False,
         **how: Any,
     ) -> Steps[tuple[View, list[Hits]]]:
-        """Search in steps that others share (see `sharing`); returns also what was looked at."""
+        """Search in steps that others share (see `sharing`); returns also what was looked at.
+
+        The first queries may be those of stored sightings, `like`, which are left out. With
+        `together` they are one query. `how` are `rerank`, `by_track` and `same_pictures` of
+        `search`.
+        """
         check_count(k, "k")
         tries = 0
         while True:
@@ -416,7 +410,8 @@ class Gallery:
         with self.engine.transaction():
             manifest = Manifest.read(self.engine)
             if manifest.current.number == number:
-                manifest.with_current(indexed=len(view.table)).store(self.engine)
+                indexed = replace(manifest.current, indexed=len(view.table))
+                replace(manifest, history=(*manifest.history[:-1], indexed)).store(self.engine)
 
     def _index_if_large(self) -> None:
         view, now = self.view, self.view.manifest.current
@@ -475,11 +470,11 @@ class Gallery:
 
     def record(self, by: Actor, what: str, **said: Any) -> None:
         """Write an entry of the log, with what `_entry` takes; it is durable on return."""
-        self._log.ask(self._entry(by, what, **said))
+        self._log.write(self._entry(by, what, **said))
 
     def recording(self, by: Actor, what: str, **said: Any) -> Shared:
         """Return the step after which an entry is durable (see `sharing`)."""
-        return Shared(self._log.write, self._entry(by, what, **said))
+        return Shared(self._log.write_all, self._entry(by, what, **said))
 
     @property
     def _log(self) -> Writer:

@@ -57,7 +57,7 @@ class ExactIndex:
         n = len(self) if rows is None else len(rows)
         if n == 0:
             return [(np.empty(0, np.intp), np.empty(0)) for _ in queries]
-        if len(queries) == 1 and n >= _SPARSE * len(self):
+        if len(queries) == 1 and not self.sparse(allowed):
             return self.each([(queries[0], k, allowed)])
         found, step = [], max(1, _CELLS // n)
         for start in range(0, len(queries), step):
@@ -77,23 +77,21 @@ class ExactIndex:
         r = self.embeddings.shape[1] + 4
         return 2.0 * r * u * self._longest * (self._longest + 2.0 * length)
 
+    def sparse(self, allowed: NDArray[np.bool_] | None) -> bool:
+        """Whether so few rows are allowed that no product of all is worth it."""
+        return allowed is not None and bool(np.mean(allowed) < _SPARSE)
+
     def each(self, questions: Sequence[Question]) -> list[Nearest]:
-        """Answer the questions of several searches, by products of all queries with many rows."""
-        found: dict[int, Nearest] = {}
-        for number, (query, k, allowed) in enumerate(questions):
-            if allowed is not None and np.count_nonzero(allowed) < _SPARSE * len(self):
-                [found[number]] = self.search(query[None], k, allowed)
-        left = [number for number in range(len(questions)) if number not in found]
-        step = max(1, _CELLS // max(1, len(self)))
-        for start in range(0, len(left), step):
-            part = left[start : start + step]
-            near = self._near(np.array([questions[number][0] for number in part]))
-            for number, row in zip(part, near, strict=True):
-                query, k, allowed = questions[number]
+        """Answer the questions of several searches by products of all their queries."""
+        found, step = [], max(1, _CELLS // max(1, len(self)))
+        for start in range(0, len(questions), step):
+            part = questions[start : start + step]
+            near = self._near(np.array([query for query, _, _ in part]))
+            for row, (query, k, allowed) in zip(near, part, strict=True):
                 if allowed is not None:
                     row[~allowed] = np.inf
-                found[number] = self._best(query, k, row)
-        return [found[number] for number in range(len(questions))]
+                found.append(self._best(query, k, row))
+        return found
 
     def _near(self, queries: Floats32, rows: Rows | None = None) -> Floats32:
         """Return ``|x|^2 - 2 x.q`` of all rows x, or some, and queries q, (m, n)."""
@@ -119,8 +117,7 @@ class ExactIndex:
 def squared(embeddings: Floats32, query: Floats32) -> Floats:
     """Return squared distances of embeddings (n, r) to a query (r,), in float64."""
     difference = embeddings.astype(np.float64) - query.astype(np.float64)
-    squares: Floats = np.einsum("ij,ij->i", difference, difference)
-    return squares
+    return np.asarray(np.einsum("ij,ij->i", difference, difference))
 
 
 def _products_with(n_queries: int) -> Callable[[Floats32, Floats32, Floats32], object]:

@@ -23,7 +23,9 @@ import json
 import os
 import re
 import secrets
+import threading
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -33,11 +35,9 @@ from typing import Any, NamedTuple
 from resight.errors import InputError
 from resight.gallery.engines import connect
 from resight.gallery.engines.base import Engine
-from resight.gallery.gathering import Gathering
 from resight.gallery.manifest import Manifest
 
 _PAGE = 5000  # entries read at once
-_WAIT = 0.002  # seconds that make one commit of the entries of many threads
 # These concern nobody and say why other entries are empty: retention leaves them alone.
 ERASING = ("forget", "expire", "log retention")
 Numbers = tuple[list[int], list[int]]  # of entries whose subjects go, and of those that go whole
@@ -154,8 +154,8 @@ def adopt(engine: Engine, journal: Iterable[tuple[str, str]]) -> None:
     append(engine, entries)
 
 
-class Writer(Gathering[Entry, None]):
-    """Writes entries of many threads, durable when `ask` returns; many share a commit.
+class Writer:
+    """Writes entries of many threads; those that come while others are written share a commit.
 
     It has a connection of its own, so that searches go on while the disk is waited for.
     """
@@ -163,9 +163,27 @@ class Writer(Gathering[Entry, None]):
     def __init__(self, uri: str) -> None:
         self._engine = connect(uri)
         self.close = self._engine.close
-        super().__init__(self.write, _WAIT)
+        self._writing = threading.Lock()
+        self._waiting: deque[tuple[Entry, list[Exception | None]]] = deque()
 
-    def write(self, entries: list[Entry]) -> list[None]:
+    def write(self, entry: Entry) -> None:
+        """Write an entry, durable on return; all who share a commit hear of its failure."""
+        outcome: list[Exception | None] = []  # filled by whichever thread writes
+        self._waiting.append((entry, outcome))
+        with self._writing:
+            if not outcome:
+                batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
+                error = None
+                try:
+                    self.write_all([entry for entry, _ in batch])
+                except Exception as failure:
+                    error = failure
+                for _, told in batch:
+                    told.append(error)
+        if outcome[0] is not None:
+            raise outcome[0]
+
+    def write_all(self, entries: list[Entry]) -> list[None]:
         """Write some entries at once."""
         append(self._engine, entries)
         return [None] * len(entries)

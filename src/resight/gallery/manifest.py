@@ -88,10 +88,6 @@ class Manifest:
         """The numbers of all generations that are kept."""
         return {generation.number for generation in self.history}
 
-    def with_current(self, **changes: Any) -> Manifest:
-        """Return a copy whose current generation is changed."""
-        return replace(self, history=(*self.history[:-1], replace(self.current, **changes)))
-
     def with_history(self, history: tuple[Generation, ...]) -> Manifest:
         """Return a copy with other models; the last of them decides on the descriptors."""
         last = history[-1]

@@ -202,10 +202,10 @@ class Search:
 
     def _first(self, queries: Floats32, depth: int, allowed: Bools) -> Steps[list[Found]]:
         """Find the nearest; with other searches, where a product can be shared."""
-        if self.parts is not None or self.view.index is None or len(queries) > 1:
+        index, some = self.view.index, None if allowed.all() else allowed
+        if self.parts is not None or index is None or len(queries) > 1 or index.sparse(some):
             return self._nearest(queries, depth, allowed)
-        some = None if allowed.all() else allowed
-        pair = yield Shared(self.view.index.each, (queries[0], min(depth, len(allowed)), some))
+        pair = yield Shared(index.each, (queries[0], min(depth, len(allowed)), some))
         return [Found(*pair)]
 
     def _nearest(self, queries: Floats32, depth: int, allowed: Bools) -> list[Found]:
@@ -256,8 +256,9 @@ class Search:
     def _pooled(self, query: Floats32, allowed: Bools, near: Rows) -> Found:
         """Order the tracks of some rows by the mean over all their allowed sightings."""
         tracks = self.view.tracks
-        rows = self.view.rows_of_tracks(np.unique(tracks[near]))
-        rows = np.sort(rows[allowed[rows]])
+        asked = np.zeros(len(self.view.track_sizes), bool)
+        asked[tracks[near]] = True
+        rows = np.flatnonzero(asked[tracks] & allowed)
         distances = squared(self._embeddings(rows), query)
         order = np.argsort(distances, kind="stable")
         # The first of a track in the order of distance is its nearest sighting.

@@ -73,17 +73,6 @@ class View:
         return np.bincount(self.tracks)
 
     @cached_property
-    def _by_track(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """The rows in the order of their tracks, and where each track ends among them."""
-        return np.argsort(self.tracks, kind="stable"), np.cumsum(self.track_sizes)
-
-    def rows_of_tracks(self, tracks: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the rows of some tracks, one track after the other."""
-        (rows, ends), sizes = self._by_track, self.track_sizes[tracks]
-        before = np.repeat(ends[tracks] - np.cumsum(sizes), sizes)
-        return rows[before + np.arange(sizes.sum())]
-
-    @cached_property
     def units(self) -> NDArray[np.intp]:
         """A number for each sighting that those of one known person, or track, in a camera share.
 

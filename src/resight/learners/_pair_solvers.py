@@ -55,6 +55,10 @@ class _Ritz(NamedTuple):
         """Take some of them."""
         return _Ritz(self.mu[chosen], *(M[:, chosen] for M in self[1:]))
 
+    def theta(self, pencil: PairPencil) -> Floats:
+        """Return the directions, orthonormal under the regularised Lambda_S."""
+        return pencil.theta(self.held / np.sqrt(self.mu))
+
     def residuals(self, largest: float = 0.0) -> Floats:
         """Return |A y - mu y| of each column, relative to the norm of the metric (A - I)_+.
 
@@ -63,7 +67,8 @@ class _Ritz(NamedTuple):
         squares = np.zeros(len(self.mu))
         for start in range(0, len(self.Y), _STRIP):  # what is subtracted stays in the cache
             rows = slice(start, start + _STRIP)
-            squares += _dots(*[self.image[rows] - self.Y[rows] * self.mu] * 2)
+            rest = self.image[rows] - self.Y[rows] * self.mu
+            squares += np.einsum("ij,ij->j", rest, rest)
         norm = max(largest - 1.0, self.mu.max() - 1.0, np.finfo(np.float64).tiny)
         return np.asarray(np.sqrt(squares) / norm)
 
@@ -74,16 +79,6 @@ class _Ritz(NamedTuple):
         """
         limit = _ACCEPTED * min(1.0, (len(self.Y) / _TYPICAL) ** 0.5)
         return bool((self.residuals(largest) * _mixing(self.mu, beyond)).max() <= limit)
-
-
-def _theta(pencil: PairPencil, mu: Floats, held: Floats) -> Floats:
-    """Return the directions, orthonormal under the regularised Lambda_S."""
-    return pencil.theta(held / np.sqrt(mu))
-
-
-def _dots(left: Floats, right: Floats) -> Floats:
-    """Return the inner products of columns."""
-    return np.asarray(np.einsum("ij,ij->j", left, right))
 
 
 def _mixing(mu: Floats, beyond: float) -> Floats:
@@ -105,7 +100,7 @@ def directions(
     if pencil.power == 1 or n_components is not None:  # otherwise there are many
         few = _few(pencil, n_components)
         if few is not None:
-            return few.mu, _theta(pencil, few.mu, few.held), "krylov"
+            return few.mu, few.theta(pencil), "krylov"
     bound = pencil.space.bound
     if bound >= pencil.space.n_null:  # a decomposition will follow
         pencil.invert()
@@ -113,7 +108,7 @@ def directions(
     if len(taken.mu) >= bound and taken.mu[bound - 1] > 1.0:
         wanted = _cut(taken, n_components)
         if wanted is not None:
-            return wanted.mu, _theta(pencil, wanted.mu, wanted.held), "pairs"
+            return wanted.mu, wanted.theta(pencil), "pairs"
     if at_hand:
         return None
     found = _decomposed(pencil, taken, n_components)
@@ -121,7 +116,7 @@ def directions(
         return None
     mu, held = found
     order = np.argsort(-mu, kind="stable")[: max(1, int((mu > 1.0).sum()))]
-    return mu[order], _theta(pencil, mu[order], held[:, order]), "pairs"
+    return mu[order], pencil.theta(held[:, order] / np.sqrt(mu[order])), "pairs"
 
 
 def rough_directions(pencil: PairPencil, n_leading: int) -> tuple[Floats, Floats, str]:
@@ -130,7 +125,7 @@ def rough_directions(pencil: PairPencil, n_leading: int) -> tuple[Floats, Floats
     while krylov.m < max(2 * n_leading, _FIRST_STEPS * krylov.size) and krylov.grow():
         pass
     mu, U, _ = krylov.leading(n_leading)
-    return mu, _theta(pencil, mu, krylov.ritz(mu, U).held), "krylov"
+    return mu, krylov.ritz(mu, U).theta(pencil), "krylov"
 
 
 class _Krylov:
@@ -254,8 +249,8 @@ def _decomposed(
         taken, others = _Ritz.among(pencil, others[:, : n // 12]), others[:, n // 12 :]
         others -= taken.Y @ (taken.Y.T @ others)
     image, held = pencil.apply(others)
-    within = _dots(others, image)
-    mu = _dots(image, image) / within
+    within = np.einsum("ij,ij->j", others, image)
+    mu = np.einsum("ij,ij->j", image, image) / within
     held *= np.sqrt(mu / within)  # so that y^T A y = mu
     largest = float(max(mu.max(initial=1.0), taken.mu.max(initial=1.0)))
     for found in (taken, _Ritz(mu, others, image, held)):

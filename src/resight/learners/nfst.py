@@ -100,7 +100,8 @@ class KernelNFST(KernelMetricLearner):
 
     def _fit_kernel(self, K: Floats, persons: Codes, cameras: Codes | None) -> None:
         check_persons(persons)
-        self.coef_ = null_coefficients(centred_kernel(K), persons)
+        centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+        self.coef_ = null_coefficients(centred, persons)
 
 
 def null_directions(Z: Floats, persons: Codes) -> Floats:
@@ -125,11 +126,6 @@ def null_directions(Z: Floats, persons: Codes) -> Floats:
         stacklevel=2,
     )
     return vectors[:, :1]
-
-
-def centred_kernel(K: Floats) -> Floats:
-    """Inner products of centred feature vectors, from those of the vectors themselves, (N, N)."""
-    return K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
 
 
 def null_coefficients(K: Floats, persons: Codes) -> Floats:

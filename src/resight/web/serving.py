@@ -65,8 +65,7 @@ class Settings:
 def run(gallery: Gallery, settings: Settings, tell: Callable[[str], None]) -> None:
     """Serve until interrupted; tells the address and how to get in once it answers."""
     _check(settings)
-    # What was imported stays, and a page makes thousands of objects that are no garbage: looking
-    # through them all took a tenth of a search.
+    # Looking for garbage among modules, and in the thousands of objects of a page, slows searches.
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     if not settings.login and gallery.view.manifest.asks_purpose:

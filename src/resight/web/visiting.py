@@ -22,7 +22,6 @@ from resight.errors import InputError
 from resight.gallery import Filter
 from resight.gallery.labels import Entry
 from resight.gallery.log import Actor
-from resight.gallery.sharing import Steps
 from resight.gallery.users import ROLES, Role
 from resight.gallery.view import View
 from resight.times import EPOCH, parse, show, zone_of
@@ -78,11 +77,6 @@ class Visit:
     def record(self, what: str, *, shown: Sequence[str] = (), **rest: Any) -> None:
         """Write what is about to be answered into the log."""
         self.site.gallery.record(self.by, what, begin=self.begin, shown=shown, **rest)
-        self.site.has_seen(self.by.who, shown)
-
-    def recorded(self, what: str, *, shown: Sequence[str], **rest: Any) -> Steps[None]:
-        """Likewise, in a step that others share."""
-        yield self.site.gallery.recording(self.by, what, begin=self.begin, shown=shown, **rest)
         self.site.has_seen(self.by.who, shown)
 
     def stored(self, key: str, view: View | None = None) -> Sighting:

@@ -135,7 +135,8 @@ def _found(
     filters = {k: value for k, value in where.values().items() if k not in ("k", "person")}
     query, shown = [*like, *(one.digest for one in kept)], [hit.id for hit in hits]
     facts: dict[str, Any] = {"query": query, "persons": where.person, "filters": filters}
-    yield from visit.recorded("search", shown=shown, **facts)
+    yield gallery.recording(visit.by, "search", begin=visit.begin, shown=shown, **facts)
+    visit.site.has_seen(visit.by.who, shown)
     return view, hits
 
 
