@@ -28,6 +28,7 @@ class Fitted(NamedTuple):
     seconds: float
     path: str
     n_components: int
+    rates: tuple[float, float]  # GFlop/s of products in float64 and float32, before and after it
     gigabytes: float
     distances: NDArray[np.float64]
     of_few: NDArray[np.float64]  # with the leading directions alone
@@ -35,19 +36,18 @@ class Fitted(NamedTuple):
 
 def run(n: int = TRAIN, people: int = TRAIN_PEOPLE, few: int = FEW) -> str:
     """Fit each way in a fresh process; return a table."""
-    rates = {kind: in_fresh_process(_product_rate, kind) for kind in ("float64", "float32")}
     lines = [
         f"N = {n:,} drawn sightings of {people} people by {CAMERAS} cameras, seen unequally often; "
         "kernel matrix given; CPU seconds of one thread. The bound is the arithmetic "
         "of the path `pairs` (symmetric updates, inverse, tridiagonal form, back-transformation, "
-        f"coefficients) at this machine's rates of matrix products ({rates['float64']:.0f} and "
-        f"{rates['float32']:.0f} GFlop/s). Errors are of the distances of {TESTED} x {TESTED} test "
-        "sightings, relative to the largest, against `dense` with as many directions; rank 1 is "
-        "the mean of both ways.",
+        "coefficients) at the rates of matrix products in float64 and float32, measured before and "
+        f"after each fit. Errors are of the distances of {TESTED} x {TESTED} test sightings, "
+        "relative to the largest, against `dense` with as many directions; rank 1 is the mean of "
+        "both ways.",
         "",
-        "| lambda | path | directions | fit | times faster | to the bound | error | rank 1, % "
-        "| memory of the process |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| lambda | path | directions | fit | times faster | products, GFlop/s | to the bound "
+        "| error | rank 1, % | memory of the process |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     print("\n".join(lines), flush=True)
     for form, reg in FORMS:
@@ -55,12 +55,13 @@ def run(n: int = TRAIN, people: int = TRAIN_PEOPLE, few: int = FEW) -> str:
         for solver, wanted in (("dense", None), ("auto", None), ("auto", few)):
             fit = in_fresh_process(_fit, n, people, form, reg, solver, wanted, few)
             dense = dense or fit
-            bound = _flops(n, fit.n_components, form, rates)
+            bound = _flops(n, fit.n_components, form, fit.rates)
             to_bound = f"{fit.seconds / bound:.2f}" if fit.path == "pairs" else "-"
             expected = dense.of_few if wanted else dense.distances
             row = (
                 f"| {form} {reg:g} | {fit.path} | {fit.n_components:,} | {fit.seconds:.0f} s "
-                f"| {dense.seconds / fit.seconds:.1f} | {to_bound} "
+                f"| {dense.seconds / fit.seconds:.1f} "
+                f"| {fit.rates[0]:.0f} and {fit.rates[1]:.0f} | {to_bound} "
                 f"| {difference(fit.distances, expected):.0e} | {_rank1(fit.distances):.1f} "
                 f"| {fit.gigabytes:.1f} GB |"
             )
@@ -76,12 +77,14 @@ def _fit(
     scene = scene_of(rows[:, 0], rows[:, 1], TESTED)
     pairs = CrossCameraPairs(scene.persons, scene.cameras)
     with threadpool_limits(1):
+        before = _product_rates()
         start = time.process_time()
         mu, Theta, path = KernelPencil(scene.K, pairs).solve(reg, form, solver, wanted)
         seconds = time.process_time() - start
+        rates = np.mean([before, _product_rates()], axis=0).tolist()
         coef = Theta * direction_weights(mu)
         D, of_few = _distances(scene, coef), _distances(scene, coef[:, :few])
-    return Fitted(seconds, path, len(mu), peak_gigabytes(), D, of_few)
+    return Fitted(seconds, path, len(mu), tuple(rates), peak_gigabytes(), D, of_few)
 
 
 def _distances(scene: Scene, coef: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -95,24 +98,24 @@ def _rank1(D: NDArray[np.float64]) -> float:
     return 100 * float(np.mean([cmc(both, people, people)[0] for both in (D, D.T)]))
 
 
-def _flops(n: int, k: int, form: str, rates: dict[str, float]) -> float:
+def _flops(n: int, k: int, form: str, rates: tuple[float, float]) -> float:
     """Seconds that the arithmetic of the path `pairs` takes at the rates of products."""
     squared = form != "kernel"
     double = n**3 + 2 * n * n * k + (n**3 + 2 * n * n * k if squared else 0)
     single = 4 / 3 * n**3 + 2 * n * n * k
-    return (double / rates["float64"] + single / rates["float32"]) / 1e9
+    return (double / rates[0] + single / rates[1]) / 1e9
 
 
-def _product_rate(kind: str, n: int = 3000) -> float:
-    """GFlop/s of a matrix product."""
-    A = np.random.default_rng(0).normal(size=(n, n)).astype(kind)
-    with threadpool_limits(1):
-        best = np.inf
+def _product_rates(n: int = 3000) -> tuple[float, float]:
+    """GFlop/s of matrix products in float64 and float32."""
+    best = [np.inf, np.inf]
+    for number, kind in enumerate((np.float64, np.float32)):
+        A = np.random.default_rng(0).normal(size=(n, n)).astype(kind)
         for _ in range(3):
             start = time.process_time()
             A @ A
-            best = min(best, time.process_time() - start)
-    return 2 * n**3 / best / 1e9
+            best[number] = min(best[number], time.process_time() - start)
+    return 2 * n**3 / best[0] / 1e9, 2 * n**3 / best[1] / 1e9
 
 
 if __name__ == "__main__":
