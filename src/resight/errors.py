@@ -42,4 +42,4 @@ def require_package(name: str, extra: str, what: str) -> Any:
         return import_module(name)
     except ImportError as error:
         how = f"pip install 'resight[{extra}]'"
-        raise InputError(f"{what} needs the package {name}: {how}") from error
+        raise InputError(f"{what} needs the package {name}: {how} ({error})") from error

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import warnings
 
 import numpy as np
@@ -102,11 +103,23 @@ def test_the_values_within_a_slack_of_the_kth_smallest_are_all_found() -> None:
         np.testing.assert_array_equal(_within(near, k, slack), expected)
 
 
+def test_compiled_products_of_any_shape_are_those_of_numpy() -> None:
+    from resight.gallery._few_queries import products
+
+    rng = np.random.default_rng(4)
+    for n, m, r in itertools.product((1, 2, 3, 8), range(1, 10), (1, 7, 33)):
+        embeddings, queries = (rng.normal(size=(k, r)).astype(np.float32) for k in (n, m))
+        found = np.full((m, n), np.nan, np.float32)
+        products(embeddings, queries, found)
+        np.testing.assert_allclose(found, queries @ embeddings.T, rtol=1e-4, atol=1e-5)
+
+
 def test_the_warm_up_compiles_what_searches_use() -> None:
     from resight.gallery._few_queries import products
 
     warm_up()
     compiled = list(products.signatures)
-    ExactIndex(np.ones((5000, 3), np.float32)).distances(np.ones((2, 3), np.float32))
+    for n in (100, 5000):  # one block, and several
+        ExactIndex(np.ones((n, 3), np.float32)).distances(np.ones((2, 3), np.float32))
     assert compiled
     assert list(products.signatures) == compiled

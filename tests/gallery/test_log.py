@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -168,6 +169,7 @@ def test_no_answer_without_its_entry(gallery: Gallery, monkeypatch: pytest.Monke
     engine = gallery._writer._engine  # type: ignore[union-attr]
 
     def full(statement: str, rows: Any) -> None:
+        time.sleep(0.05)
         raise StoreError("the disk is full")
 
     with monkeypatch.context() as patched:

@@ -16,19 +16,18 @@ def products(embeddings: Floats32, queries: Floats32, out: Floats32) -> None:
         other = min(row + 1, last)
         x, y = embeddings[row], embeddings[other]
         for j in range(0, whole, 4):  # two rows and four queries: eight sums stay in registers
-            first, second = queries[j], queries[j + 1]
-            third, fourth = queries[j + 2], queries[j + 3]
+            p, q, r, s = queries[j], queries[j + 1], queries[j + 2], queries[j + 3]
             a = b = c = d = np.float32(0.0)
             e = f = g = h = np.float32(0.0)
             for i in range(len(x)):
-                a += x[i] * first[i]
-                b += x[i] * second[i]
-                c += x[i] * third[i]
-                d += x[i] * fourth[i]
-                e += y[i] * first[i]
-                f += y[i] * second[i]
-                g += y[i] * third[i]
-                h += y[i] * fourth[i]
+                a += x[i] * p[i]
+                b += x[i] * q[i]
+                c += x[i] * r[i]
+                d += x[i] * s[i]
+                e += y[i] * p[i]
+                f += y[i] * q[i]
+                g += y[i] * r[i]
+                h += y[i] * s[i]
             out[j, row], out[j + 1, row], out[j + 2, row], out[j + 3, row] = a, b, c, d
             out[j, other], out[j + 1, other], out[j + 2, other], out[j + 3, other] = e, f, g, h
         for j in range(whole, len(queries)):

@@ -30,7 +30,7 @@ from resight.gallery.people import Card, people
 from resight.gallery.rebuilding import BATCH, create, rebuild, undo
 from resight.gallery.reranking import Rerank
 from resight.gallery.searching import Hits, Search, questions
-from resight.gallery.sharing import Shared, Steps, alone
+from resight.gallery.sharing import Shared, Steps, run_alone
 from resight.gallery.view import View, current_view, features_of, summary
 from resight.images import read
 from resight.validation import check_count, check_name, check_names
@@ -147,9 +147,11 @@ class Gallery:
             return self._view
 
     @property
-    def in_memory(self) -> bool:
-        """Whether the last search was made over embeddings in memory."""
-        return self._parts is None and self._view is not None and self._view.index is not None
+    def shares_products(self) -> bool:
+        """Whether searches, as last seen, are products in memory and little else."""
+        view = self._view
+        known = view is not None and view.index is not None and view.manifest.stored != "none"
+        return known and self._parts is None
 
     def __len__(self) -> int:
         return len(self.view.table)
@@ -320,9 +322,10 @@ class Gallery:
     ) -> list[Hits]:
         """Search for many queries at once, given as descriptors (n_queries, n_features).
 
-        `how` is as in `search_steps`.
+        `how` may be `rerank`, `by_track` and `same_pictures` of `search`; `together`: they are one
+        query; `like`: stored sightings whose descriptors come first, and which are left out.
         """
-        return alone(self.search_steps(described, k, where or Filter(), **how))[1]
+        return run_alone(self.search_steps(described, k, where or Filter(), **how))[1]
 
     def search_steps(
         self,
@@ -332,14 +335,11 @@ class Gallery:
         *,
         like: Sequence[str] = (),
         together: bool = False,
-        **how: Any,
+        rerank: Rerank | None = None,
+        by_track: bool = False,
+        same_pictures: bool = False,
     ) -> Steps[tuple[View, list[Hits]]]:
-        """Search in steps that others share (see `sharing`); returns also what was looked at.
-
-        The first queries may be those of stored sightings, `like`, which are left out. With
-        `together` they are one query. `how` are `rerank`, `by_track` and `same_pictures` of
-        `search`.
-        """
+        """Search as `search_described` does, in steps (see `sharing`); return the view, too."""
         check_count(k, "k")
         tries = 0
         while True:
@@ -347,9 +347,9 @@ class Gallery:
             check_described(view.manifest, described)
             where.check_cameras(view.cameras)
             queries = questions(self.engine, view, described, like, together)
-            search = Search(self.engine, view, k, where, like, parts=self._parts, **how)
+            how = (k, where, like, rerank, by_track, same_pictures, self._parts)
             try:
-                return view, (yield from search.steps(queries))
+                return view, (yield from Search(self.engine, view, *how).steps(queries))
             except ChangedError:  # while a cluster was asked: once more, as it is now
                 tries += 1
                 if tries == _ROUNDS:

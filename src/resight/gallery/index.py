@@ -58,7 +58,7 @@ class ExactIndex:
         if n == 0:
             return [(np.empty(0, np.intp), np.empty(0)) for _ in queries]
         if len(queries) == 1 and not self.sparse(allowed):
-            return self.each([(queries[0], k, allowed)])
+            return self.search_each([(queries[0], k, allowed)])
         found, step = [], max(1, _CELLS // n)
         for start in range(0, len(queries), step):
             part = queries[start : start + step]
@@ -81,7 +81,7 @@ class ExactIndex:
         """Whether so few rows are allowed that no product of all is worth it."""
         return allowed is not None and bool(np.mean(allowed) < _SPARSE)
 
-    def each(self, questions: Sequence[Question]) -> list[Nearest]:
+    def search_each(self, questions: Sequence[Question]) -> list[Nearest]:
         """Answer the questions of several searches by products of all their queries."""
         found, step = [], max(1, _CELLS // max(1, len(self)))
         for start in range(0, len(questions), step):
@@ -134,7 +134,8 @@ def _products_with(n_queries: int) -> Callable[[Floats32, Floats32, Floats32], o
 def warm_up() -> None:
     """Load what multiplies a few queries, for which the first of them would wait a second."""
     block = np.ones((2, 2), np.float32)
-    _products_with(2)(block, block, np.empty((2, 3), np.float32)[:, :2])  # a part, as in `_near`
+    for room in (np.empty((2, 2), np.float32), np.empty((2, 3), np.float32)):
+        _products_with(2)(block, block, room[:, :2])  # whole or a part, as in `_near`
 
 
 def _product(embeddings: Floats32, queries: Floats32, out: Floats32) -> None:

@@ -17,7 +17,7 @@ from resight.gallery.confidence import Bools, Judgement, Presence, judge, not_ju
 from resight.gallery.engines.base import Engine, Floats32
 from resight.gallery.filters import Filter
 from resight.gallery.index import ExactIndex, Rows, squared
-from resight.gallery.labels import Verdict
+from resight.gallery.labels import Verdict, gone
 from resight.gallery.parts import Parts
 from resight.gallery.reranking import CANDIDATES, Found, Rerank, check, rerank
 from resight.gallery.sharing import Shared, Steps
@@ -113,6 +113,8 @@ def questions(
     engine: Engine, view: View, described: Described, like: Sequence[str], together: bool
 ) -> list[Asked]:
     """Embed queries, the first of which are the stored sightings `like`; or all as one."""
+    if lost := [key for key in like if key not in view.rows]:
+        raise gone(lost[0])
     queries = embeddings_of(engine, view, [view.rows[key] for key in like])
     if len(like) < len(described.features):
         more = np.asarray(view.model.embed(described.features[len(like) :]), np.float32)
@@ -164,7 +166,7 @@ class Search:
         # As many more as may be the query's own pictures.
         depth = max(wanted + _LOOKED, _MORE * self.k if self.by_track else 0)
         found, masks, copies = [], [], []
-        nearest = yield from self._first(queries, depth, given)
+        nearest = yield from self._nearest_shared(queries, depth, given)
         for one, near in zip(asked, nearest, strict=True):
             own, mask = self._own_pictures(one.thumbs, near), given
             if len(own) and not self.same_pictures:
@@ -200,12 +202,12 @@ class Search:
         same = [key in images and crops.shows_one_of(images[key], thumbs) for key in ids]
         return rows[np.array(same, bool)]
 
-    def _first(self, queries: Floats32, depth: int, allowed: Bools) -> Steps[list[Found]]:
+    def _nearest_shared(self, queries: Floats32, depth: int, allowed: Bools) -> Steps[list[Found]]:
         """Find the nearest; with other searches, where a product can be shared."""
         index, some = self.view.index, None if allowed.all() else allowed
         if self.parts is not None or index is None or len(queries) > 1 or index.sparse(some):
             return self._nearest(queries, depth, allowed)
-        pair = yield Shared(index.each, (queries[0], min(depth, len(allowed)), some))
+        pair = yield Shared(index.search_each, (queries[0], min(depth, len(allowed)), some))
         return [Found(*pair)]
 
     def _nearest(self, queries: Floats32, depth: int, allowed: Bools) -> list[Found]:

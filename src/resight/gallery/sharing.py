@@ -6,6 +6,7 @@ matrix product, or one commit, answers those of all.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -23,7 +24,7 @@ Steps = Generator[Shared, Any, Result]
 Outcome = tuple[Any, "Exception | None"]  # what the steps returned, or raised
 
 
-def together(works: Sequence[Steps[Any]]) -> list[Outcome]:
+def run_together(works: Sequence[Steps[Any]]) -> list[Outcome]:
     """Take the steps of several requests, one after the other up to what they share.
 
     One that fails leaves the others alone; all who share an answer hear of its failure.
@@ -43,23 +44,24 @@ def together(works: Sequence[Steps[Any]]) -> list[Outcome]:
     for number in range(len(works)):
         go_on(number)
     while asking:
-        answer = next(iter(asking.values())).answer
+        # What most ask first: meanwhile the others may come to ask the same as they.
+        [(answer, _)] = Counter(one.answer for one in asking.values()).most_common(1)
         same = [number for number, one in asking.items() if one.answer == answer]
         questions = [asking.pop(number).question for number in same]
         try:
-            answers = answer(questions)
+            answers = list(zip(same, answer(questions), strict=True))
         except Exception as failure:
             for number in same:
                 go_on(number, error=failure)
         else:
-            for number, value in zip(same, answers, strict=True):
+            for number, value in answers:
                 go_on(number, value)
     return [outcomes[number] for number in range(len(works))]
 
 
-def alone(steps: Steps[Result]) -> Result:
+def run_alone(steps: Steps[Result]) -> Result:
     """Take the steps of one request."""
-    [(value, error)] = together([steps])
+    [(value, error)] = run_together([steps])
     if error is not None:
         raise error
     result: Result = value

@@ -27,7 +27,7 @@ D65 = (0.95047, 1.0, 1.08883)
 
 def luma(image: Image) -> Image:
     """Convert to the luma Y of ITU-R BT.601 in studio range 16..235, uint8, (height, width)."""
-    red, green, blue = _channels(image)
+    red, green, blue = np.moveaxis(image, -1, 0).astype(np.float64)
     values = 16.0 + (65.481 * red + 128.553 * green + 24.966 * blue) / 255.0
     # All values are positive, so this rounds halves away from zero, as MATLAB does.
     return np.floor(values + 0.5).astype(np.uint8)
@@ -39,7 +39,7 @@ def hsv(image: Image) -> Floats:
     Saturation is ``(max - min) / max`` and not ``1 - min / max``, which differs in the last
     place. Where two channels share the maximum the later of R, G, B decides the hue.
     """
-    red, green, blue = (channel / 255.0 for channel in _channels(image))
+    red, green, blue = np.moveaxis(image, -1, 0) / 255.0
     value = np.maximum(np.maximum(red, green), blue)
     spread = value - np.minimum(np.minimum(red, green), blue)
     divisor = np.where(spread == 0.0, 1.0, spread)
@@ -57,11 +57,6 @@ def lab(image: Image) -> Floats:
     x, y, z = (a * red + b * green + c * blue for a, b, c in XYZ_ROWS)
     fx, fy, fz = (_cie_curve(axis / white) for axis, white in zip((x, y, z), D65, strict=True))
     return np.stack([116.0 * fy - 16.0, 500.0 * (fx - fy), 200.0 * (fy - fz)], axis=-1)
-
-
-def _channels(image: Image) -> tuple[Floats, Floats, Floats]:
-    red, green, blue = np.moveaxis(image, -1, 0).astype(np.float64)
-    return red, green, blue
 
 
 def _cie_curve(t: Floats) -> Floats:

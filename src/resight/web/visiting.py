@@ -169,10 +169,8 @@ def needs(role: Role) -> Callable[..., Awaitable[Visit]]:
 
     async def visit(request: Request) -> Visit:
         site, begin = cast(Site, request.app.state.site), time.time()
-        if site.guard.login:  # read from the gallery, in a thread
-            found = await run_in_threadpool(site.guard.identify, request)
-        else:
-            found = site.guard.identify(request)
+        who = site.guard.identify  # which reads the gallery, unless nobody logs in
+        found = await run_in_threadpool(who, request) if site.guard.login else who(request)
         made = Visit(request, site, *found, begin)
         if not made.may(role):
             raise RefusedError(403, f"this needs the role {role}; you are {made.role}")

@@ -79,7 +79,8 @@ def openapi_json(visit: Viewer) -> dict[str, Any]:
 @twins(router, "/search", answers.SearchAnswer, "search")
 async def search(visit: Viewer, where: Where, like: _Like = (), upload: _Upload = ()) -> Any:
     """Find the tracks most similar to stored sightings or uploaded images, taken together."""
-    return await visit.site.batches.answer(_searched(visit, where, like, upload))
+    steps = _searched(visit, where, like, upload)
+    return await visit.site.batches.answer(steps, slow=len(like) + len(upload) > 1)
 
 
 def _searched(visit: Visit, where: Conditions, like: Names, upload: Names) -> Steps[Any]:
@@ -116,6 +117,8 @@ def _searched(visit: Visit, where: Conditions, like: Names, upload: Names) -> St
         widen=[Widening(words=words, address=address) for words, address in wider],
         model=view.manifest.current.fingerprint,
     )
+    if visit.by_twin:  # written here: the thread that listens has other things to do
+        return Response(answer.model_dump_json(), media_type="application/json")
     values: dict[str, Any] = {"where": where, "asked": asked, "cameras": view.cameras}
     values["dated"] = view.newest >= EPOCH
     status = 422 if wrong and not visit.by_htmx else 200
