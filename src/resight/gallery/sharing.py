@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 Result = TypeVar("Result")
 
@@ -64,5 +64,4 @@ def run_alone(steps: Steps[Result]) -> Result:
     [(value, error)] = run_together([steps])
     if error is not None:
         raise error
-    result: Result = value
-    return result
+    return cast("Result", value)
