@@ -30,6 +30,7 @@ def test_mask_is_the_definition(
         fits &= before is None or TIMES[i] <= before
         fits &= not persons or PERSONS[i] in persons
         assert mask[i] == fits
+    assert bool(where) == bool(cameras or exclude or persons or (after, before) != (None, None))
 
 
 def test_widening_drops_one_condition_each() -> None:

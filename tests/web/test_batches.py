@@ -95,7 +95,7 @@ def test_who_is_alone_does_not_wait_and_nobody_waits_for_long() -> None:
         waits.append(seconds)
 
     async def answered(gallery: Any, count: int) -> list[int]:
-        made = batches.Batches(gallery)
+        made = batches.RequestBatches(gallery)
 
         def steps(number: int) -> Steps[int]:
             return number
@@ -118,7 +118,7 @@ def test_who_is_alone_does_not_wait_and_nobody_waits_for_long() -> None:
 
 def test_a_request_that_was_cancelled_leaves_the_others_alone() -> None:
     async def run() -> list[Any]:
-        made = batches.Batches(SimpleNamespace(shares_products=True))  # type: ignore[arg-type]
+        made = batches.RequestBatches(SimpleNamespace(shares_products=True))  # type: ignore[arg-type]
 
         def steps(number: int) -> Steps[int]:
             time.sleep(0.05)

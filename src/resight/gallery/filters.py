@@ -49,6 +49,9 @@ class Filter:
         if both:
             raise InputError(f"camera {both[0]!r} is both selected and excluded; drop one")
 
+    def __bool__(self) -> bool:
+        return self != Filter()
+
     def check_cameras(self, known: Sequence[str]) -> None:
         """Refuse cameras that the gallery does not have."""
         for camera in (*self.cameras, *self.exclude_cameras):

@@ -469,7 +469,12 @@ class Gallery:
     # ---- the log
 
     def record(self, by: Actor, what: str, **said: Any) -> None:
-        """Write an entry of the log, with what `_entry` takes; it is durable on return."""
+        """Write an entry of the log; it is durable on return.
+
+        `query` and `shown` are sightings (or digests of files, as ``sha256:...``), `persons` names,
+        `begin` the time; the rest are facts that name nobody. Whom the entry concerns is left out
+        if anybody of them was erased meanwhile.
+        """
         self._log.write(self._entry(by, what, **said))
 
     def recording(self, by: Actor, what: str, **said: Any) -> Shared:
@@ -493,12 +498,7 @@ class Gallery:
         persons: Sequence[str] = (),
         **facts: Any,
     ) -> Act:
-        """Make an entry of the log.
-
-        `query` and `shown` are sightings (or digests of files, as ``sha256:...``), `facts`
-        anything else that names nobody. Whom the entry concerns is left out if anybody of them
-        was erased meanwhile.
-        """
+        """Make what `record` writes."""
         view = self.view
         check_name(by.purpose, "purpose", 500)
         if (query or shown) and view.manifest.asks_purpose and not by.purpose:

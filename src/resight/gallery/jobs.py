@@ -192,10 +192,6 @@ class Jobs:
                 if ended:
                     Draft(folder).drop()
 
-    def close(self) -> None:
-        """Let go of the connection."""
-        self._engine.close()
-
     def _read(self, name: str) -> Job | None:
         content = self._engine.get(name)
         return None if content is None else Job(**parse_json(content))

@@ -14,7 +14,7 @@ _MOST = 16  # at once
 _WAIT, _WAITS = 0.005, 4  # seconds for another one, if several came together the last time
 
 
-class Batches:
+class RequestBatches:
     """Takes the steps (see `sharing`) of requests, all that wait at once.
 
     One thread does them all: several would take turns at Python's lock, each on another processor

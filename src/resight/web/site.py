@@ -21,7 +21,7 @@ from resight.gallery.jobs import Jobs
 from resight.gallery.log import operator
 from resight.images import read
 from resight.validation import check_name
-from resight.web.batches import Batches
+from resight.web.batches import RequestBatches
 from resight.web.security import Guard, RefusedError
 
 _KEPT_UPLOADS = 32
@@ -48,7 +48,7 @@ class Site:
     guard: Guard
     spool: Path | None = None
     jobs: Jobs = field(init=False)
-    batches: Batches = field(init=False)
+    batches: RequestBatches = field(init=False)
     _uploads: OrderedDict[str, Upload] = field(default_factory=OrderedDict)
     _seen: dict[str, set[str]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -57,7 +57,7 @@ class Site:
 
     def __post_init__(self) -> None:
         self.jobs = Jobs(self.gallery, self.spool)
-        self.batches = Batches(self.gallery)
+        self.batches = RequestBatches(self.gallery)
 
     def keep_upload(self, who: str, name: str, content: bytes) -> tuple[str, str]:
         """Check and describe an uploaded image; return its key for searches and its digest."""
