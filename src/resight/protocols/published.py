@@ -1,5 +1,7 @@
 """The protocols of published datasets, as the k-XQDA paper measures them.
 
+Facts about those of two cameras are in ``published.json``.
+
 Split files of the format ``resight.splits/1`` come with resight, checked by checksum: ``people`` is
 the number of people, named 1, 2, ...; each entry of ``splits`` lists its ``test`` people, everybody
 else trains. Where testing is single-shot among several pictures, ``query`` and ``gallery`` hold one
@@ -11,13 +13,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from itertools import product
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,7 +77,7 @@ class TwoViews:
     """A published protocol of two cameras, of which the second is searched."""
 
     name: str
-    cameras: tuple[str, str]
+    cameras: Sequence[str]
     description: str
     people: int | None = None  # where no split file is published: how many are divided by a rule
     distractors: int = 0  # in the second camera
@@ -103,57 +105,25 @@ class TwoViews:
         return Protocol(self.name, splits, self.scoring, description=self.description)
 
 
-PRID450S = TwoViews(
-    "prid450s", ("A", "B"), "PRID450S, 10 published splits: 225 training and 225 test people"
-)
-GRID = TwoViews(
-    "grid",
-    ("probe", "gallery"),
-    "GRID, 10 published folds: 125 training people, 125 queries in a gallery of 900 images with "
-    "775 distractors",
-    distractors=775,
-)
-PRID2011 = TwoViews(
-    "prid2011",
-    ("cam_a", "cam_b"),
-    "PRID2011 single shot, 10 seeded random splits (there is no official file): 100 training "
-    "people, 100 queries of camera A in a gallery of 649 images of camera B",
-    people=200,
-    distractors=549,
-)
-VIPER = TwoViews(
-    "viper",
-    ("cam_a", "cam_b"),
-    "VIPeR, 10 seeded random splits: 316 training and 316 test people",
-    people=632,
-)
+_FACTS = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
+TWO_VIEWS = {name: TwoViews(name, **facts) for name, facts in _FACTS.items()}
 
 
 def cuhk01_single_shot(sightings: Sightings) -> Protocol:
     """486 people train with all their pictures; 485 are tested with one picture a camera."""
-    pictures = _cuhk01_pictures(sightings)
-    splits = []
-    for train, test, *shown_by in committed_splits("cuhk01-single-shot"):
-        whole = two_view(sightings, train, test, ("A", "B"))
+    pictures, name = _cuhk01_pictures(sightings), "cuhk01-single-shot"
+    whole, splits = TWO_VIEWS[name](sightings), []
+    for split, (_, test, *shown_by) in zip(whole.splits, committed_splits(name), strict=True):
         keys = (zip(test, numbers, strict=True) for numbers in shown_by)
         query, gallery = (np.array([pictures[key] for key in one]) for one in keys)
-        splits.append(Split(whole.train, query, gallery))
-    return Protocol(
-        "cuhk01-single-shot",
-        tuple(splits),
-        description="CUHK01, the paper authors' 10 splits: 486 training people with 2 + 2 images, "
-        "485 test people with one query (camera A) and one gallery image (camera B)",
-    )
+        splits.append(Split(split.train, query, gallery))
+    return replace(whole, splits=tuple(splits))
 
 
 def cuhk01_multi_shot(sightings: Sightings) -> Protocol:
     """485 people train, 486 are tested; two people score the sum of their four distances."""
     _cuhk01_pictures(sightings)  # refuses an incomplete dataset
-    description = (
-        "CUHK01, the paper authors' 10 splits: 485 training people, 486 test people with all "
-        "images; the score of two people is the sum of their 2 x 2 distances"
-    )
-    return TwoViews("cuhk01-multi-shot", ("A", "B"), description, scoring="sum")(sightings)
+    return TWO_VIEWS["cuhk01-multi-shot"](sightings)
 
 
 def roles(sightings: Sightings) -> Protocol:
@@ -178,11 +148,8 @@ def roles(sightings: Sightings) -> Protocol:
 
 PUBLISHED: dict[str, dict[str, Callable[[Sightings], Protocol]]] = {
     "cuhk01": {"cuhk01-single-shot": cuhk01_single_shot, "cuhk01-multi-shot": cuhk01_multi_shot},
-    "grid": {"grid": GRID},
     "market1501": {"roles": roles},
-    "prid2011": {"prid2011": PRID2011},
-    "prid450s": {"prid450s": PRID450S},
-    "viper": {"viper": VIPER},
+    **{name: {name: TWO_VIEWS[name]} for name in ("grid", "prid2011", "prid450s", "viper")},
 }
 """Dataset name -> its protocols, the usual one first."""
 

@@ -61,7 +61,7 @@ def two_view(
     sightings: Sightings,
     train: People,
     test: People,
-    cameras: tuple[str, str],
+    cameras: Sequence[str],
     *,
     both_directions: bool = False,
 ) -> Split:
