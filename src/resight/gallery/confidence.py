@@ -91,7 +91,7 @@ def judge(
     if calibration is None or index is None or not searched.any():
         return None
     [distances] = index.distances(query[None])
-    usable = searched & ~trained(view)
+    usable = searched & ~view.trained
     scale = float(np.median(distances[usable if usable.any() else searched]))
     scale *= calibration.relative_at(0.0)
     if several is not None:
@@ -166,7 +166,7 @@ def _fit(
     view: View, index: ExactIndex, calibration: Calibration, camera: str
 ) -> tuple[float, float]:
     """Search the camera for sightings of other cameras: how near its strangers come."""
-    rows = np.flatnonzero((view.table.cameras == camera) & ~trained(view))
+    rows = np.flatnonzero((view.table.cameras == camera) & ~view.trained)
     lists, longer = [], _once(index.kept, ("longer", camera), _lengthened, view, index, camera)
     names, others = np.unique(view.units[rows]), _others(view, camera, _OTHERS)
     if not len(others):
@@ -189,7 +189,7 @@ def _others(view: View, camera: str, most: int) -> Rows:
     """Return sightings to search a camera for, one of each unit: of other cameras, or its own."""
     first = np.zeros(len(view.table), bool)
     first[np.unique(view.units, return_index=True)[1]] = True
-    first &= ~trained(view)
+    first &= ~view.trained
     here = view.table.cameras == camera
     elsewhere = np.flatnonzero(first & ~here)
     rows = elsewhere if len(elsewhere) >= _FEW else np.flatnonzero(first & here)
@@ -250,19 +250,6 @@ def _scales(view: View, index: ExactIndex, rows: Rows) -> Floats:
         here = np.flatnonzero(view.table.cameras == view.table.cameras[new[0]])
         scales[new] = np.median(_between(index, here[evenly(len(here), _OTHERS)], new), axis=0)
     return scales[rows]
-
-
-def trained(view: View) -> Bools:
-    """Return which sightings the model learned from."""
-    return _once(view.kept, "trained", _trained, view)
-
-
-def _trained(view: View) -> Bools:
-    rows = np.isin(view.table.ids, list(view.trained_on))
-    known = view.calibration
-    if known is not None and view.index is not None and len(known.trained):
-        rows |= known.knows(view.index.embeddings)
-    return rows
 
 
 def not_judged(view: View) -> str:

@@ -29,7 +29,7 @@ from resight.gallery.parts import ChangedError, Parts
 from resight.gallery.people import Card, people
 from resight.gallery.rebuilding import BATCH, create, rebuild, undo
 from resight.gallery.reranking import Rerank
-from resight.gallery.searching import Hits, Search, questions
+from resight.gallery.searching import Hits, Search
 from resight.gallery.sharing import Shared, Steps, run_alone
 from resight.gallery.view import View, current_view, features_of, summary
 from resight.images import read
@@ -328,16 +328,7 @@ class Gallery:
         return run_alone(self.search_steps(described, k, where or Filter(), **how))[1]
 
     def search_steps(
-        self,
-        described: Described,
-        k: int,
-        where: Filter,
-        *,
-        like: Sequence[str] = (),
-        together: bool = False,
-        rerank: Rerank | None = None,
-        by_track: bool = False,
-        same_pictures: bool = False,
+        self, described: Described, k: int, where: Filter, *, together: bool = False, **how: Any
     ) -> Steps[tuple[View, list[Hits]]]:
         """Search as `search_described` does, in steps (see `sharing`); return the view, too."""
         check_count(k, "k")
@@ -346,10 +337,9 @@ class Gallery:
             view = self.view
             check_described(view.manifest, described)
             where.check_cameras(view.cameras)
-            queries = questions(self.engine, view, described, like, together)
-            how = (k, where, like, rerank, by_track, same_pictures, self._parts)
+            search = Search(self.engine, view, k, where, parts=self._parts, **how)
             try:
-                return view, (yield from Search(self.engine, view, *how).steps(queries))
+                return view, (yield from search.steps(described, together))
             except ChangedError:  # while a cluster was asked: once more, as it is now
                 tries += 1
                 if tries == _ROUNDS:

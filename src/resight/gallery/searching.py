@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import isnan
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from resight.errors import InputError
 from resight.gallery import crops
 from resight.gallery.adding import Described
-from resight.gallery.confidence import Bools, Judgement, Presence, judge, not_judged, trained
+from resight.gallery.confidence import Bools, Judgement, Presence, judge, not_judged
 from resight.gallery.engines.base import Engine, Floats32
 from resight.gallery.filters import Filter
 from resight.gallery.index import ExactIndex, Rows, squared
@@ -109,29 +108,6 @@ class Asked:
     several: Floats32 | None = None
 
 
-def questions(
-    engine: Engine, view: View, described: Described, like: Sequence[str], together: bool
-) -> list[Asked]:
-    """Embed queries, the first of which are the stored sightings `like`; or all as one."""
-    if lost := [key for key in like if key not in view.rows]:
-        raise gone(lost[0])
-    queries = embeddings_of(engine, view, [view.rows[key] for key in like])
-    if len(like) < len(described.features):
-        more = np.asarray(view.model.embed(described.features[len(like) :]), np.float32)
-        queries = np.concatenate([queries, more]) if len(like) else more
-    outside, thumbs = np.zeros(len(queries), bool), described.thumbs
-    if view.calibration is not None:
-        outside = view.calibration.outside(described.features)
-    if not together:
-        own = [None] * len(queries) if thumbs is None else [one[None] for one in thumbs]
-        return [Asked(*one) for one in zip(queries, own, outside.tolist(), strict=True)]
-    if not len(queries):
-        raise InputError("no image to search for; give one or more of one person")
-    # The mean of |q - g|^2 over the queries q is |mean q - g|^2 plus a constant.
-    several = queries if len(queries) > 1 else None
-    return [Asked(queries.mean(axis=0), thumbs, bool(outside.all()), several)]
-
-
 @dataclass(frozen=True)
 class Search:
     """A search of a view: how many are wanted, of which sightings, and in which order.
@@ -154,8 +130,9 @@ class Search:
     parts: Parts | None = None
     missing: set[int] = field(default_factory=set)  # parts that gave no answer
 
-    def steps(self, asked: Sequence[Asked]) -> Steps[list[Hits]]:
-        """Return the k best hits of each query."""
+    def steps(self, described: Described, together: bool) -> Steps[list[Hits]]:
+        """Return the k best hits of each query, or of all as one."""
+        asked = self._asked(described, together)
         if self.rerank is not None:
             check(self.rerank, len(asked), self.by_track)
         given = self._allowed()
@@ -183,6 +160,27 @@ class Search:
         if self.rerank is not None:
             found = rerank(self.rerank, queries, found, self._embeddings, self.view.persons)
         return [self._judged(*one) for one in zip(asked, found, masks, copies, strict=True)]
+
+    def _asked(self, described: Described, together: bool) -> list[Asked]:
+        """Embed queries, the first of which are the stored sightings `like`; or all as one."""
+        view, n = self.view, len(self.like)
+        if lost := [key for key in self.like if key not in view.rows]:
+            raise gone(lost[0])
+        queries = self._embeddings([view.rows[key] for key in self.like])
+        if n < len(described.features):
+            more = np.asarray(view.model.embed(described.features[n:]), np.float32)
+            queries = np.concatenate([queries, more]) if n else more
+        outside, thumbs = np.zeros(len(queries), bool), described.thumbs
+        if view.calibration is not None:
+            outside = view.calibration.outside(described.features)
+        if not together:
+            own = [None] * len(queries) if thumbs is None else [one[None] for one in thumbs]
+            return [Asked(*one) for one in zip(queries, own, outside.tolist(), strict=True)]
+        if not len(queries):
+            raise InputError("no image to search for; give one or more of one person")
+        # The mean of |q - g|^2 over the queries q is |mean q - g|^2 plus a constant.
+        several = queries if len(queries) > 1 else None
+        return [Asked(queries.mean(axis=0), thumbs, bool(outside.all()), several)]
 
     def _allowed(self) -> Bools:
         """Return which rows the conditions leave."""
@@ -269,7 +267,7 @@ class Search:
         best = np.lexsort((rows[order[first]], means))
         return Found(rows[order[first]][best], means[best])
 
-    def _embeddings(self, rows: Rows) -> Floats32:
+    def _embeddings(self, rows: Any) -> Floats32:
         return embeddings_of(self.engine, self.view, rows)
 
     def _judged(self, one: Asked, found: Found, searched: Bools, own: Rows) -> Hits:
@@ -288,37 +286,35 @@ class Search:
     def _hits(self, found: Found, k: int, judged: Judgement | None, own: Rows) -> list[Hit]:
         view, table = self.view, self.view.table
         rows, distances = found.rows[:k], found.distances[:k]
-        probabilities: Any = np.full(len(rows), np.nan)
+        same, probabilities = np.isin(rows, own), np.full(len(rows), np.nan)
         if judged is not None:
-            probabilities = judged.probabilities[rows]
-        elif len(rows) and not hasattr(view.model, "calibration"):  # a model with its own idea
-            probabilities = view.model.probability(distances)
+            probabilities = np.where(same, np.nan, judged.probabilities[rows])
         units = view.units if judged is None else judged.units
-        before = np.full(len(rows), None) if found.before is None else found.before[:k]
-        same, scale = np.isin(rows, own), 1.0 if judged is None else judged.scale
-        of_table = (table.ids, table.cameras, table.times, table.sources, table.sequences)
-        columns = [column[rows] for column in (*of_table, units, trained(view))]
-        columns += [same, distances, np.where(same, np.nan, probabilities), before]
+        of_each: dict[str, NDArray[Any]] = {
+            "id": table.ids[rows],
+            "person": view.persons[rows],
+            "camera": table.cameras[rows],
+            "time": _or_none(table.times[rows]),
+            "source": table.sources[rows],
+            "distance": distances / (1.0 if judged is None else judged.scale),
+            "raw_distance": distances,
+            "probability": _or_none(probabilities),
+            "rank_before": np.full(len(rows), None) if found.before is None else found.before[:k],
+            "track": table.sequences[rows],
+            "unit": units[rows].astype(str),
+            "same_picture": same,
+            "trained": view.trained[rows],
+        }
         hits: list[Hit] = []
-        for row in zip(*(column.tolist() for column in columns), strict=True):
-            sighting, camera, time, source, track, unit, learned, copy, distance, p, was = row
-            hits.append(
-                Hit(
-                    rank=len(hits) + 1,
-                    id=sighting,
-                    person=view.labels.person(sighting),
-                    camera=camera,
-                    time=None if isnan(time) else time,
-                    source=source,
-                    distance=distance / scale,
-                    raw_distance=distance,
-                    probability=None if isnan(p) else p,
-                    verdict=view.labels.verdict(self.like[0], sighting) if self.like else None,
-                    rank_before=was,
-                    track=track,
-                    unit=str(unit),
-                    same_picture=copy,
-                    trained=learned,
-                )
-            )
+        for row in zip(*(column.tolist() for column in of_each.values()), strict=True):
+            said = view.labels.verdict(self.like[0], row[0]) if self.like else None
+            values = dict(zip(of_each, row, strict=True))
+            hits.append(Hit(rank=len(hits) + 1, verdict=said, **values))
         return hits
+
+
+def _or_none(values: NDArray[np.float64]) -> NDArray[Any]:
+    """Write what is not known as None instead of NaN."""
+    known = values.astype(object)
+    known[np.isnan(values)] = None
+    return known

@@ -89,6 +89,14 @@ class View:
         return getattr(self.model, "calibration", None)
 
     @cached_property
+    def trained(self) -> NDArray[np.bool_]:
+        """Which sightings the model learned from."""
+        rows, known = np.isin(self.table.ids, list(self.trained_on)), self.calibration
+        if known is not None and self.index is not None and len(known.trained):
+            rows |= known.knows(self.index.embeddings)
+        return rows
+
+    @cached_property
     def kept(self) -> dict[Any, Any]:
         """What a search worked out about this view and the next one can use."""
         return {}
