@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -11,28 +13,9 @@ from numpy.typing import NDArray
 Colour = tuple[float, float, float]
 Floats = NDArray[np.float32] | NDArray[np.float64]
 
-# Hue in degrees, saturation and value of common cloth, and how often it is worn (upper, lower).
+# Hue in degrees, saturation and value of common cloth, and how often it is worn above and below.
 # Neutral tones dominate, as in any street: they make different people alike.
-_CLOTH: dict[str, tuple[float, float, float, float, float]] = {
-    "black": (230, 0.15, 0.13, 5.0, 7.0),
-    "charcoal": (220, 0.10, 0.28, 3.0, 3.0),
-    "grey": (210, 0.06, 0.52, 3.0, 2.5),
-    "white": (50, 0.04, 0.90, 3.0, 0.6),
-    "navy": (225, 0.60, 0.27, 3.0, 3.5),
-    "denim": (212, 0.48, 0.45, 1.5, 7.0),
-    "sky": (205, 0.42, 0.78, 1.5, 0.8),
-    "beige": (38, 0.32, 0.72, 1.5, 2.0),
-    "brown": (25, 0.52, 0.36, 1.5, 1.5),
-    "red": (2, 0.78, 0.66, 1.8, 0.4),
-    "maroon": (350, 0.62, 0.34, 1.0, 0.4),
-    "orange": (24, 0.78, 0.84, 0.7, 0.1),
-    "yellow": (50, 0.68, 0.84, 0.7, 0.1),
-    "olive": (75, 0.45, 0.36, 1.0, 0.8),
-    "green": (135, 0.55, 0.45, 1.2, 0.2),
-    "teal": (182, 0.58, 0.48, 0.8, 0.2),
-    "purple": (280, 0.45, 0.46, 0.8, 0.2),
-    "pink": (338, 0.40, 0.82, 1.0, 0.2),
-}
+_CLOTH = json.loads(Path(__file__).with_name("cloth.json").read_text("utf-8"))
 _PATTERNS = ("plain", "bands", "pinstripes", "checks", "logo", "two-tone")
 _SKIN = ((0.94, 0.78, 0.67), (0.87, 0.68, 0.54), (0.74, 0.54, 0.40), (0.52, 0.36, 0.26))
 _HAIR = ((0.09, 0.08, 0.08), (0.20, 0.14, 0.10), (0.38, 0.26, 0.16), (0.66, 0.53, 0.34), (0.6,) * 3)
@@ -77,7 +60,7 @@ class Appearance:
     """One person dressed at random: everything that stays the same from camera to camera."""
 
     def __init__(self, rng: np.random.Generator) -> None:
-        self.upper, lower = _cloth(rng, 3), _cloth(rng, 4)
+        self.upper, lower = _cloth(rng, "upper"), _cloth(rng, "lower")
         self.lower_kind = str(rng.choice(["trousers", "shorts", "skirt"], p=[0.78, 0.08, 0.14]))
         lengths = {"trousers": 1.0, "shorts": 0.42, "skirt": rng.uniform(0.4, 0.9)}
         self.lower_length = float(lengths[self.lower_kind])
@@ -87,22 +70,22 @@ class Appearance:
         hair = _HAIR[rng.choice(len(_HAIR), p=[0.4, 0.28, 0.14, 0.1, 0.08])]
         self.hair = _shift(hair, rng, 0.03)
         self.hair_length = float(rng.choice([0.0, 0.3, 1.0, 1.6], p=[0.08, 0.5, 0.27, 0.15]))
-        self.hat = _cloth(rng, 3) if rng.random() < 0.12 else None
+        self.hat = _cloth(rng, "upper") if rng.random() < 0.12 else None
         self.upper_length = float(rng.choice([0.0, 0.04, 0.16], p=[0.45, 0.4, 0.15]))
         self.sleeves = float(rng.choice([0.45, 1.0], p=[0.3, 0.7]))
-        self.open_front = _cloth(rng, 3).colour if rng.random() < 0.28 else None
+        self.open_front = _cloth(rng, "upper").colour if rng.random() < 0.28 else None
         self.lower = _plainer(lower, rng)
-        self.shoes = _cloth(rng, 4).colour
+        self.shoes = _cloth(rng, "lower").colour
         bags, shares = ["none", "backpack", "shoulder", "hand"], [0.45, 0.25, 0.2, 0.1]
         self.bag = str(rng.choice(bags, p=shares))
-        self.bag_cloth = _cloth(rng, 3)
+        self.bag_cloth = _cloth(rng, "upper")
         self.bag_side = float(rng.choice([-1.0, 1.0]))
 
 
-def _cloth(rng: np.random.Generator, popularity: int) -> Cloth:
-    """Choose colours (`popularity`: column of the table, 3 upper and 4 lower) and a pattern."""
+def _cloth(rng: np.random.Generator, worn: str) -> Cloth:
+    """Choose a pattern, and colours as common as they are where it is `worn`, upper or lower."""
     pattern = _PATTERNS[rng.choice(len(_PATTERNS), p=[0.60, 0.09, 0.05, 0.07, 0.10, 0.09])]
-    colour, second = (_cloth_colour(rng, popularity) for _ in range(2))
+    colour, second = (_cloth_colour(rng, worn) for _ in range(2))
     return Cloth(colour, second, pattern, float(rng.uniform(0.03, 0.09)), float(rng.random()))
 
 
@@ -112,10 +95,10 @@ def _plainer(cloth: Cloth, rng: np.random.Generator) -> Cloth:
     return cloth if patterned else Cloth(cloth.colour)
 
 
-def _cloth_colour(rng: np.random.Generator, popularity: int) -> Colour:
-    rows = list(_CLOTH.values())
-    weights = np.array([row[popularity] for row in rows])
-    hue, saturation, value = rows[rng.choice(len(rows), p=weights / weights.sum())][:3]
+def _cloth_colour(rng: np.random.Generator, worn: str) -> Colour:
+    cloths = list(_CLOTH.values())
+    weights = np.array([cloth[worn] for cloth in cloths])
+    hue, saturation, value = cloths[rng.choice(len(cloths), p=weights / weights.sum())]["hsv"]
     hue += rng.normal(0, 7)
     saturation = np.clip(saturation + rng.normal(0, 0.07), 0, 1)
     value = np.clip(value * np.exp(rng.normal(0, 0.14)), 0.05, 0.95)
