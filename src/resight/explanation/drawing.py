@@ -10,8 +10,7 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from numpy.typing import NDArray
 
-from resight.explanation.explanation import PEOPLE, alike, percent
-from resight.explanation.parts import OCCLUSION
+from resight.explanation.explanation import alike, percent
 from resight.images.reading import data_uri
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -62,8 +61,7 @@ def draw(told: dict[str, Any], first: Picture, second: Picture) -> str:
         strips=strips(told),
         height=_HEIGHT,
         longest=max(abs(one["share"]) for one in told["channels"]) or 1.0,
-        unit="alike" if told["compared"] == PEOPLE else "of distance",
-        legend=_legend(told),
+        unit="alike" if told["compared"] else "of distance",
     )
 
 
@@ -99,18 +97,6 @@ def _strength(band: dict[str, Any], most: float) -> float:
     level = float(np.clip(band["level"], _FULL_BELOW, _FULL_ABOVE))
     strength = abs(np.log(level) / np.log(_FULL_ABOVE if level > 1 else _FULL_BELOW))
     return float(strength if level > 1 else -strength)
-
-
-def _legend(told: dict[str, Any]) -> str:
-    if told["compared"] == PEOPLE:
-        return (
-            "Blue strips are more alike than is usual of different people, orange ones less. The "
-            "more percent, the more alike; 50% is usual "
-            f"({told['usual_pairs']} pairs of different people)."
-        )
-    if told["method"] == OCCLUSION:
-        return "The darker the orange, the more the distance falls when that strip is covered."
-    return "The darker the orange, the more of the distance comes from that strip."
 
 
 @cache

@@ -1,7 +1,8 @@
-"""Model cards: what a model was learned from, how good it is, and what it must not be used for."""
+"""Model cards: what a model was learned from, how good it is, and (in ``card.md``) its limits."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,16 +21,7 @@ if TYPE_CHECKING:
 _FOLDS = 5
 _ROWS = 2000  # sightings up to which the learner is fitted five times more for a figure
 CALIBRATED = "probabilities, fitted on the same people, held out in folds"
-
-LIMITS = """## Limits
-
-- It fits the cameras it was trained on. Other cameras, seasons or clothing change the distances:
-  measure again with `resight evaluate` on people from that place.
-- The figure above comes from cross-validation on the training people, with the small gallery of one
-  fold; in a larger gallery fewer are found. `resight evaluate` measures that.
-- It ranks clothes and shapes, not faces: people dressed alike look alike to it, and somebody who
-  changes clothes may not be found.
-- A match is a lead for a person to check by looking at both images, never evidence by itself."""
+_TEMPLATE = Path(__file__).with_suffix(".md")
 
 
 def model_card(fitted: Fitted, training: Training) -> str:
@@ -51,7 +43,7 @@ def model_card(fitted: Fitted, training: Training) -> str:
         "resight version": __version__,
     }
     rows = "\n".join(f"| {name} | {text.replace('|', '/')} |" for name, text in facts.items())
-    return f"# Model card\n\n| field | value |\n|---|---|\n{rows}\n\n{LIMITS}\n"
+    return _TEMPLATE.read_text("utf-8").format(rows=rows)
 
 
 def held_out_rank1(model: Model, features: Array, persons: Array, cameras: Array) -> float:
