@@ -39,32 +39,21 @@ def measure(
     """
 
     def trials(split: Split) -> list[dict[str, Any]]:
-        found = measure_split(sightings, protocol, space, split, plans, mirrored)
+        found = OnSplit(sightings, protocol, space, split, mirrored).measure(plans)
         return [trial.to_dict(sightings) for trial in found]
 
     return list(zip(*over_splits(trials, protocol.splits, **how), strict=True))
 
 
-def measure_split(
-    sightings: Sightings,
-    protocol: Protocol,
-    space: GramSpace,
-    split: Split,
-    plans: Sequence[Plan],
-    mirrored: GramSpace | None = None,
-) -> list[Trial]:
-    """Measure all plans on one split; they share its inner products."""
-    work = _OnSplit(sightings, protocol, space, split, mirrored)
-    return [work.auto_trial(plan) if plan.learner == AUTO else work.trial(plan) for plan in plans]
-
-
 @dataclass
-class _OnSplit:
+class OnSplit:
+    """One split, on which plans share inner products; `mirrored` is as in `measure`."""
+
     sightings: Sightings
     protocol: Protocol
     space: GramSpace
     split: Split
-    mirrored: GramSpace | None
+    mirrored: GramSpace | None = None
 
     def __post_init__(self) -> None:
         train = self.split.train
@@ -72,12 +61,18 @@ class _OnSplit:
         self.labels = self.sightings.persons[train], self.sightings.cameras[train]
         self._known: dict[tuple[bool, bool, bool], Products] = {}
 
+    def measure(self, plans: Sequence[Plan]) -> list[Trial]:
+        """Measure plans."""
+        return [
+            self._auto_trial(plan) if plan.learner == AUTO else self._trial(plan) for plan in plans
+        ]
+
     def _rows_to_rank(self, plan: Plan) -> Rows:
         """Test rows, and training rows after them where the re-ranking looks at those."""
         more = [self.split.train] if plan.rerank in FROM_TRAINING else []
         return np.concatenate([self.split.test, *more])
 
-    def trial(self, plan: Plan) -> Trial:
+    def _trial(self, plan: Plan) -> Trial:
         start, params, table = time.perf_counter(), dict(plan.params), None
         train, wanted = self.split.train, self._rows_to_rank(plan)
         if plan.candidates:
@@ -97,7 +92,7 @@ class _OnSplit:
         rankings = rank_directions(*self.where, between, plan.rerank)
         return Trial(rankings, params, seconds, table, tuple(said))
 
-    def auto_trial(self, plan: Plan) -> Trial:
+    def _auto_trial(self, plan: Plan) -> Trial:
         """Choose everything on the training people of this split, in its own Gram space."""
         start, params = time.perf_counter(), {"budget": plan.budget, **plan.params}
         space, train, test = self.space, self.split.train, self.split.test

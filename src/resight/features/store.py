@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import randbelow
 from typing import Literal
@@ -83,7 +84,9 @@ class FeatureStore:
         crops, unreadable = identify(sightings)
         if unreadable and on_error == "raise":
             raise _cannot_use(unreadable)
-        jobs = [_Job(self.folder, sightings, crops, unreadable, one) for one in wanted]
+        tables = [DescriptorTables(self.folder, one) for one in wanted]
+        each = zip(tables, wanted, strict=True)
+        jobs = [_Job(sightings, crops, *one, failures=set(unreadable)) for one in each]
         with local() if executor is None else nullcontext(executor) as workers:
             parts = [job.finish(workers, on_error) for job in jobs]
         return Features(
@@ -119,25 +122,18 @@ def _descriptors(given: str | Describes, mirror: bool = False) -> Sequence[Descr
     return getattr(given, "parts", (given,))
 
 
+@dataclass(eq=False)
 class _Job:
     """One descriptor over all sightings."""
 
-    def __init__(
-        self,
-        store: Path,
-        sightings: Sightings,
-        crops: Sequence[Crop | None],
-        unreadable: Sequence[Failure],
-        descriptor: Describes,
-    ) -> None:
-        self.sightings = sightings
-        self.crops = crops
-        self.descriptor = descriptor
-        self.tables = DescriptorTables(store, descriptor)
-        self.failures: set[Failure] = set(unreadable)
-        self.changed: set[str] = set()
-        self.computed = 0
-        self._reasons: dict[str, str] = {}
+    sightings: Sightings
+    crops: Sequence[Crop | None]
+    tables: DescriptorTables
+    descriptor: Describes
+    failures: set[Failure]
+    changed: set[str] = field(default_factory=set)
+    computed: int = 0
+    _reasons: dict[str, str] = field(default_factory=dict)  # by the keys of crops that failed
 
     @property
     def keys(self) -> list[str]:
