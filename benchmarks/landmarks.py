@@ -26,7 +26,7 @@ from resight.learners._landmarks import landmark_rows
 from resight.models.landmark_fitting import LandmarkJob
 from resight.models.model import Model
 from resight.tuning.candidates import CV, CV_FOLDS
-from resight.tuning.cross_validation import Choice, choose
+from resight.tuning.cross_validation import Decision, choose
 from resight.tuning.gram import GramSpace
 
 Codes = NDArray[np.intp]
@@ -102,18 +102,18 @@ def _town(data: Data, dense: bool) -> Town:
     return Town(exact, landmark, fewer, plain)
 
 
-def _measured(data: Data, choice: Choice, choosing: float, **setting: Any) -> Measured:
-    best = choice.best
-    setting |= {"reg": best.reg, "reg_form": best.reg_form}
+def _measured(data: Data, decision: Decision, choosing: float, **setting: Any) -> Measured:
+    reg, form = (decision.chosen[name] for name in ("reg", "reg_form"))
+    setting |= {"reg": reg, "reg_form": form}
     learner = KXQDA(**setting)
     _, fitting = _timed(lambda: learner.fit(data.X, data.persons, data.cameras))
     people = np.arange(len(data.queries))
     D = learner.distances(data.queries, data.gallery)
     rank1 = float(np.mean([cmc(both, people, people)[0] for both in (D, D.T)]))
-    return Measured(learner.solver_, f"{best.reg_form} {best.reg:g}", choosing, fitting, rank1)
+    return Measured(learner.solver_, f"{form} {reg:g}", choosing, fitting, rank1)
 
 
-def _choose_exact(data: Data) -> Choice:
+def _choose_exact(data: Data) -> Decision:
     """Choose on some people: folds of all of them would take an hour."""
     rows = np.flatnonzero(data.persons < min(CHOICE_PEOPLE, PEOPLE))
     candidates = tuple(c for c in CV if (c.kernel, c.width) == ("rbf", 1.0))
@@ -123,7 +123,7 @@ def _choose_exact(data: Data) -> Choice:
     )
 
 
-def _choose_landmarks(data: Data) -> Choice:
+def _choose_landmarks(data: Data) -> Decision:
     """Choose on all people, from sums over landmark features, as `resight fit --landmarks` does."""
     learner = KXQDA(landmarks=LANDMARKS)
     job = LandmarkJob(

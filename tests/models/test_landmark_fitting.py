@@ -82,10 +82,10 @@ def test_it_equals_a_fit_in_memory(data, tmp_path, jobs):
 @pytest.mark.usefixtures("small_chunks")
 def test_the_regulariser_is_chosen_and_used(data, tmp_path):
     job = job_of(data, choose=True)
-    choice = job.fit(tmp_path)
-    chosen = {"reg": choice.best.reg, "reg_form": choice.best.reg_form}
+    decision = job.fit(tmp_path)
+    chosen = {name: decision.chosen[name] for name in ("reg", "reg_form")}
     assert {key: job.learner.get_params()[key] for key in chosen} == chosen
-    assert choice.scores.shape == (6, 3)
+    assert len(decision.candidates) == 6
     expected = expected_distances(data, **chosen)
     assert np.abs(distances(job, data) - expected).max() < 1e-5 * expected.max()
 

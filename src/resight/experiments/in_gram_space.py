@@ -76,9 +76,8 @@ class OnSplit:
         start, params, table = time.perf_counter(), dict(plan.params), None
         train, wanted = self.split.train, self._rows_to_rank(plan)
         if plan.candidates:
-            choice = choose(self.space, train, *self.labels, plan.candidates, plan.n_folds)
-            params |= choice.best.params()
-            table = choice.table()
+            decision = choose(self.space, train, *self.labels, plan.candidates, plan.n_folds)
+            params, table = params | decision.chosen, decision.candidates
         learner = plan.spec.make(**params)
         key = (plan.normalize, not learner.learns, plan.rerank in FROM_TRAINING)
         if key not in self._known:

@@ -23,11 +23,12 @@ from resight.models.calibrating import add_calibration, calibrate_on_new, signat
 from resight.models.card import model_card
 from resight.models.landmark_fitting import LandmarkJob
 from resight.models.model import Model
-from resight.models.training import Decision, Training, choose_auto, choose_candidate, training_rows
+from resight.models.training import Training, choose_auto, choose_candidate, training_rows
 from resight.plans import DESCRIPTOR, MIRROR, Plan, budget_for, learner_for, plan_of
 from resight.registry import AUTO
 from resight.tuning.auto import AutoKXQDA
 from resight.tuning.candidates import AUTO_MIRROR
+from resight.tuning.cross_validation import Decision
 from resight.workers.executors import Executor, local
 
 
@@ -188,8 +189,7 @@ def fit_plan(
     if landmarks is not None:
         choosing = bool(plan.candidates)
         job = LandmarkJob(rows, *training.labels, model, used.fingerprint, choose=choosing)
-        choice = job.fit(scratch, executor)
-        return model, None if choice is None else Decision.of_choice(choice)
+        return model, job.fit(scratch, executor)
     if normalizes:
         model.normalizer = rows.normalizer()
     features = rows.read()

@@ -37,7 +37,7 @@ from resight.models.files import build
 from resight.models.model import Model
 from resight.saving import read
 from resight.tuning.candidates import CV_FOLDS
-from resight.tuning.cross_validation import Choice, choose_regulariser, held_out_groups
+from resight.tuning.cross_validation import Decision, choose_regulariser, held_out_groups
 from resight.tuning.gram import Rows
 from resight.workers.executors import Executor, InProcess, run
 
@@ -84,7 +84,7 @@ class LandmarkJob:
         parameters = repr(sorted(self.learner.get_params().items()))
         self.digest = digest_of(__version__, fingerprint, *labels, parameters, str(choose))
 
-    def fit(self, store: Path, executor: Executor | None = None) -> Choice | None:
+    def fit(self, store: Path, executor: Executor | None = None) -> Decision | None:
         """Let workers sum up chunks, add them up and learn; return how the regulariser was chosen.
 
         `store` is a folder that all workers can write to; what a killed fit left there is used. A
@@ -128,9 +128,9 @@ class LandmarkJob:
         for group in np.unique(self.groups):  # in a fixed order, and so are the chunks
             sums = (_read(folder / chunk.file) for chunk in chunks if chunk.group == group)
             parts.append(total(sums).finish(self.camera_names))
-        choice = self.finish(parts)
+        decision = self.finish(parts)
         shutil.rmtree(folder, ignore_errors=True)
-        return choice
+        return decision
 
     def place(self) -> None:
         """Fit the normalisation and take the landmarks."""
@@ -153,17 +153,17 @@ class LandmarkJob:
                 found.append(Chunk(group, f"{group}-{i:06d}.npz", rows[start : start + CHUNK]))
         return found
 
-    def finish(self, parts: Sequence[LandmarkStatistics]) -> Choice | None:
+    def finish(self, parts: Sequence[LandmarkStatistics]) -> Decision | None:
         """Choose the regulariser if asked to, and learn."""
-        choice = None
+        decision = None
         if self.n_folds:
             held = [self._held_out(fold) for fold in range(self.n_folds)]
-            choice = choose_regulariser(parts, held, self.learner)
-            self.learner.set_params(reg=choice.best.reg, reg_form=choice.best.reg_form)
+            decision = choose_regulariser(parts, held, self.learner)
+            self.learner.set_params(**{k: decision.chosen[k] for k in ("reg", "reg_form")})
         self.learner.learn_from(total(parts))
         self.learner.persons_ = self.names
         self.learner.training_fingerprint_ = self.digest
-        return choice
+        return decision
 
     def _held_out(self, fold: int) -> tuple[NDArray[np.float64], Rows, Rows]:
         """Landmark features of a fold's rows, their persons and cameras."""

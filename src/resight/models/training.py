@@ -1,4 +1,4 @@
-"""What a model learns from, and the setting that is chosen on it and said in one sentence."""
+"""What a model learns from, and the setting that is chosen on it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,8 @@ from resight.features.rows import FeatureRows, Features, Rows
 from resight.plans import Plan
 from resight.tuning.auto import AutoKXQDA
 from resight.tuning.candidates import AUTO_ROWS
-from resight.tuning.cross_validation import Choice, choose, some_people
+from resight.tuning.cross_validation import Decision, choose, some_people
 from resight.tuning.gram import GramSpace, gram_space
-from resight.tuning.settings import PLAIN
 
 _CHOICE_ROWS = 4000  # sightings on which a large exact model chooses its setting, by whole people
 
@@ -114,35 +113,6 @@ def training_rows(sightings: Sightings, labels: bool = True) -> Rows:
     return rows
 
 
-class Decision(NamedTuple):
-    """What was chosen on training people, and how everything else scored."""
-
-    chosen: dict[str, Any]
-    candidates: list[dict[str, Any]]
-    words: str
-    note: str | None = None  # what the choice could not look at
-
-    @classmethod
-    def of_choice(cls, choice: Choice, note: str | None = None) -> Decision:
-        """Take over what cross-validation found."""
-        chosen = choice.best.params()
-        words = ", ".join(f"{name} {value}" for name, value in chosen.items())
-        return cls(chosen, choice.table(), words, note)
-
-    @property
-    def sentence(self) -> str:
-        """Say what was chosen and why."""
-        told, scores = f"chose {self.words}", [row["map"] for row in self.candidates]
-        if scores:
-            told += (
-                f"; of {len(scores)} settings tried on held-out training people the best alone "
-                f"reaches mAP {100 * max(scores):.1f}"
-            )
-        plain = [row["map"] for row in self.candidates if row.get("learner") in PLAIN]
-        told += f", not learning {100 * max(plain):.1f}" if plain else ""
-        return told if self.note is None else f"{told}; {self.note}"
-
-
 def choose_auto(
     learner: AutoKXQDA, training: Training, mirror: bool = False
 ) -> tuple[AutoKXQDA, bool, Decision]:
@@ -177,11 +147,10 @@ def choose_candidate(
     some = some_people(persons, _CHOICE_ROWS)
     space = GramSpace([rows.select(some).read()], [rows.blocks])
     every = np.arange(len(some))
-    choice = choose(space, every, persons[some], cameras[some], plan.candidates, plan.n_folds)
-    note = None
-    if len(some) < len(rows):
-        note = (
-            f"the setting was chosen on {len(np.unique(persons[some]))} of the training people "
-            f"({len(some):,} of {len(rows):,} sightings); all of them train the model"
-        )
-    return Decision.of_choice(choice, note)
+    decision = choose(space, every, persons[some], cameras[some], plan.candidates, plan.n_folds)
+    if len(some) == len(rows):
+        return decision
+    return decision._replace(
+        note=f"the setting was chosen on {len(np.unique(persons[some]))} of the training people "
+        f"({len(some):,} of {len(rows):,} sightings); all of them train the model"
+    )

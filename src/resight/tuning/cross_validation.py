@@ -8,9 +8,9 @@ as the number of landmarks, and no training sighting is read again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import permutations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,31 +26,44 @@ from resight.learners.kxqda import KXQDA
 from resight.tuning.candidates import CV, Candidate
 from resight.tuning.fold_metrics import Fold, codes_of
 from resight.tuning.gram import Floats, GramSpace, Rows
-from resight.tuning.settings import Part
+from resight.tuning.settings import PLAIN, Part
 
 FOLD_PEOPLE = 100  # people held out in a fold: their ranking costs little, the others learn
 
 
-@dataclass(frozen=True)
-class Choice:
-    """What was chosen and how everything else scored."""
+class Decision(NamedTuple):
+    """What was chosen on training people, and how everything else scored."""
 
-    best: Candidate
-    candidates: tuple[Candidate, ...]
-    scores: Floats  # (n_candidates, n_folds): mean average precision on held-out people
+    chosen: dict[str, Any]
+    candidates: list[dict[str, Any]]
+    words: str
+    note: str | None = None  # what the choice could not look at
 
     @classmethod
-    def best_of(cls, candidates: Sequence[Candidate], scores: Floats) -> Choice:
-        """Choose by the mean over folds; equal ones go to the earlier candidate."""
-        best = int(np.argmax(scores.mean(axis=1)))
-        return cls(candidates[best], tuple(candidates), scores)
+    def best_of(cls, candidates: Sequence[Candidate], scores: Floats) -> Decision:
+        """Choose by the mean over folds of `scores`; equal ones go to the earlier candidate.
 
-    def table(self) -> list[dict[str, Any]]:
-        """One row for each candidate: its parameters, mean score and spread over folds."""
-        return [
+        They are mean average precisions on held-out people, (n_candidates, n_folds).
+        """
+        chosen = candidates[int(np.argmax(scores.mean(axis=1)))].params()
+        tried = [
             {**candidate.params(), "map": float(row.mean()), "sd": float(row.std(ddof=1))}
-            for candidate, row in zip(self.candidates, self.scores, strict=True)
+            for candidate, row in zip(candidates, scores, strict=True)
         ]
+        return cls(chosen, tried, ", ".join(f"{name} {value}" for name, value in chosen.items()))
+
+    @property
+    def sentence(self) -> str:
+        """Say what was chosen and why."""
+        told, scores = f"chose {self.words}", [row["map"] for row in self.candidates]
+        if scores:
+            told += (
+                f"; of {len(scores)} settings tried on held-out training people the best alone "
+                f"reaches mAP {100 * max(scores):.1f}"
+            )
+        plain = [row["map"] for row in self.candidates if row.get("learner") in PLAIN]
+        told += f", not learning {100 * max(plain):.1f}" if plain else ""
+        return told if self.note is None else f"{told}; {self.note}"
 
 
 def choose(
@@ -61,7 +74,7 @@ def choose(
     candidates: Sequence[Candidate],
     n_folds: int,
     seed: int = 0,
-) -> Choice:
+) -> Decision:
     """Choose among candidates by person-disjoint folds of the training `rows` of one split only.
 
     Of the products of the whole dataset only the entries between `rows` are looked at. The score
@@ -74,7 +87,7 @@ def choose(
         for index, candidate in enumerate(candidates):
             distances = fold.part_distances(Part("kxqda", (1.0,), (candidate,)))
             scores[index, number] = held_out_map(distances, persons[held], cameras[held])
-    return Choice.best_of(candidates, scores)
+    return Decision.best_of(candidates, scores)
 
 
 def regularisers(learner: KXQDA) -> tuple[Candidate, ...]:
@@ -98,7 +111,7 @@ def held_out_groups(persons: Rows, cameras: Rows, n_folds: int, most: int = FOLD
 
 def choose_regulariser(
     parts: Sequence[LandmarkStatistics], held: Sequence[tuple[Floats, Rows, Rows]], learner: KXQDA
-) -> Choice:
+) -> Decision:
     """Choose a learner's regulariser by the mean average precision on held-out people.
 
     `parts` are statistics of each fold's people, and of those in no fold; `held` are for each fold
@@ -113,7 +126,7 @@ def choose_regulariser(
             embedding = F @ (V * direction_weights(mu, quiet=True))  # it simply scores low
             distances = squared_euclidean(embedding, embedding)
             scores[index, fold] = held_out_map(distances, persons, cameras)
-    return Choice.best_of(candidates, scores)
+    return Decision.best_of(candidates, scores)
 
 
 def person_folds(
