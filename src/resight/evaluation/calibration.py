@@ -236,12 +236,13 @@ class Calibration(SavableMixin):
         return max(odds, float(tolerated[order][enough[-1]])) if len(enough) else np.inf
 
 
-def too_few(n_people: int) -> str:
-    """Say how many people are missing for a calibration."""
-    return (
-        f"calibration needs at least {MIN_PEOPLE} people seen by two cameras, there "
-        f"are {n_people}; label {MIN_PEOPLE - n_people} more"
-    )
+def require_people(n_people: int) -> None:
+    """Refuse too few people for a calibration."""
+    if n_people < MIN_PEOPLE:
+        raise InputError(
+            f"calibration needs at least {MIN_PEOPLE} people seen by two cameras, there "
+            f"are {n_people}; label {MIN_PEOPLE - n_people} more"
+        )
 
 
 def present(log_odds: ArrayLike, prior: float) -> Floats:

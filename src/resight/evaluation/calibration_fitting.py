@@ -10,8 +10,7 @@ import numpy as np
 from scipy.optimize import brentq, minimize
 from scipy.special import expit, logsumexp
 
-from resight.errors import InputError
-from resight.evaluation.calibration import MIN_PEOPLE, Calibration, HeldOut, positive, too_few
+from resight.evaluation.calibration import Calibration, HeldOut, positive, require_people
 from resight.evaluation.presence import Bools, Expected, Floats, evened, evenly, nearest, nearness
 
 Choice = tuple[float, float, float]
@@ -24,8 +23,7 @@ _KEPT = 2000  # held-out queries that are kept
 
 def fit_calibration(held_out: Sequence[HeldOut], n_people: int) -> Calibration:
     """Learn from rankings of held-out people; fewer than 20 are refused."""
-    if n_people < MIN_PEOPLE:
-        raise InputError(too_few(n_people))
+    require_people(n_people)
     held_out = [with_person(one) for one in held_out]
     made = Calibration(_fit_pair(held_out), fit_choice(held_out), n_people)
     made = replace(made, **_fit_strangers(held_out))

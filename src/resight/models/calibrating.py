@@ -23,7 +23,7 @@ from resight._files import digest_of
 from resight._progress import progress
 from resight.datasets.sightings import seen_by_two
 from resight.errors import InputError
-from resight.evaluation.calibration import MIN_PEOPLE, Calibration, HeldOut, strangeness, too_few
+from resight.evaluation.calibration import Calibration, HeldOut, require_people, strangeness
 from resight.evaluation.calibration_fitting import (
     continued,
     fit_calibration,
@@ -62,8 +62,7 @@ def calibrate(
     20 people seen by two cameras are refused, and so are cameras that share too few.
     """
     people = len(seen_by_two(persons, cameras))
-    if people < MIN_PEOPLE:
-        raise InputError(too_few(people))
+    require_people(people)
     repeats = 1 if once else min(4, max(1, round(_RANKED / people)))
     trend = people >= _TREND_PEOPLE and not once
     with progress("calibration", _FOLDS * repeats * (1 + trend)) as advance:

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,7 @@ class Bench:
         self.store = FeatureStore(self.out / "features")
         # Loads a dataset; the last one is kept.
         self.sightings = lru_cache(maxsize=1)(partial(datasets.load, root=self.data))
-        self._features: dict[tuple[str, str, bool], Features] = {}
+        self.features = cache(self._described)
         self._spaces: dict[tuple[str, str, bool], GramSpace] = {}
 
     def known(self, job: Job) -> dict[str, Any] | None:
@@ -131,14 +131,9 @@ class Bench:
         name = digest_of(job.dataset, protocol.fingerprint, plan, *fewer, *parts)
         return self.out / "runs" / f"{name}.json"
 
-    def features(self, dataset: str, descriptor: str, mirror: bool) -> Features:
+    def _described(self, dataset: str, descriptor: str, mirror: bool) -> Features:
         """Features from the store, computed where they are missing."""
-        key = (dataset, descriptor, mirror)
-        if key not in self._features:
-            self._features[key] = self.store.ensure(
-                self.sightings(dataset), descriptor, mirror, executor=self.executor
-            )
-        return self._features[key]
+        return self.store.ensure(self.sightings(dataset), descriptor, mirror, self.executor)
 
     def space(self, job: Job) -> GramSpace:
         """Gram matrices of a job's descriptors; those of one dataset are kept."""
