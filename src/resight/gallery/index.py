@@ -53,13 +53,10 @@ class ExactIndex:
         `allowed` has a value for each row, (n,); fewer than k come back where fewer are allowed.
         """
         queries = np.ascontiguousarray(queries, np.float32)
-        rows = None if allowed is None else np.flatnonzero(allowed)
-        n = len(self) if rows is None else len(rows)
-        if n == 0:
-            return [(np.empty(0, np.intp), np.empty(0)) for _ in queries]
-        if len(queries) == 1 and not self.sparse(allowed):
-            return self.search_each([(queries[0], k, allowed)])
-        found, step = [], max(1, _CELLS // n)
+        if allowed is None or not self.sparse(allowed):
+            return self.search_each([(query, k, allowed) for query in queries])
+        rows = np.flatnonzero(allowed)
+        found, step = [], max(1, _CELLS // max(1, len(rows)))
         for start in range(0, len(queries), step):
             part = queries[start : start + step]
             for query, near in zip(part, self._near(part, rows), strict=True):
@@ -79,7 +76,7 @@ class ExactIndex:
 
     def sparse(self, allowed: NDArray[np.bool_] | None) -> bool:
         """Whether so few rows are allowed that no product of all is worth it."""
-        return allowed is not None and bool(np.mean(allowed) < _SPARSE)
+        return allowed is not None and bool(allowed.sum() < _SPARSE * len(allowed))
 
     def search_each(self, questions: Sequence[Question]) -> list[Nearest]:
         """Answer the questions of several searches by products of all their queries."""
