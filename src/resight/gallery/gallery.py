@@ -34,13 +34,13 @@ from resight.gallery.sharing import Shared, Steps, run_alone
 from resight.gallery.view import View, current_view, features_of, summary
 from resight.images import read
 from resight.validation import check_count, check_name, check_names
+from resight.workers.executors import Executor, InProcess
 
 if TYPE_CHECKING:
     from resight.explanation.explanation import Explainer
     from resight.features.store import FeatureStore
     from resight.models.model import Model
     from resight.workers.dask_cluster import ClusterExecutor
-    from resight.workers.executors import Executor
 
 _ROUNDS = 5
 MEMORY_LIMIT = 4 * 2**30  # bytes of embeddings up to which search is exact and in memory
@@ -210,8 +210,6 @@ class Gallery:
         -------
         Added
         """
-        from resight.workers.executors import InProcess
-
         check_count(batch_size, "batch_size")
         require_sightings(sightings)
         if described is not None:

@@ -24,6 +24,7 @@ from typing import Any, Literal, get_args
 from resight.errors import InputError, ResightError, unknown_name
 from resight.gallery.engines import connect
 from resight.gallery.gallery import Gallery
+from resight.gallery.groups import Groups, group
 from resight.gallery.log import Actor, operator
 from resight.gallery.manifest import JOBS
 from resight.gallery.spool import Draft, spool_folder
@@ -307,8 +308,6 @@ def _rebuild(run: Running) -> dict[str, Any]:
 
 
 def _group(run: Running) -> dict[str, Any]:
-    from resight.gallery.groups import group
-
     n = len(group(run.gallery, run.step).groups)
     return {"groups": n, "words": f"{n:,} groups of unknown sightings"}
 
@@ -356,8 +355,6 @@ class Worker(threading.Thread):
 
     def _regroup(self) -> bool:
         """Have the unknown sightings grouped, if the groups that are kept are old."""
-        from resight.gallery.groups import Groups
-
         if time.monotonic() - self._looked < REGROUP:
             return False
         self._looked, view = time.monotonic(), self.jobs.gallery.view

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from resight._version import __version__
 from resight.errors import InputError, StoreError
+from resight.evaluation.calibration import Rates
 from resight.gallery.engines.base import Engine
 from resight.validation import MAX_DAYS, check_count, check_name, check_number, parse_json
 
 if TYPE_CHECKING:
-    from resight.evaluation.calibration import Rates
     from resight.gallery.copying import LanceSource
 
 SCHEMA = "resight.gallery/2"
@@ -74,8 +74,6 @@ class Manifest:
     @property
     def rates(self) -> Rates:
         """What the answers of a search promise."""
-        from resight.evaluation.calibration import Rates
-
         return Rates(self.prior, self.false_accepts, self.false_rejects)
 
     @property

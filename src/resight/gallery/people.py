@@ -22,11 +22,11 @@ from resight.gallery.engines.base import Floats32
 from resight.gallery.index import Rows
 from resight.gallery.labels import Entry
 from resight.gallery.log import Actor
-from resight.gallery.view import View
 from resight.validation import check_count
 
 if TYPE_CHECKING:
     from resight.gallery.gallery import Gallery
+    from resight.gallery.view import View
 
 Order = Literal["name", "sightings", "seen"]
 Correction = Literal["rename", "merge", "split", "detach", "cover"]
@@ -79,11 +79,6 @@ class People:
         return np.maximum.reduceat(times, self._starts[:-1]) if len(times) else times
 
     @cached_property
-    def folded(self) -> list[str]:
-        """The names as they are searched."""
-        return [name.casefold() for name in self.names.tolist()]
-
-    @cached_property
     def means(self) -> Floats32 | None:
         """The mean embedding of each (n_people, r); None where they are not in memory."""
         if self._view.index is None or not len(self._rows):
@@ -116,7 +111,7 @@ def people(
         raise unknown_name("order", order, get_args(Order))
     places = np.arange(len(known.names))
     if wanted:
-        places = np.array([i for i, name in enumerate(known.folded) if wanted in name], np.intp)
+        places = np.flatnonzero([wanted in name.casefold() for name in known.names.tolist()])
     if order != "name":
         values = known.counts if order == "sightings" else known.seen
         places = places[np.argsort(-values[places], kind="stable")]

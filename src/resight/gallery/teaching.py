@@ -16,20 +16,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from resight.datasets.sightings import seen_by_two
 from resight.errors import InputError
 from resight.evaluation.statistics import sign_test
 from resight.gallery.engines.base import Engine, Floats32
+from resight.gallery.filters import Texts
 from resight.gallery.gallery import Gallery
+from resight.gallery.index import Floats
 from resight.gallery.labels import Labels
 from resight.gallery.manifest import CANDIDATE, drop_candidate, model_documents, note, read_model
 from resight.gallery.view import View
 from resight.validation import parse_json
 
-Floats = NDArray[np.float64]
-Texts = NDArray[np.str_]
 Progress = Callable[[str, float], None]
 
 MIN_PEOPLE = 2

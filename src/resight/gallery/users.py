@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 
 from resight.errors import InputError, unknown_name
 from resight.gallery.engines.base import Engine
+from resight.gallery.log import digest
 
 Role = Literal["viewer", "teacher", "administrator"]
 # Each may do what those before it may.
@@ -107,7 +108,7 @@ def issue(
     """Make a session or (without `seconds`) a token for a program; return its secret."""
     secret, now = secrets.token_urlsafe(32), time.time()
     ends = None if seconds is None else now + seconds
-    made = Credential(_digest(secret), name, role, kind, purpose, now, ends)
+    made = Credential(digest(secret), name, role, kind, purpose, now, ends)
     with engine.transaction():
         engine.ask("DELETE FROM credentials WHERE ends < ?", now)
         engine.ask("INSERT INTO credentials VALUES (?, ?, ?, ?, ?, ?, ?)", *made)
@@ -116,7 +117,7 @@ def issue(
 
 def find(engine: Engine, secret: str, seconds: float) -> Credential | None:
     """Return the credential of a secret unless it has expired; using a session prolongs it."""
-    rows = engine.ask("SELECT * FROM credentials WHERE digest = ?", _digest(secret))
+    rows = engine.ask("SELECT * FROM credentials WHERE digest = ?", digest(secret))
     found, now = Credential(*rows[0]) if rows else None, time.time()
     if found is None or found.ends is None:
         return found
@@ -129,7 +130,7 @@ def find(engine: Engine, secret: str, seconds: float) -> Credential | None:
 
 def revoke(engine: Engine, secret: str) -> None:
     """End a session or token."""
-    engine.ask("DELETE FROM credentials WHERE digest = ?", _digest(secret))
+    engine.ask("DELETE FROM credentials WHERE digest = ?", digest(secret))
 
 
 def drop_purposes(engine: Engine) -> None:
@@ -139,10 +140,6 @@ def drop_purposes(engine: Engine) -> None:
 
 def _scrypt(password: str, salt: bytes, n: int, r: int, p: int) -> str:
     return hashlib.scrypt(password.encode(), salt=salt, n=n, r=r, p=p, maxmem=2**26).hex()
-
-
-def _digest(secret: str) -> str:
-    return hashlib.sha256(secret.encode()).hexdigest()
 
 
 _NOBODY = "$".join(("scrypt", *map(str, _COST), "00" * 16, "no hash"))

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import StoreError
+from resight.evaluation.calibration import Calibration
 from resight.gallery.engines.base import Engine, Floats32, Table
 from resight.gallery.index import ExactIndex
 from resight.gallery.labels import Entry, Labels
 from resight.gallery.manifest import ERASING, Manifest, load_model, models, trained_on
+from resight.gallery.people import People
 from resight.images import read
-
-if TYPE_CHECKING:
-    from resight.evaluation.calibration import Calibration
-    from resight.gallery.people import People
 
 _BATCH = 256
 _ROUNDS = 5  # others may add sightings without an embedding while a model is replaced
@@ -63,8 +61,6 @@ class View:
     @cached_property
     def people(self) -> People:
         """The labelled people, with the rows of each."""
-        from resight.gallery.people import People
-
         return People(self)
 
     @cached_property

@@ -23,6 +23,7 @@ from typing import Any
 
 import h11
 import uvicorn
+from anyio import to_thread
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from resight.errors import InputError
@@ -124,8 +125,6 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Bound how many requests are computed at once, and the time to shake hands."""
-        from anyio import to_thread
-
         to_thread.current_default_thread_limiter().total_tokens = LIMITS.workers
         if self.config.is_ssl:
             loop: Any = asyncio.get_running_loop()

@@ -41,7 +41,12 @@ class ClusterExecutor(Executor):
     """Workers of a Dask cluster; see `resight.cluster` for the parameters."""
 
     def __init__(self, address: str, *, send_files: bool, timeout: float, patience: float) -> None:
-        _check_address(address)
+        if not re.fullmatch(r"\w+://.+:\d+", address):
+            raise InputError(
+                f"{address!r} is not the address of a Dask scheduler; expected tcp://HOST:PORT "
+                "(tls:// and ws:// work too), as `dask scheduler` prints it"
+            )
+        require_package("distributed", "cluster", "a Dask cluster")
         if not address.startswith(("tls://", "wss://", "tcp://127.", "tcp://localhost:")):
             log.warning(
                 "%s is open: anyone who can reach it can run code on the cluster and on this "
@@ -266,12 +271,3 @@ def refuse_other_code(version: str, computed: str, wanted: str) -> None:
             f"worker {platform.node()} computes descriptors {computed}, asked for are {wanted}. "
             "Install the same resight everywhere"
         )
-
-
-def _check_address(address: str) -> None:
-    if not re.fullmatch(r"\w+://.+:\d+", address):
-        raise InputError(
-            f"{address!r} is not the address of a Dask scheduler; expected tcp://HOST:PORT "
-            "(tls:// and ws:// work too), as `dask scheduler` prints it"
-        )
-    require_package("distributed", "cluster", "a Dask cluster")

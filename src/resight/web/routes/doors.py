@@ -73,14 +73,10 @@ def _form(
     request: Request, next: str, words: str = "", name: str = "", status: int = 200
 ) -> HTMLResponse:
     guard: Guard = request.app.state.site.guard
-    values = {
-        "visit": None,
-        "csrf": guard.csrf(request),
-        "next": next,
-        "words": words,
-        "name": name,
+    ways = {
         "by_password": bool(users.all_users(guard.gallery.engine)),
         "by_key": guard.on_link is not None,
         "purpose": guard.gallery.view.manifest.asks_purpose,
     }
-    return HTMLResponse(render("login.html", **values), status)
+    shown = {"visit": None, "csrf": guard.csrf(request), "next": next, "words": words, "name": name}
+    return HTMLResponse(render("login.html", **shown, **ways), status)

@@ -23,13 +23,12 @@ from resight.web import answers, visiting
 from resight.web.answers import Asked, Explained, Found, Sighting, Widening, sighting
 from resight.web.security import MAX_BODY
 from resight.web.site import Upload
-from resight.web.visiting import Conditions, Names, Viewer, Visit, Where, twins
+from resight.web.visiting import Conditions, Names, Page, Viewer, Visit, Where, twins
 
 router = APIRouter()
 
 _Camera = Annotated[str, Query(description="only this camera")]
 _Known = Annotated[str, Query(description="yes: labelled, no: unknown, empty: all")]
-_Page = Annotated[int, Query(ge=1)]
 _Track = Annotated[str, Query(description="only the track of this sighting")]
 _Like = Annotated[Names, Query(description="ids of stored sightings of one person")]
 _Upload = Annotated[Names, Query(description="keys returned by POST /upload")]
@@ -39,7 +38,7 @@ MAX_IMAGES = 16  # that make one query
 
 @twins(router, "/", answers.BrowseAnswer, "gallery")
 def index(
-    visit: Viewer, camera: _Camera = "", known: _Known = "", track: _Track = "", page: _Page = 1
+    visit: Viewer, camera: _Camera = "", known: _Known = "", track: _Track = "", page: Page = 1
 ) -> Any:
     """List sightings, a page at a time."""
     visit.site.expire_sometimes()
