@@ -1,7 +1,7 @@
-"""How the descriptors' inner loops are compiled: once per machine, kept in a cache that exists.
+"""How inner loops are compiled: once per machine, kept in a cache that exists.
 
-Kernels live in their own small files and are imported only when a descriptor is computed, so
-that numba costs nothing before. They release the GIL, so threads describe images in parallel.
+Kernels live in their own small files and are imported only when they are needed, so that numba
+costs nothing before. They release the GIL, so threads describe images in parallel.
 """
 
 from __future__ import annotations

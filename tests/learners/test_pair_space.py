@@ -13,7 +13,7 @@ from scipy.linalg import eigh
 from pairs_kit import draw_counts, relative_error, sightings
 from resight import KXQDA
 from resight.errors import InputError
-from resight.learners import _kernel_pencil, _pair_solvers
+from resight.learners import _kernel_pencil, _pair_solvers, _solvers
 from resight.learners._kernel_pencil import KernelPencil
 from resight.learners._laplacian import CrossCameraPairs
 from resight.learners._pair_solvers import directions, rough_directions
@@ -146,11 +146,13 @@ def test_the_operator_has_the_eigenvalues_and_directions_of_the_pencil(power, wi
     width=st.sampled_from([0.1, 1.0, 10.0, 100.0]),
     log_reg=st.floats(-10, -1),
     reg_form=st.sampled_from(["identity", "relative", "kernel"]),
+    by_band=st.booleans(),
 )
 def test_it_is_within_a_millionth_of_dense(
     monkeypatch, pairs_from, seed, kind, n_persons, n_cameras, n_features, noise, kernel, unit,
-    width, log_reg, reg_form,
+    width, log_reg, reg_form, by_band,
 ):  # fmt: skip
+    monkeypatch.setattr(_solvers, "_BAND_FROM", 1 if by_band else np.inf)
     monkeypatch.setattr(_kernel_pencil, "PAIRS_FROM", pairs_from)
     if reg_form == "kernel" or pairs_from == 1:  # beyond that dense loses digits on few sightings
         log_reg, width, unit = max(log_reg, -7.0), min(width, 10.0), True

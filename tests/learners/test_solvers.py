@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import LinAlgError, eigh
 
-from resight.learners import _solvers
+from resight.learners import _band, _solvers
 from resight.learners._solvers import direction_weights, gram, leading_eigenpairs, leading_pencil
 
 
@@ -108,7 +108,8 @@ def test_reflections_by_products_are_those_of_lapack(monkeypatch, dtype):
     M = np.random.default_rng(0).normal(size=(60, 60))
     C = np.asfortranarray(M + M.T, dtype=dtype)
     mu, V = leading_eigenpairs(C.copy(order="F"), 15)
-    monkeypatch.setattr("resight.learners._solvers._REFLECTIONS", 7)  # 60 are many then
+    monkeypatch.setattr(_solvers, "_SMALL", 7)  # 60 are many then
+    monkeypatch.setattr(_band, "_DELAYED", 7)
     same, by_products = leading_eigenpairs(C.copy(order="F"), 15)
     np.testing.assert_array_equal(mu, same)
     np.testing.assert_allclose(by_products, V, atol=100 * np.finfo(dtype).eps)

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, eigh
 
 from resight.learners._base import Codes, Floats
-from resight.learners._pair_space import PairPencil
+from resight.learners._pair_space import PairPencil, below
 from resight.learners._solvers import leading_eigenpairs
 
 # Residuals |A y - mu y|, relative to the largest mu - 1. The relative error of test distances was
@@ -268,7 +268,9 @@ def _standing_out(pencil: PairPencil) -> _Ritz:
     wanted = min(e - 1, pencil.space.bound)  # in one dimension of E persons do not differ
     if 3 * e > n or wanted == 0:
         return _Ritz(np.empty(0), *(np.empty((n, 0)) for _ in range(3)))
-    columns, decomposed = pencil.apply(pencil.start())[0], pencil.space.bound >= e
+    columns, decomposed = pencil.start(), pencil.space.bound >= e
+    if not decomposed:  # then the diagonal is not known, and one power step more is cheaper
+        columns = pencil.apply(columns)[0]
     for _ in range(_PASSES):
         found = _Ritz.among(pencil, columns)
         if found.mu[0] < _SPREAD:
@@ -276,5 +278,7 @@ def _standing_out(pencil: PairPencil) -> _Ritz:
         converged = int(np.argmin(np.append(found.residuals()[:wanted] <= _CONVERGED, False)))
         if converged == wanted or (decomposed and found.mu[0] > _APART * found.mu[converged]):
             break
-        columns = found.image
+        # A step of Jacobi's method, where the diagonal is known: A in F is nearly diagonal.
+        rest = found.image - found.Y * found.mu
+        columns = found.Y + rest / below(found.mu, pencil.diagonal)
     return found.columns(slice(converged))

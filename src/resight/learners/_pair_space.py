@@ -36,6 +36,7 @@ from resight.learners._solvers import gram
 
 _STRIP = 256  # columns made at once in float64 before they are rounded
 _SINGULAR = 1e-8
+_FAR = 0.7  # of an eigenvalue: a diagonal below has no part in it
 _PERSONS = 64  # seen at once: bounds the copies of their rows
 
 
@@ -176,9 +177,24 @@ class PairPencil:
         psi[e:] = self.stretch * (g[e:] - held[e:])
         return psi, held
 
+    @cached_property
+    def diagonal(self) -> Floats:
+        """That of A in F where R is known, the few dimensions of H - I apart; 0 elsewhere."""
+        diagonal = np.zeros(len(self.space.K))
+        if self._R is not None:
+            kept = self.stretch[:, 0] * (1.0 - self.D[:, 0] * self._R.diagonal())
+            diagonal[self.space.n_null :] = kept / self.space.pairs.n_dissimilar
+        return diagonal
+
     def start(self) -> Floats:
-        """Return H W^-1 of the columns E, near the leading vectors where lambda is small."""
-        return self.space.times_h(np.concatenate([self._EE, self.stretch * self._pulled]))
+        """Return columns near the vectors that stand out where lambda is small: E, and its images.
+
+        With the eigenvectors of W^-1_EE, what belongs to them in F follows from the diagonal there.
+        """
+        scale = 1.0 / self.space.pairs.n_dissimilar
+        mu, U = np.linalg.eigh(self._EE * scale)
+        F = (self.stretch * scale * self._pulled) @ U / below(mu, self.diagonal[len(mu) :])
+        return self.space.times_h(np.concatenate([U, F]))
 
     def apply(self, Y: Floats) -> tuple[Floats, Floats]:
         """Return A Y, and that from which `theta` makes the coefficients of these vectors."""
@@ -250,6 +266,12 @@ class PairPencil:
             part -= R[start:, strip] * scale[start:] * scale[strip].T
             np.fill_diagonal(part, part.diagonal() + self.stretch[strip, 0] / n_dissimilar)
             into[start:, strip] = part
+
+
+def below(mu: Floats, diagonal: Floats) -> Floats:
+    """Return how far below each mu the diagonal is (rows); where it is not, to 0."""
+    d = diagonal[:, None]
+    return np.asarray(mu - np.where(d < _FAR * mu, d, 0.0))
 
 
 def _by_person(pairs: CrossCameraPairs) -> tuple[list[_Alike], Floats]:

@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, lapack, solve_triangular
 from scipy.linalg.blas import dsyrk
 
+from resight.learners._band import leading_by_band, reflect
 from resight.learners._base import Floats
 
-_REFLECTIONS = 256  # that make one product
+_SMALL = 1024  # rows up to which LAPACK applies reflections faster than `reflect`
+_BAND_FROM = 4000  # rows of float32: below, the band gains little
 
 
 def leading_pencil(
@@ -42,9 +44,11 @@ def leading_eigenpairs(
     """Return the largest eigenvalues, first first, and their vectors.
 
     At most so many, and of those not above the limit at most the first. C, float32 or float64, is
-    overwritten; its lower triangle counts. Householder reduction to tridiagonal form, the wanted
-    vectors of that, back-transformation.
+    overwritten; its lower triangle counts. Householder reduction to tridiagonal form, or to a band
+    where that is faster, the wanted vectors of it, back-transformation.
     """
+    if C.dtype == np.float32 and len(C) >= _BAND_FROM:
+        return leading_by_band(C, most, above)
     tridiagonal = _Tridiagonal(C)
     return tridiagonal.leading(min(most, max(1, tridiagonal.count_above(above))))
 
@@ -78,18 +82,13 @@ class _Tridiagonal:
         mu, V = self._leading_of_tridiagonal(n_leading)
         V = np.array(V[:, ::-1], dtype=self.d.dtype, order="C")
         # With lower=1 the reflectors act on rows 1..n-1 as those of a QR factorisation do.
-        if 1 < len(V) <= 4 * _REFLECTIONS:
+        if 1 < len(V) <= _SMALL:
             tail, own = (np.asfortranarray(M) for M in (self._reflectors[1:, :-1], V[1:]))
             room = int(self._ormqr("L", "N", tail, self._tau, own, -1)[1][0])
             V[1:] = self._ormqr("L", "N", tail, self._tau, own, room)[0]
             return mu[::-1].copy(), V
-        # Many at once, by products: LAPACK's blocks are narrow, and take twice as long where many.
-        for start in reversed(range(0, len(V) - 1, _REFLECTIONS)):
-            tau = self._tau[start : start + _REFLECTIONS]
-            P = np.tril(self._reflectors[start + 1 :, start : start + len(tau)])
-            np.fill_diagonal(P, 1.0)
-            T = np.linalg.solve(np.eye(len(tau)) + tau[:, None] * np.triu(P.T @ P, 1), np.diag(tau))
-            V[start + 1 :] -= P @ (T.astype(P.dtype) @ (P.T @ V[start + 1 :]))
+        # LAPACK's blocks are narrow, and take twice as long where they are many.
+        reflect(V, self._reflectors, self._tau, 1)
         return mu[::-1].copy(), V
 
     def _leading_of_tridiagonal(self, n_leading: int) -> tuple[NDArray[Any], NDArray[Any]]:

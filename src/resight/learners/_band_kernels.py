@@ -1,0 +1,69 @@
+"""Inverse iteration with a symmetric band matrix, compiled, for several eigenvalues at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from resight._compile import kernel
+from resight.learners._base import Floats
+
+_STEPS = 2
+
+
+@kernel(fast=True)
+def inverse_iteration(band: Floats, shifts: Floats, tiny: float, vectors: Floats) -> None:
+    """Turn random vectors (n, k), in place, into unit eigenvectors near the shifts (k,).
+
+    ``band[i, c]`` is entry (i + c, i) of the matrix. Pivots are not exchanged: one that is nearly
+    0 costs some of the digits that float64 has beyond float32, and below `tiny` it is replaced.
+    """
+    n, width = band.shape[0], band.shape[1] - 1
+    k = len(shifts)
+    # Columns of the factor times their pivots, 1 / pivot first. Rows of zeros before the first,
+    # and after the last row of X, spare every loop a check.
+    C = np.empty((width + n, width + 1, k))
+    C[:width] = 0.0
+    entries, times = np.empty((width + 1, k)), np.empty(k)
+    for i in range(n):
+        for c in range(width + 1):
+            entries[c] = band[i, c]
+        entries[0] -= shifts
+        for p in range(1, width + 1):
+            before = C[width + i - p]
+            inverse, own = before[0], before[p]
+            for lane in range(k):
+                times[lane] = own[lane] * inverse[lane]
+            for c in range(width + 1 - p):
+                entry, other = entries[c], before[p + c]
+                for lane in range(k):
+                    entry[lane] -= other[lane] * times[lane]
+        pivot = entries[0]
+        for lane in range(k):
+            pivot[lane] = 1.0 / (pivot[lane] if abs(pivot[lane]) > tiny else tiny)
+        C[width + i] = entries
+    X = np.zeros((width + n + width, k))
+    X[width : width + n] = vectors
+    x, squares = np.empty(k), np.empty(k)
+    for _ in range(_STEPS):
+        for i in range(width, width + n):
+            inverse, own = C[i, 0], X[i]
+            for lane in range(k):
+                own[lane] *= inverse[lane]
+                x[lane] = own[lane]
+            for c in range(1, width + 1):
+                entry, other = C[i, c], X[i + c]
+                for lane in range(k):
+                    other[lane] -= entry[lane] * x[lane]
+        squares[:] = 0.0
+        for i in range(width + n - 1, width - 1, -1):
+            x[:] = 0.0
+            for c in range(1, width + 1):
+                entry, other = C[i, c], X[i + c]
+                for lane in range(k):
+                    x[lane] += entry[lane] * other[lane]
+            inverse, own = C[i, 0], X[i]
+            for lane in range(k):
+                own[lane] -= x[lane] * inverse[lane]
+                squares[lane] += own[lane] * own[lane]
+        X /= np.sqrt(squares)
+    vectors[:] = X[width : width + n]
