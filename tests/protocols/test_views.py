@@ -15,7 +15,6 @@ from resight.protocols.views import (
     people_seen_twice,
     require_cameras,
     scored_persons,
-    two_view,
 )
 
 
@@ -47,7 +46,7 @@ def test_the_rule_is_frozen():
 
 def test_two_cameras_ask_and_answer(own):
     sightings = own(4, "AB", images=2)
-    split = two_view(sightings, ["0", "1"], ["2", "3"], ("B", "A"), both_directions=True)
+    split = by_cameras(sightings, ["0", "1"], ["2", "3"], ("B", "A"), both_directions=True)
     assert set(sightings.cameras[split.query]) == {"B"}
     assert set(sightings.cameras[split.gallery]) == {"A"}
     assert len(split.train) == 8
@@ -68,7 +67,7 @@ def lonely() -> Sightings:
 def test_people_of_one_camera_are_distractors_and_never_trained():
     sightings = lonely()
     assert people_seen_twice(sightings) == ["1", "2", "3", "4"]
-    split = two_view(sightings, ["1", "2"], ["3", "4"], ("A", "B"), both_directions=True)
+    split = by_cameras(sightings, ["1", "2"], ["3", "4"], ("A", "B"), both_directions=True)
     assert sightings.persons[split.gallery].tolist() == ["3", "4", "6", "0"]
     assert sightings.persons[split.query].tolist() == ["3", "4"]
     assert sightings.persons[split.reverse[1]].tolist() == ["3", "4", "5"]

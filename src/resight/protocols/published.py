@@ -27,7 +27,7 @@ import numpy as np
 from resight.datasets.sightings import Sightings
 from resight.errors import InputError, StoreError
 from resight.protocols.split import Protocol, Split, shown
-from resight.protocols.views import halves, people_seen_twice, two_view
+from resight.protocols.views import by_cameras, halves, people_seen_twice
 
 SCHEMA = "resight.splits/1"
 _N_SPLITS = 10
@@ -95,7 +95,7 @@ class TwoViews:
                     f"{self.people}; the published protocol needs the complete dataset"
                 )
             divided = [halves(both, number) for number in range(_N_SPLITS)]
-        splits = tuple(two_view(sightings, train, test, self.cameras) for train, test in divided)
+        splits = tuple(by_cameras(sightings, train, test, self.cameras) for train, test in divided)
         there = (sightings.roles == "distractor") & (sightings.cameras == self.cameras[1])
         if self.distractors not in (0, there.sum()):
             raise InputError(

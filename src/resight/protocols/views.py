@@ -57,43 +57,34 @@ def scored_persons(sightings: Sightings, rows: NDArray[np.intp]) -> NDArray[np.s
     return np.where(sightings.roles[rows] == "distractor", UNKNOWN_PERSON, sightings.persons[rows])
 
 
-def two_view(
+def by_cameras(
     sightings: Sightings,
     train: People,
     test: People,
-    cameras: Sequence[str],
+    cameras: Sequence[str] | None = None,
     *,
     both_directions: bool = False,
 ) -> Split:
-    """Split for two cameras: the first asks, the second is searched.
+    """Split by cameras: of two the second is searched for the first, of more all but one's own.
 
-    With `both_directions` the second camera also asks the first one. Besides the test people a
-    gallery holds its camera's distractors and people whom no other camera has seen; nobody asks for
-    them and they are never trained.
+    `cameras` are by default those that saw labelled people. With `both_directions` the second of
+    two also asks the first one. Besides the test people a gallery holds distractors and people whom
+    no other camera has seen; nobody asks for them and they are never trained.
     """
+    first, second, *others = require_cameras(sightings) if cameras is None else cameras
     trained, tested = _require_people(sightings, train, test)
     searched = tested | (_nobody_asks(sightings) & ~trained)
-    first, second = ((sightings.cameras == camera) for camera in cameras)
     rows = np.flatnonzero
+    if others:
+        askable = tested & np.isin(sightings.persons, people_seen_twice(sightings))
+        return Split(rows(trained), rows(askable), rows(searched))
+    here, there = sightings.cameras == first, sightings.cameras == second
     return Split(
-        rows(trained & (first | second)),
-        rows(tested & first),
-        rows(searched & second),
-        reverse=(rows(tested & second), rows(searched & first)) if both_directions else None,
+        rows(trained & (here | there)),
+        rows(tested & here),
+        rows(searched & there),
+        reverse=(rows(tested & there), rows(searched & here)) if both_directions else None,
     )
-
-
-def by_cameras(
-    sightings: Sightings, train: People, test: People, *, both_directions: bool = False
-) -> Split:
-    """Split by `two_view`; with three or more cameras every test sighting asks all but its own."""
-    first, second, *others = require_cameras(sightings)
-    if not others:
-        return two_view(sightings, train, test, (first, second), both_directions=both_directions)
-    trained, tested = _require_people(sightings, train, test)
-    askable = tested & np.isin(sightings.persons, people_seen_twice(sightings))
-    searched = tested | (_nobody_asks(sightings) & ~trained)
-    return Split(np.flatnonzero(trained), np.flatnonzero(askable), np.flatnonzero(searched))
 
 
 def require_cameras(sightings: Sightings) -> list[str]:
