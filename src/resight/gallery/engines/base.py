@@ -20,6 +20,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -37,35 +38,14 @@ Numbered = tuple[NDArray[np.int64], Floats32]
 Near = tuple[list[str], Floats32]
 
 
+def script(name: str) -> str:
+    """Read SQL that lies beside; BLOB and SERIAL in it stand for what each engine calls them."""
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
 # Layout 5 of the tables; 1 is the one that resight 0.1 made in PostgreSQL, no release wrote others.
-# BLOB and SERIAL stand for what each engine calls them. Images and descriptors are in tables of
-# their own, so that reading what is known about the sightings does not turn their pages over.
-SIGHTINGS = """
-CREATE TABLE documents (name text PRIMARY KEY, content BLOB NOT NULL);
-CREATE TABLE journal (
-    number SERIAL, name text NOT NULL, key text NOT NULL, content text NOT NULL);
-CREATE TABLE sightings (
-    number SERIAL, id text NOT NULL UNIQUE, person text NOT NULL, camera text NOT NULL,
-    time float8, sequence text NOT NULL, source text NOT NULL, added float8 NOT NULL);
-CREATE TABLE changes (number bigint NOT NULL);
-INSERT INTO changes VALUES (0);
-"""
-# What 0.1 had not. A row of the log outlives its values: erasing empties its last four columns.
-SINCE_1 = """
-CREATE TABLE images (
-    id text PRIMARY KEY REFERENCES sightings (id) ON DELETE CASCADE, content BLOB NOT NULL);
-CREATE TABLE features (
-    id text PRIMARY KEY REFERENCES sightings (id) ON DELETE CASCADE, content BLOB NOT NULL);
-CREATE INDEX journal_by_name ON journal (name, number);
-CREATE TABLE log (
-    number integer PRIMARY KEY, hash text NOT NULL, commitment text NOT NULL,
-    salt text, act text, subject_salt text, subjects text);
-CREATE TABLE users (name text PRIMARY KEY, role text NOT NULL, password text NOT NULL);
-CREATE TABLE credentials (
-    digest text PRIMARY KEY, name text NOT NULL, role text NOT NULL, kind text NOT NULL,
-    purpose text NOT NULL, begun float8 NOT NULL, ends float8);
-"""
-TABLES = SIGHTINGS + SINCE_1
+SINCE_1 = script("tables_since_1.sql")
+TABLES = script("tables.sql") + SINCE_1
 LAYOUT = 5
 META = "id, person, camera, time, sequence, source, added"
 

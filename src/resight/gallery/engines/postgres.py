@@ -16,28 +16,13 @@ import psycopg
 from pgvector.psycopg import register_vector
 
 from resight.errors import InputError, StoreError
-from resight.gallery.engines.base import LAYOUT, SINCE_1, TABLES, Engine, Floats32, Near
+from resight.gallery.engines.base import LAYOUT, SINCE_1, TABLES, Engine, Floats32, Near, script
 from resight.gallery.engines.scanning import Needles, Traces, scanned
 from resight.gallery.filters import Filter
 from resight.gallery.log import adopt
 
-# Values are stored as they are, so that a search for erased bytes finds them, and the planner keeps
-# no list of the most frequent names, which erasing would not reach.
-_PLAIN = f"""
-ALTER TABLE documents ALTER content SET STORAGE EXTERNAL;
-ALTER TABLE images ALTER content SET STORAGE EXTERNAL;
-ALTER TABLE features ALTER content SET STORAGE EXTERNAL;
-ALTER TABLE journal ALTER content SET STORAGE EXTERNAL, ALTER content SET STATISTICS 0,
-    ALTER key SET STATISTICS 0;
-ALTER TABLE sightings ALTER person SET STATISTICS 0, ALTER id SET STATISTICS 0,
-    ALTER source SET STATISTICS 0;
-ALTER TABLE images ALTER id SET STATISTICS 0;
-ALTER TABLE features ALTER id SET STATISTICS 0;
-ALTER TABLE log ALTER act SET STORAGE EXTERNAL, ALTER subjects SET STORAGE EXTERNAL,
-    ALTER act SET STATISTICS 0, ALTER subjects SET STATISTICS 0;
-CREATE TABLE layout (number int NOT NULL);
-INSERT INTO layout VALUES ({LAYOUT});
-"""
+_LAYOUT = f"CREATE TABLE layout (number int NOT NULL); INSERT INTO layout VALUES ({LAYOUT});"
+_PLAIN = script("postgres.sql") + _LAYOUT
 # From the tables of 0.1, which had images and descriptors beside what is known of a sighting.
 _FROM_1 = f"""{SINCE_1}
 INSERT INTO images SELECT id, image FROM sightings;
