@@ -7,8 +7,9 @@ from resight import KXQDA, BlockNormalizer
 from resight.errors import InputError
 from resight.evaluation.metrics import average_precisions
 from resight.tuning.candidates import CV, CV_FOLDS, Candidate
-from resight.tuning.cross_validation import HeldPeople, choose, held_out_map, person_folds
+from resight.tuning.cross_validation import choose, held_out_map, person_folds
 from resight.tuning.gram import GramSpace
+from resight.tuning.mixing import Held
 
 
 @pytest.fixture(scope="module")
@@ -114,4 +115,4 @@ def test_precisions_of_people_are_those_of_the_ranking_even_with_ties(shots):
         query, gallery = np.flatnonzero(cameras == a), np.flatnonzero(cameras == b)
         found = average_precisions(D[np.ix_(query, gallery)], persons[query], persons[gallery])
         expected += np.bincount(persons[query], found) / (2 * shots)
-    np.testing.assert_allclose(HeldPeople(persons, cameras).precisions(D), expected, rtol=1e-15)
+    np.testing.assert_allclose(Held(persons, cameras).precisions(D), expected, rtol=1e-15)

@@ -11,7 +11,7 @@ from resight.tuning.mixing import Held
 def drawn(people, gap, seed=0):
     """Distances whose strangers are standard normal and whose matches stand before them."""
     rng = np.random.default_rng(seed)
-    held = Held.of(np.tile(np.arange(people), 2), np.repeat([0, 1], people))
+    held = Held(np.tile(np.arange(people), 2), np.repeat([0, 1], people))
     return held, rng.normal(size=(2 * people, 2 * people)) - gap * held.same
 
 

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from resight._files import digest_of
 from resight.datasets.sightings import seen_by_two
 from resight.errors import InputError
-from resight.evaluation.metrics import average_precisions
+from resight.evaluation.metrics import mean_average_precision
 from resight.learners._base import squared_euclidean
 from resight.learners._landmark_sums import LandmarkPencil, LandmarkStatistics, total
 from resight.learners._solvers import direction_weights
 from resight.learners.kxqda import KXQDA
 from resight.tuning.candidates import CV, Candidate
-from resight.tuning.fold_metrics import Fold, codes_of
+from resight.tuning.fold_metrics import Fold
 from resight.tuning.gram import Floats, GramSpace, Rows
 from resight.tuning.settings import PLAIN, Part
 
@@ -172,43 +172,13 @@ def some_people(persons: NDArray[Any], n_rows: int) -> Rows:
 def held_out_map(distances: Floats, persons: NDArray[Any], cameras: NDArray[Any]) -> float:
     """Mean average precision of each camera's sightings against each other camera's."""
     values = [
-        average_precisions(distances[np.ix_(query, gallery)], persons[query], persons[gallery])
-        for query, gallery in _directions(persons, cameras)
+        mean_average_precision(distances[np.ix_(query, gallery)], persons[query], persons[gallery])
+        for query, gallery in directions(persons, cameras)
     ]
-    return float(np.mean([of_direction.mean() for of_direction in values]))
+    return float(np.mean(values))
 
 
-class HeldPeople:
-    """People held out, and where each of their sightings is looked for: found once for all metrics.
-
-    That is every other camera that sees its person; without cameras, all other sightings.
-    """
-
-    def __init__(self, persons: NDArray[Any], cameras: NDArray[Any] | None) -> None:
-        self._codes = codes_of(persons)
-        self._directions = None if cameras is None else list(_directions(self._codes, cameras))
-
-    def precisions(self, distances: Floats) -> Floats:
-        """Mean average precision of each person, in sorted order, over all their queries."""
-        codes = self._codes
-        sums, counts = np.zeros((2, codes.max() + 1))
-        if self._directions is None:
-            own = np.arange(len(codes))  # a sighting is not looked for in itself
-            ap = average_precisions(distances, codes, codes, query_cameras=own, gallery_cameras=own)
-            return np.bincount(codes, ap) / np.bincount(codes)
-        for query, gallery in self._directions:
-            part = distances[np.ix_(query, gallery)]
-            right = codes[query][:, None] == codes[gallery]
-            if right.sum() == len(query) and np.isfinite(part).all():  # one for each: 1 / its rank
-                found = 1.0 / (part <= part[right][:, None]).sum(axis=1)
-            else:
-                found = average_precisions(part, codes[query], codes[gallery])
-            sums += np.bincount(codes[query], found, len(sums))
-            counts += np.bincount(codes[query], minlength=len(counts))
-        return sums / counts
-
-
-def _directions(persons: NDArray[Any], cameras: NDArray[Any]) -> Iterator[tuple[Rows, Rows]]:
+def directions(persons: NDArray[Any], cameras: NDArray[Any]) -> Iterator[tuple[Rows, Rows]]:
     """Yield queries of one camera and the gallery of another, for all ordered pairs."""
     for a, b in permutations(np.unique(cameras), 2):
         gallery = np.flatnonzero(cameras == b)

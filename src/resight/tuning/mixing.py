@@ -9,33 +9,32 @@ grows with the number of people and the penalty falls, so few people leave the d
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from resight.evaluation.metrics import average_precisions
 from resight.learners._base import Floats
+from resight.tuning.cross_validation import directions
+from resight.tuning.fold_metrics import codes_of
+from resight.tuning.gram import Rows
 
-Rows = NDArray[np.intp]
 
-
-@dataclass(frozen=True)
 class Held:
-    """The sightings held out by one fold, and which of them may be compared."""
+    """The sightings held out by one fold, and which of them may be compared.
 
-    same: NDArray[np.bool_]  # (n, n): of different cameras and the same person
-    other: NDArray[np.bool_]  # (n, n): of different cameras and different people
-    persons: Rows  # (n,)
+    That is every sighting with those of all other cameras; without cameras, with all others.
+    """
 
-    @classmethod
-    def of(cls, persons: NDArray[Any], cameras: NDArray[Any] | None) -> Held:
-        """Compare every sighting with those of all other cameras (without: with all others)."""
+    def __init__(self, persons: NDArray[Any], cameras: NDArray[Any] | None) -> None:
         views = np.arange(len(persons)) if cameras is None else cameras
-        across = views[:, None] != views[None, :]
-        same = persons[:, None] == persons[None, :]
-        return cls(across & same, across & ~same, np.asarray(persons))
+        across, same = views[:, None] != views[None, :], persons[:, None] == persons[None, :]
+        self.same = across & same  # (n, n): of different cameras and the same person
+        self.other = across & ~same  # (n, n): of different cameras and different people
+        self.persons = np.asarray(persons)  # (n,)
+        self._directions = None if cameras is None else list(directions(persons, cameras))
 
     @property
     def asked(self) -> Rows:
@@ -58,6 +57,25 @@ class Held:
         persons = np.unique(self.persons[rows], return_inverse=True)[1]
         of_people: Floats = np.bincount(persons, gaps) / np.bincount(persons)
         return of_people / max(self.spread(distances), 1e-9)
+
+    def precisions(self, distances: Floats) -> Floats:
+        """Mean average precision of each person, in sorted order, over all their queries."""
+        codes = codes_of(self.persons)
+        sums, counts = np.zeros((2, codes.max() + 1))
+        if self._directions is None:
+            own = np.arange(len(codes))  # a sighting is not looked for in itself
+            ap = average_precisions(distances, codes, codes, query_cameras=own, gallery_cameras=own)
+            return np.bincount(codes, ap) / np.bincount(codes)
+        for query, gallery in self._directions:
+            part = distances[np.ix_(query, gallery)]
+            right = codes[query][:, None] == codes[gallery]
+            if right.sum() == len(query) and np.isfinite(part).all():  # one for each: 1 / its rank
+                found = 1.0 / (part <= part[right][:, None]).sum(axis=1)
+            else:
+                found = average_precisions(part, codes[query], codes[gallery])
+            sums += np.bincount(codes[query], found, len(sums))
+            counts += np.bincount(codes[query], minlength=len(counts))
+        return sums / counts
 
 
 class Likelihood:

@@ -16,7 +16,7 @@ from resight.datasets.sightings import seen_by_two
 from resight.errors import InputError
 from resight.tuning import candidates as allowed
 from resight.tuning.candidates import KNFST_KERNEL, XQDA
-from resight.tuning.cross_validation import HeldPeople, person_folds
+from resight.tuning.cross_validation import person_folds
 from resight.tuning.fold_metrics import Fold, codes_of, threads_for
 from resight.tuning.gram import Floats, GramSpace, Rows
 from resight.tuning.mixing import Held, Likelihood
@@ -101,9 +101,7 @@ class Search:
         if self.people >= max(MIN_PEOPLE, 2 * self.n_folds):
             for repeat in range(repeats):
                 self.divisions += person_folds(persons, cameras, self.n_folds, seed + repeat)
-        labels = [(self.persons[held], self._views(held)) for _, held in self.divisions]
-        self.held = [Held.of(*one) for one in labels]
-        self._people = [HeldPeople(*one) for one in labels]
+        self.held = [Held(self.persons[held], self._views(held)) for _, held in self.divisions]
         self.tried: list[Tried] = []
         self.stopped: str | None = None  # why less was tried than could be, if so
         self._end = None if budget is None else time.monotonic() + budget
@@ -173,7 +171,7 @@ class Search:
         everything = np.arange(len(self.persons))
         spaces, views = self.variants[self._variant], self._views(everything)
         whole = Fold(spaces, everything, everything, self.persons, views)
-        held = Held.of(self.persons, views)
+        held = Held(self.persons, views)
         (e, euclidean), (c, cosine) = (self._weighed(whole, held, name, alone) for name in PLAIN)
         best = cosine if c < e - _CLEARLY else euclidean
         networks = [one for one, space in zip(alone, spaces, strict=True) if space.networks[0]]
@@ -271,7 +269,7 @@ class Search:
             except (InputError, LinAlgError):  # too small a regulariser for this kernel: it loses
                 distances, one.failed = np.ones((len(held), len(held))), True
             one.distances.append(distances.astype(np.float32))
-            one.scores.append(self._people[number].precisions(distances))
+            one.scores.append(self.held[number].precisions(distances))
 
     def _fold(self, number: int) -> Fold:
         folds = self._folds.setdefault(self._variant, [])
@@ -306,7 +304,7 @@ class Search:
         scores = []
         for number in range(len(pool[0].distances)):
             total = sum(w * one.distances[number] for w, one in zip(weights, pool, strict=True))
-            scores.append(self._people[number].precisions(total))
+            scores.append(self.held[number].precisions(total))
         return float(np.mean(np.concatenate(scores)))
 
     def _spreads(self, pool: list[Tried]) -> Floats:
