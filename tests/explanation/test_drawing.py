@@ -25,7 +25,6 @@ def explained(drawn: Any) -> Any:
 
 def test_strips_are_blue_below_and_orange_above_the_usual(explained: Any) -> None:
     drawn_strips = strips(explained)
-    assert [strip.top for strip in drawn_strips] == [32.0 * i for i in range(8)]
     for strip, band in zip(drawn_strips, explained["bands"], strict=True):
         assert strip.colour == ("#c2510a" if band["level"] > 1 else "#2166ac")
         assert 0 <= strip.opacity <= 0.45
@@ -36,6 +35,8 @@ def test_the_picture_is_well_formed_and_says_the_same_in_tables(explained: Any) 
     svg = ElementTree.fromstring(re.findall(r"<svg class.*?</svg>", text, re.S)[0])
     assert len(svg.findall("image")) == 2
     assert len(svg.findall("rect")) == 3 * 8
+    tops = [float(one.attrib["y"]) for one in svg.findall("rect")[:8]]
+    assert tops == [20 + 32.0 * i for i in range(8)]
     assert explained["summary"] in svg.attrib["aria-label"]
     assert text.count('<th scope="row">') == 8 + len(explained["channels"])
     assert ">alike<" in text

@@ -36,10 +36,8 @@ class Picture(NamedTuple):
 
 
 class Strip(NamedTuple):
-    """One band of the picture: place, colour and figure."""
+    """One band of the picture: colour and figure."""
 
-    top: float
-    height: float
     colour: str
     opacity: float
     text: str
@@ -55,13 +53,7 @@ def draw(told: dict[str, Any], first: Picture, second: Picture) -> str:
     """Return what `Explanation.to_dict` told as a part of an HTML page, without any script."""
     template = _environment().get_template("explanation.html")
     return template.render(
-        told=told,
-        first=first,
-        second=second,
-        strips=strips(told),
-        height=_HEIGHT,
-        longest=max(abs(one["share"]) for one in told["channels"]) or 1.0,
-        unit="alike" if told["compared"] else "of distance",
+        told=told, first=first, second=second, strips=strips(told), height=_HEIGHT
     )
 
 
@@ -73,15 +65,13 @@ def draw_page(told: dict[str, Any], first: Picture, second: Picture) -> str:
 
 def strips(told: dict[str, Any]) -> list[Strip]:
     """Colour the bands: blue below, orange above what is usual; none where it is usual."""
-    bands = told["bands"]
-    height = _HEIGHT / len(bands)
-    most = max(abs(band["contribution"]) for band in bands) or 1.0
+    most = max(abs(band["contribution"]) for band in told["bands"]) or 1.0
     found = []
-    for i, band in enumerate(bands):
+    for band in told["bands"]:
         strength = _strength(band, most)
         colour = _HIGH if strength > 0 else _LOW
         opacity = round(_STRONGEST * abs(strength), 3)
-        found.append(Strip(i * height, height, colour, opacity, _figure(band)))
+        found.append(Strip(colour, opacity, _figure(band)))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from resight.errors import InputError
 from resight.explanation import attribution
-from resight.explanation.attribution import EXACT, INTEGRATED, LEFT_OUT
+from resight.explanation.attribution import LEFT_OUT
 from resight.explanation.parts import N_BANDS, OCCLUSION, Partition, partition_for
 from resight.images import read
 from resight.kernels import Floats, inner_products
@@ -32,22 +33,8 @@ _SAME = 1e-5  # relative: float32 copies of one row
 _ADDS_UP = 1e-4  # relative: parts that miss the distance by more are not shown as its parts
 _LEAST_USUAL = 0.1  # of the mean part: below it a ratio would say nothing
 
-_WORDS = {
-    EXACT: "The metric is linear in the features, so the parts add up to the distance exactly.",
-    INTEGRATED: (
-        "The kernel is not linear: gradients are integrated along the straight path "
-        "from identical sightings to these two, so the parts add up to the distance."
-    ),
-    OCCLUSION: (
-        "This is an occlusion: each strip was covered with grey in both images, and each part is "
-        "the drop in distance when one descriptor sees that. Parts interact, so these drops need "
-        "not add up to the distance."
-    ),
-    LEFT_OUT: (
-        "Each part is the drop in distance when both sightings look the same there; parts "
-        "interact, so these drops need not add up to the distance."
-    ),
-}
+# How the distance was divided, by the method's name.
+_WORDS = json.loads(Path(__file__).with_name("methods.json").read_text("utf-8"))
 
 
 @dataclass(frozen=True)
@@ -125,7 +112,7 @@ class Explanation:
     @property
     def method_in_words(self) -> str:
         """How the distance was divided, for a reader."""
-        return _WORDS[self.method]
+        return str(_WORDS[self.method])
 
     @property
     def summary(self) -> str:
