@@ -6,12 +6,13 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from resight._progress import log
-from resight.datasets.sightings import UNKNOWN_PERSON, Sightings, require_sightings, seen_by_two
+from resight.datasets.sightings import UNKNOWN_PERSON, Sightings, seen_by_two
 from resight.descriptors._base import Descriptor
 from resight.errors import InputError
 from resight.features.rows import BLOCK, FeatureRows
@@ -128,12 +129,10 @@ def fit_model(
     """
     if features is None:
         mirrors = AUTO_MIRROR if plan.learner == AUTO and not mirror else (mirror,)
-
-        def describe(labelled: Sightings, mirror: bool) -> Features:
-            return store.ensure(labelled, descriptors, mirror, executor, on_error="collect")
-
-        given = require_sightings(sightings)
-        training = Training.described(given, describe, mirrors, plan.spec.labels)
+        describe = partial(
+            store.ensure, descriptor=descriptors, executor=executor, on_error="collect"
+        )
+        training = Training.described(sightings, describe, mirrors, plan.spec.labels)
     else:
         training = Training.own(sightings, features, plan.spec.labels)
     made_by = training.variants[0].made_by if features is None else ()

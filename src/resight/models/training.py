@@ -35,13 +35,14 @@ class Training:
     def described(
         cls,
         sightings: Sightings,
-        describe: Callable[[Sightings, bool], Features],
+        describe: Callable[..., Features],
         mirrors: Sequence[bool],
         labels: bool = True,
     ) -> Training:
         """Describe the sightings that count, once for each of `mirrors`; see `training_rows`."""
-        wanted = sightings.select(training_rows(sightings, labels))
-        variants = [describe(wanted, mirror) for mirror in mirrors]
+        labelled = training_rows(sightings, labels)
+        wanted = sightings.select(labelled)
+        variants = [describe(wanted, mirror=mirror) for mirror in mirrors]
         rows = np.flatnonzero(np.logical_and.reduce([one.usable for one in variants]))
         return cls(variants, rows, wanted.select(rows)).checked()
 
