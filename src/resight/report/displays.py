@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Floats = NDArray[np.float64]
+_Corner = Literal["upper left", "lower right"]
 COLOURS = ("#1b6ca8", "#c8553d", "#588157", "#8a5a9e", "#b08900", "#4d5d6c", "#d17aa6", "#2a9d8f")
 _SHOWN_RANKS = 20
 _STYLE: Any = {"svg.fonttype": "none", "svg.hashsalt": "resight", "font.family": "sans-serif"}
@@ -88,15 +89,14 @@ class CMCDisplay(Display):
             import matplotlib.pyplot as plt
 
             ax = plt.subplots(layout="constrained")[1]
-        draw(ax, self.curves)
+        draw(ax, self.curves, "lower right", marker="")
         ax.set(xlabel="rank", ylabel="found, percent", xlim=(1, None), ylim=(0, 100))
         ax.set_xticks([1, 5, 10, 15, 20])
-        ax.legend(loc="lower right", fontsize="small", frameon=False)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
 
-def draw(ax: Axes, curves: tuple[Curve, ...], marker: str = "") -> None:
+def draw(ax: Axes, curves: tuple[Curve, ...], legend: _Corner, marker: str = "o") -> None:
     """Draw curves with bands of one standard deviation, in colours and then in dashes."""
     for i, (title, x, mean, sd) in enumerate(curves):
         colour, dashes = COLOURS[i % len(COLOURS)], ("-", "--", ":")[(i // len(COLOURS)) % 3]
@@ -104,6 +104,7 @@ def draw(ax: Axes, curves: tuple[Curve, ...], marker: str = "") -> None:
         low, high = np.maximum(mean - sd, 0), np.minimum(mean + sd, 100)
         ax.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
     ax.grid(alpha=0.3)
+    ax.legend(loc=legend, fontsize="small", frameon=False)
 
 
 class ReliabilityDisplay(Display):
@@ -124,10 +125,9 @@ class ReliabilityDisplay(Display):
     def plot(self, ax: Axes) -> None:
         """Draw one line for each run; on the diagonal what is stated comes true."""
         ax.plot([0, 100], [0, 100], color="#8a8f98", linewidth=1, linestyle="--")
-        draw(ax, self.curves, "o")
+        draw(ax, self.curves, "upper left")
         ax.set(xlabel="predicted probability that the first match is correct, percent")
         ax.set(ylabel="correct, percent", xlim=(0, 100), ylim=(0, 100), aspect="equal")
-        ax.legend(loc="upper left", fontsize="small", frameon=False)
 
 
 class LearningCurveDisplay(Display):
@@ -145,10 +145,9 @@ class LearningCurveDisplay(Display):
 
     def plot(self, ax: Axes) -> None:
         """Draw the curves with bands of one standard deviation, doublings equally far apart."""
-        draw(ax, self.curves, "o")
+        draw(ax, self.curves, "upper left")
         ticks = np.unique(np.concatenate([curve.x for curve in self.curves]))
         ax.set_xscale("log", base=2)
         ax.set_xticks(ticks, [f"{tick:.0f}" for tick in ticks])
         ax.minorticks_off()
         ax.set(xlabel="labelled people", ylabel="rank 1, percent", ylim=(0, 100))
-        ax.legend(loc="upper left", fontsize="small", frameon=False)
