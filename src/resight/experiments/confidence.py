@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,13 +28,7 @@ _OTHERS = 128  # queries that tell how near strangers come, as in a gallery
 
 
 def confidence(
-    sightings: Sightings,
-    protocol: Protocol,
-    space: GramSpace,
-    plan: Plan,
-    *,
-    folder: Path | None = None,
-    n_jobs: int = 1,
+    sightings: Sightings, protocol: Protocol, space: GramSpace, plan: Plan, **how: Any
 ) -> dict[str, Any]:
     """Measure calibration over all queries of all splits, pooled.
 
@@ -43,7 +36,7 @@ def confidence(
     Returns ``first_match``: scores of the probability that the first match is right;
     ``half_missing``: the same with the right sightings of half the queries removed (and that prior
     stated); ``not_in_gallery``: how often each answer was given and wrong there; ``all_there``: the
-    same with everybody in the gallery.
+    same with everybody in the gallery. `how` is what `over_splits` takes.
     """
     plan.require_fixed()
     if protocol.scoring != "single":
@@ -56,8 +49,7 @@ def confidence(
         told = _stated(sightings, protocol, space, plan, split)
         return {name: values.tolist() for name, values in told.items()}
 
-    title = f"calibration, {plan.learner}"
-    found = over_splits(stated, protocol.splits, folder, n_jobs=n_jobs, title=title)
+    found = over_splits(stated, protocol.splits, title=f"calibration, {plan.learner}", **how)
     return pooled([{name: np.array(values) for name, values in one.items()} for one in found])
 
 

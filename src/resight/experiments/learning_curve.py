@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log2
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,8 +33,7 @@ def learning_curve(
     sizes: Sequence[int] | None = None,
     *,
     draws: int = DRAWS,
-    folder: Path | None = None,
-    n_jobs: int = 1,
+    **how: Any,
 ) -> dict[str, Any]:
     """Measure a plan with fewer and fewer of each split's training people.
 
@@ -43,7 +41,8 @@ def learning_curve(
     orders of each split's people, whose subsets are nested. Returns ``points`` (people, and mean,
     sd and 95% interval over splits and draws of every measure, in percent), ``draws``, ``gain``
     (points of rank 1 that a doubling brings at the end) and ``sentence``. Only people seen by two
-    cameras are counted and used: others teach no pair of one person.
+    cameras are counted and used: others teach no pair of one person. `how` is what `over_splits`
+    takes.
     """
     plan.require_fixed()
     people = min(len(_people(sightings, split.train)) for split in protocol.splits)
@@ -61,8 +60,7 @@ def learning_curve(
         drawn = {size: range(draws if size < everybody else 1) for size in chosen}
         return {f"{size}": [figures(split, size, draw) for draw in drawn[size]] for size in drawn}
 
-    title = f"learning curve, {plan.learner}"
-    found = over_splits(fits, protocol.splits, folder, n_jobs=n_jobs, title=title)
+    found = over_splits(fits, protocol.splits, title=f"learning curve, {plan.learner}", **how)
     points = []
     for size in chosen:
         of_size = [one for of_split in found for one in of_split[f"{size}"]]
