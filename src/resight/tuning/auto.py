@@ -135,26 +135,23 @@ class AutoKXQDA(MetricLearner):
 
     def _keep_parts(self, setting: Setting, whole: Fold) -> None:
         """Fit every part on all rows, scaled so that its distances have its weight."""
-        self.kernels_: list[dict[str, Any]] = []
-        self.coefs_: list[Floats] = []
-        self.offsets_: list[Floats] = []
+        kept: list[tuple[dict[str, Any], Floats, Floats]] = []  # kernel, coefficients and offset
         ends = np.cumsum([0, *(self.normalizer_.blocks or ())]).tolist()  # of the weights of blocks
         for weight, part in setting.parts:
             if part.learner in PLAIN:
                 scale = np.sqrt(weight / whole.plain_unit(part, not setting.learns))
-                own = {"weights": list(part.weights), "plain": part.learner}
-                self.kernels_.append({**own, "whole": not setting.learns})
-                self.coefs_.append(np.array(scale))
-                self.offsets_.append(np.zeros(0))
+                own: dict[str, Any] = {"weights": list(part.weights), "plain": part.learner}
+                own["whole"] = not setting.learns
+                kept.append((own, np.array(scale), np.zeros(0)))
                 continue
             pieces = whole.pieces(part)
             for fold, piece in pieces:
                 fitted = fold.fit(piece)
                 scale = np.sqrt(weight / len(pieces) / fitted.unit)
                 own = dict(vars(fitted.kernel))
-                self.kernels_.append({**own, "ends": ends} if part.blocks else own)
-                self.coefs_.append(scale * fitted.coef)
-                self.offsets_.append(scale * fitted.offset)
+                own |= {"ends": ends} if part.blocks else {}
+                kept.append((own, scale * fitted.coef, scale * fitted.offset))
+        self.kernels_, self.coefs_, self.offsets_ = map(list, zip(*kept, strict=True))
         self.n_components_ = self._embed(self.normalizer_.mean_[None]).shape[1]
 
     def _embed(self, X: Floats) -> Floats:

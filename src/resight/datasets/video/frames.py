@@ -128,14 +128,13 @@ def read_boxes(file: Path) -> dict[int, list[Box]]:
         try:
             frame, *sides = (float(values[name]) for name in COLUMNS)
             ignored = float(values.get("confidence") or 1) == 0
-        except (ValueError, KeyError) as error:
-            raise InputError(f"{file} line {number}: expected numbers for {COLUMNS}") from error
-        try:
             validation.check_number(frame, "frame", 1)
             track = validation.check_name(values.get("id", "").strip(), "id")
             x, y, w, h = validation.check_boxes([sides])[0].tolist()
         except InputError as error:
             raise InputError(f"{file} line {number}: {error}") from None
+        except (ValueError, KeyError) as error:
+            raise InputError(f"{file} line {number}: expected numbers for {COLUMNS}") from error
         if not ignored:
             found.setdefault(int(frame), []).append(Box(x, y, w, h, "" if track == "-1" else track))
     return found
