@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,9 +50,6 @@ def search(
     purpose: common.Purpose = "",
 ) -> None:
     """Rank a gallery's sightings by how similar they are to each image or vector."""
-    import time
-    from hashlib import sha256
-
     from resight.gallery import Filter
     from resight.gallery.log import operator
     from resight.gallery.reranking import CANDIDATES, NOTE

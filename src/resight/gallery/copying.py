@@ -18,7 +18,7 @@ from resight.gallery.engines.base import META, Batches, Column, Engine, Rows, Ta
 from resight.gallery.engines.sqlite import SqliteEngine
 from resight.gallery.forgetting import resume
 from resight.gallery.gallery import Gallery
-from resight.gallery.manifest import MODELS, Generation, Manifest
+from resight.gallery.manifest import MODELS, Manifest
 from resight.gallery.rebuilding import Step, empty_place, refuse_gallery
 from resight.gallery.users import all_users, put_user
 
@@ -159,8 +159,12 @@ def _copy(source: Source, target: Engine, on_step: Step | None) -> int:
             target.add(_rows(source, manifest, part), manifest.current.number)
             if on_step is not None:
                 on_step((start + len(part)) / len(table))
-        for generation in manifest.history:
-            _copy_model(source, target, generation)
+        for number, width in ((model.number, model.width) for model in manifest.history):
+            for name in [*source.names(f"model/{number}/"), f"trained/{number}"]:
+                target.put({name: source.get(name) or b"[]"})
+            target.start_generation(number, width)
+            for ids, vectors in source.embeddings(number, width):
+                target.embed(number, ids, vectors)
         for journal in ("labels", MODELS):
             for key, text in source.read(journal):
                 target.append(journal, key, text)
@@ -186,12 +190,3 @@ def _rows(source: Source, manifest: Manifest, part: Table) -> Rows:
     except KeyError as error:
         lacks = f"gallery {source.uri}: sighting {error} has no image or descriptor"
         raise StoreError(lacks) from error
-
-
-def _copy_model(source: Source, target: Engine, generation: Generation) -> None:
-    number = generation.number
-    for name in [*source.names(f"model/{number}/"), f"trained/{number}"]:
-        target.put({name: source.get(name) or b"[]"})
-    target.start_generation(number, generation.width)
-    for ids, vectors in source.embeddings(number, generation.width):
-        target.embed(number, ids, vectors)

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from resight._progress import log
 from resight.datasets.sightings import Sightings, require_sightings
 from resight.errors import InputError
+from resight.features.store import FeatureStore
 from resight.gallery.adding import Added, Described, Stream, as_stored, check_described
 from resight.gallery.crops import NO_IMAGE, Query, picture_of, thumb
 from resight.gallery.engines import connect
@@ -24,10 +25,10 @@ from resight.gallery.filters import Filter
 from resight.gallery.labels import Entry, Kind, gone
 from resight.gallery.log import Actor, Writer, append, operator
 from resight.gallery.log import Entry as Act
-from resight.gallery.manifest import DESCRIPTORS, Manifest, Origin, Stored, check_days
+from resight.gallery.manifest import DESCRIPTORS, Manifest, Origin, Stored, check_days, drop_model
 from resight.gallery.parts import ChangedError, Parts
 from resight.gallery.people import Card, people
-from resight.gallery.rebuilding import BATCH, create, rebuild, undo
+from resight.gallery.rebuilding import BATCH, create, rebuild
 from resight.gallery.reranking import Rerank
 from resight.gallery.searching import Hits, Search
 from resight.gallery.sharing import Shared, Steps, run_alone
@@ -38,7 +39,6 @@ from resight.workers.executors import Executor, InProcess
 
 if TYPE_CHECKING:
     from resight.explanation.explanation import Explainer
-    from resight.features.store import FeatureStore
     from resight.models.model import Model
     from resight.workers.dask_cluster import ClusterExecutor
 
@@ -215,8 +215,6 @@ class Gallery:
         if described is not None:
             check_described(self.view.manifest, described, len(sightings))
         if isinstance(store, str | Path):
-            from resight.features.store import FeatureStore
-
             store = FeatureStore(store)
         stream = Stream(self.engine, self.view, sightings, described or store, imageless)
         result = stream.run(executor or InProcess(), batch_size, on_batch)
@@ -389,7 +387,12 @@ class Gallery:
 
     def undo_rebuild(self) -> None:
         """Go back to the model before the current one."""
-        undo(self.engine)
+        manifest = Manifest.read(self.engine)
+        if len(manifest.history) < 2:
+            raise InputError("no earlier model to go back to")
+        with self.engine.transaction():
+            manifest.with_history(manifest.history[:-1]).store(self.engine)
+            drop_model(self.engine, manifest.current.number)
 
     def build_index(self) -> None:
         """Build the engine's approximate index over the current embeddings."""

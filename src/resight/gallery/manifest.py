@@ -15,6 +15,7 @@ from resight._version import __version__
 from resight.errors import InputError, StoreError
 from resight.evaluation.calibration import Rates
 from resight.gallery.engines.base import Engine
+from resight.models.files import open_model
 from resight.validation import MAX_DAYS, check_count, check_name, check_number, parse_json
 
 if TYPE_CHECKING:
@@ -145,8 +146,6 @@ def model_documents(prefix: str, model: Any) -> dict[str, bytes]:
 
 def read_model(engine: Engine, prefix: str) -> Any:
     """Load the model that `model_documents` wrote."""
-    from resight.models.files import open_model
-
     if not engine.names(prefix):
         raise StoreError(f"gallery {engine.uri}: the files of {prefix.rstrip('/')} are missing")
     where = f"{prefix.rstrip('/')} of gallery {engine.uri}"

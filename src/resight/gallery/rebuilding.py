@@ -90,16 +90,6 @@ def rebuild(
     _switch(engine, job)
 
 
-def undo(engine: Engine) -> None:
-    """Go back to the model before the current one."""
-    manifest = Manifest.read(engine)
-    if len(manifest.history) < 2:
-        raise InputError("no earlier model to go back to")
-    with engine.transaction():
-        manifest.with_history(manifest.history[:-1]).store(engine)
-        kept.drop_model(engine, manifest.current.number)
-
-
 def generation_of(model: Any, number: int, origin: Origin) -> Generation:
     """Ask a model how long its descriptors are, and try how long its embeddings become."""
     if not hasattr(model, "descriptor_fingerprint"):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from resight.errors import InputError, require_package
 from resight.gallery.engines.base import Engine
+from resight.gallery.engines.sqlite import SqliteEngine
 from resight.validation import MAX_PATH, check_name
 
 
@@ -34,6 +35,4 @@ def connect(uri: str | Path) -> Engine:
         raise InputError(
             f"cannot keep a gallery at {text!r}; give a folder or postgresql://user@host/database"
         )
-    from resight.gallery.engines.sqlite import SqliteEngine
-
     return SqliteEngine(text)

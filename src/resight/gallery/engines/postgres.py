@@ -23,12 +23,7 @@ from resight.gallery.log import adopt
 
 _LAYOUT = f"CREATE TABLE layout (number int NOT NULL); INSERT INTO layout VALUES ({LAYOUT});"
 _PLAIN = script("postgres.sql") + _LAYOUT
-# From the tables of 0.1, which had images and descriptors beside what is known of a sighting.
-_FROM_1 = f"""{SINCE_1}
-INSERT INTO images SELECT id, image FROM sightings;
-INSERT INTO features SELECT id, feature FROM sightings;
-ALTER TABLE sightings DROP COLUMN image, DROP COLUMN feature;
-{_PLAIN}"""
+_FROM_1 = SINCE_1 + script("postgres_from_1.sql") + _PLAIN
 _VECTOR = "SELECT to_regtype('vector')"
 _WIDEST = 16_000  # numbers of an embedding that pgvector can hold; wider ones are plain bytes
 

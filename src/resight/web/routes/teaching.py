@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Form, Query
 from fastapi.responses import HTMLResponse, Response
 
-from resight.errors import InputError
 from resight.gallery.exporting import export
 from resight.gallery.groups import accept
 from resight.gallery.labels import Entry
@@ -91,10 +90,9 @@ def undo(
 ) -> Any:
     """Undo an answer, with all that was said by the same click."""
     active = visit.site.gallery.view.labels.active
-    if not key and not active:
-        raise InputError("nothing to undo")
-    visit.site.gallery.teach("undo", key or active[-1].key, by=visit.by)
-    undone = next((entry for entry in active if entry.key == (key or active[-1].key)), None)
+    key = key or "".join(entry.key for entry in active[-1:])
+    visit.site.gallery.teach("undo", key, by=visit.by)  # which refuses where there is nothing
+    undone = next((entry for entry in active if entry.key == key), None)
     if visit.by_htmx and a and b:
         return _card(visit, a, b)
     return taught_answer(visit, undone, back)
