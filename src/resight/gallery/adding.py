@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import compress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +22,15 @@ from resight.datasets.sightings import Sightings
 from resight.errors import InputError, StoreError
 from resight.features import describing
 from resight.features.describing import Extraction, Failure, Task, crop_key
-from resight.features.store import FeatureStore
 from resight.gallery import crops
 from resight.gallery.engines.base import Engine, Floats32, Rows, Table
 from resight.gallery.manifest import Manifest, Stored, load_model
 from resight.gallery.view import View
 from resight.validation import check_array
 from resight.workers.executors import Executor, Outcome
+
+if TYPE_CHECKING:
+    from resight.features.store import FeatureStore
 
 
 class Described(NamedTuple):

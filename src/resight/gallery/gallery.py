@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from resight._progress import log
 from resight.datasets.sightings import Sightings, require_sightings
 from resight.errors import InputError
-from resight.features.store import FeatureStore
 from resight.gallery.adding import Added, Described, Stream, as_stored, check_described
 from resight.gallery.crops import NO_IMAGE, Query, picture_of, thumb
 from resight.gallery.engines import connect
@@ -39,6 +38,7 @@ from resight.workers.executors import Executor, InProcess
 
 if TYPE_CHECKING:
     from resight.explanation.explanation import Explainer
+    from resight.features.store import FeatureStore
     from resight.models.model import Model
     from resight.workers.dask_cluster import ClusterExecutor
 
@@ -215,6 +215,8 @@ class Gallery:
         if described is not None:
             check_described(self.view.manifest, described, len(sightings))
         if isinstance(store, str | Path):
+            from resight.features.store import FeatureStore
+
             store = FeatureStore(store)
         stream = Stream(self.engine, self.view, sightings, described or store, imageless)
         result = stream.run(executor or InProcess(), batch_size, on_batch)
