@@ -194,3 +194,16 @@ def test_equal_images_in_both_cameras_are_learned_from(data):
     learner = KXQDA().fit(X, data.persons, data.cameras)
     assert learner.solver_ == "dense"
     assert learner.score(X, data.persons, cameras=data.cameras) > 0.9
+
+
+@pytest.mark.parametrize(("size", "warned"), [(1.0, False), (100.0, True)])
+def test_a_multiple_of_the_kernel_that_drowns_is_said(size, warned):
+    """The ridge of round-off under lambda K grows with the square of the kernel."""
+    rng = np.random.default_rng(0)
+    persons, cameras = np.tile(np.arange(60), 2), np.repeat([0, 1], 60)
+    X = rng.normal(size=(60, 200))[persons] + 0.5 * rng.normal(size=(120, 200))
+    X *= size / np.linalg.norm(X, axis=1, keepdims=True)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        KXQDA(kernel="poly", reg=1e-6, reg_form="kernel").fit(X, persons, cameras)
+    assert ["near or below the round-off" in str(one.message) for one in caught] == [True] * warned

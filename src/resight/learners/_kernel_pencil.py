@@ -23,6 +23,8 @@ LOSES_DIGITS = 1e-10
 """Below this part of the trace of Lambda_S the dense path itself loses six digits to round-off:
 there is nothing to be equal to."""
 
+_SHOWS = 1e-3  # of lambda K: a ridge of round-off above this changes distances by as much
+
 
 class KernelPencil:
     """The pencil of k-XQDA for one training kernel (N, N); regularisers share its matrices."""
@@ -133,22 +135,24 @@ class KernelPencil:
 
 def _regularise(similar: Floats, K: Floats, reg: float, reg_form: str) -> None:
     """Add the regulariser in place; say so when it drowns in round-off."""
-    n = len(K)
-    scale = float(similar.diagonal().sum())
+    n, eps = len(K), np.finfo(np.float64).eps
+    trace = float(similar.diagonal().sum())
     if reg_form == "kernel":
         similar += reg * K
         # Where K is singular (a linear kernel of centred rows) both forms vanish; a ridge at the
         # level of round-off keeps these directions, whose eigenvalue is 0, out of the way.
         # With a lambda below 1e-4 it shows: 4e-5 of the distances at 1e-6 and 2,000 sightings.
-        similar.flat[:: n + 1] += n * np.finfo(np.float64).eps * float(similar.diagonal().sum())
-        return
-    absolute = reg * scale / n if reg_form == "relative" else reg
-    if absolute < np.finfo(np.float64).eps * scale:
+        ridge = n * eps * trace
+        drowned = ridge > _SHOWS * reg * float(K.diagonal().mean())
+    else:
+        ridge = reg * trace / n if reg_form == "relative" else reg
+        drowned = ridge < eps * trace
+    if drowned:
         warnings.warn(
-            f"reg={reg:g} is below the round-off of this kernel's matrix of similar pairs (trace "
-            f"{scale:.3g}), so results are noise; use reg_form='relative' with reg between 1e-6 "
-            "and 1e-1",
+            f"reg={reg:g} is near or below the round-off of this kernel's matrix of similar pairs "
+            f"(trace {trace:.3g}), so results are partly or wholly noise; use reg_form='relative' "
+            "with reg between 1e-6 and 1e-1",
             RuntimeWarning,
             stacklevel=2,
         )
-    similar.flat[:: n + 1] += absolute
+    similar.flat[:: n + 1] += ridge
