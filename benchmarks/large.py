@@ -39,7 +39,7 @@ def run(n: int = TRAIN, people: int = TRAIN_PEOPLE, few: int = FEW) -> str:
     lines = [
         f"N = {n:,} drawn sightings of {people} people by {CAMERAS} cameras, seen unequally often; "
         "kernel matrix given; CPU seconds of one thread. The bound is the arithmetic "
-        "of the path `pairs` (symmetric updates, inverse, tridiagonal form, back-transformation, "
+        "of the path `pairs` (symmetric updates, inverse, reduction, back-transformation, "
         "coefficients) at the rates of matrix products in float64 and float32, measured before and "
         f"after each fit. Errors are of the distances of {TESTED} x {TESTED} test sightings, "
         "relative to the largest, against `dense` with as many directions; rank 1 is the mean of "

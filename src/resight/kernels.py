@@ -167,7 +167,7 @@ def inner_products(A: Rows, B: Rows, precision: str = "float64") -> Floats:
     Features are taken some columns at a time and the partial sums are float64; with
     ``precision="float32"`` the products of each group of columns are float32.
     """
-    total = np.zeros((len(A), len(B)))
+    total = np.empty((len(A), len(B)))
     if len(A) <= _FEW_ROWS and precision == "float64":  # what is converted stays in the cache
         few = A.astype(precision, copy=False)
         for start in range(0, len(B), _ROWS_AT_ONCE):
@@ -179,7 +179,11 @@ def inner_products(A: Rows, B: Rows, precision: str = "float64") -> Floats:
         columns = slice(start, start + _FEATURES_AT_ONCE)
         left = A[:, columns].astype(precision, copy=False)
         right = left if same else B[:, columns].astype(precision, copy=False)
-        total += left @ right.T  # NumPy takes the symmetric rank-k update when right is left
+        # NumPy takes the symmetric rank-k update when right is left.
+        if start == 0:
+            np.matmul(left, right.T, out=total)
+        else:
+            total += left @ right.T
     return total
 
 

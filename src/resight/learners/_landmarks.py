@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import eigh, qr
 
 from resight.errors import InputError
 from resight.learners._base import Codes, Floats
@@ -64,12 +64,12 @@ def landmark_map(
     cameras: Codes | None,
     n_features: int,
     precision: str = "float64",
-) -> NystromMap:
+) -> tuple[NystromMap, Floats]:
     """Make the map to at most `n_features` from the landmarks' kernel matrix (m, m) and labels.
 
     A third of the features tell the landmarks' people apart, if that can be learned from them:
     from labels with pairs, with `LABELS_FROM` features and fewer than landmarks. See `nystrom_map`
-    otherwise.
+    otherwise. The landmarks' own features (m, q) are returned too.
     """
     if persons is not None and LABELS_FROM <= n_features < len(K):
         who: Codes = np.unique(persons, return_inverse=True)[1]
@@ -81,42 +81,48 @@ def landmark_map(
     return nystrom_map(K, n_features, precision)
 
 
-def nystrom_map(K: Floats, n_features: int, precision: str = "float64") -> NystromMap:
-    """Make the map to the `n_features` along which the landmarks vary most."""
+def nystrom_map(
+    K: Floats, n_features: int, precision: str = "float64"
+) -> tuple[NystromMap, Floats]:
+    """Make the map to the `n_features` along which the landmarks vary most, and their features."""
     m = len(K)
     if n_features < m:
         s, U = eigh(K, check_finite=False, subset_by_index=(m - n_features, m - 1))
     else:
         s, U = eigh(K, check_finite=False, driver="evd")
-    return _scaled(K, U, s, precision)
+    return _scaled(U, U * s, s, precision)
 
 
 def _discriminating_map(
     K: Floats, pairs: CrossCameraPairs, n_features: int, precision: str
-) -> NystromMap:
+) -> tuple[NystromMap, Floats]:
     """Take leading directions of k-XQDA between landmarks, a third of all, and common ones."""
     ridge = _RIDGE * float(np.abs(K.diagonal()).mean())
     wanted = max(1, n_features // 3)
     directions = KernelPencil(K, pairs).solve(ridge, "kernel", n_components=wanted, roughly=True)[1]
-    common = np.random.default_rng(0).normal(size=(len(K), n_features - directions.shape[1]))
-    rounded = K.astype(np.float32)
+    size = (len(K), n_features - directions.shape[1])
+    common, rounded = np.random.default_rng(0).normal(size=size), K.astype(np.float32)
     for _ in range(2):  # towards the directions along which all of them vary most
-        common = np.linalg.qr((rounded @ common.astype(np.float32)).astype(np.float64))[0]
+        image = rounded @ common.astype(np.float32)
+        common = qr(image, mode="economic", overwrite_a=True, check_finite=False)[0]
     C = np.hstack([directions / np.linalg.norm(directions, axis=0), common])
-    s, V = eigh(C.T @ K @ C, check_finite=False, driver="evd")
-    return _scaled(K, C @ V, s, precision)
+    image = K @ C
+    s, V = eigh(C.T @ image, check_finite=False, driver="evd")
+    return _scaled(C @ V, image @ V, s, precision)
 
 
-def _scaled(K: Floats, C: Floats, s: Floats, precision: str) -> NystromMap:
-    """Make the map from coefficients with C^T K C = diag(s), s ascending."""
+def _scaled(C: Floats, image: Floats, s: Floats, precision: str) -> tuple[NystromMap, Floats]:
+    """Make the map from coefficients C and their image K C with C^T K C = diag(s), s ascending."""
     kept = s > _NOISE[precision] * s[-1]
     if not kept.any():
         raise InputError(
             "the kernel matrix of the landmarks has no positive eigenvalue, so it is not valid; "
             "use one of the named kernels, or a function that gives a positive matrix"
         )
-    lift = np.ascontiguousarray(C[:, kept] / np.sqrt(s[kept]))  # as a loaded one lies in memory
-    return NystromMap(lift, K.mean(axis=0) @ lift)
+    # Contiguous, as a loaded one lies in memory.
+    lift, features = (np.ascontiguousarray(M[:, kept] / np.sqrt(s[kept])) for M in (C, image))
+    centre = features.mean(axis=0)
+    return NystromMap(lift, centre), features - centre
 
 
 def default_landmarks(n: int) -> int | None:

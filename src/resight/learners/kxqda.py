@@ -179,13 +179,13 @@ class KXQDA(GrowingLearner):
         """Take sightings, which are these rows of the training set, as landmarks.
 
         The kernel's bandwidth and the map to `n_features` are learned from them and their labels.
-        Returns the kernel matrix between them.
+        Returns their features.
         """
         self._validate_params()
         K = self._training_kernel(chosen)
         self.landmarks_ = rows
-        self.nystrom_ = landmark_map(K, persons, cameras, n_features, self.precision)
-        return K
+        self.nystrom_, features = landmark_map(K, persons, cameras, n_features, self.precision)
+        return features
 
     def landmark_features(self, X: Floats) -> Floats:
         """Return the features of sightings through the landmarks, (n, q)."""
@@ -227,18 +227,23 @@ class KXQDA(GrowingLearner):
             require_square(X)
             chosen = chosen[:, rows]
         views = None if cameras is None else cameras[rows]
-        K = self.place_landmarks(chosen, rows, n_features, persons[rows], views)
-        of_landmarks, place = self.nystrom_.features(K), np.full(len(X), -1)
+        of_landmarks = self.place_landmarks(chosen, rows, n_features, persons[rows], views)
+        place = np.full(len(X), -1)
         place[rows] = np.arange(len(rows))
+        # A camera's rows together: sums over a chunk are then few products, and large ones.
+        order = np.arange(len(X)) if cameras is None else np.argsort(cameras, kind="stable")
 
         def features(part: slice) -> Floats:  # those of landmarks are known already
-            known = place[part] >= 0
-            F = np.empty((len(known), of_landmarks.shape[1]))
-            F[known] = of_landmarks[place[part][known]]
-            F[~known] = self.landmark_features(X[part][~known])
+            own = order[part]
+            known = place[own] >= 0
+            F = np.empty((len(own), of_landmarks.shape[1]))
+            F[known] = of_landmarks[place[own[known]]]
+            F[~known] = self.landmark_features(X[own[~known]])
             return F
 
-        sums = add_up(features, persons, cameras, pair_weights(persons, cameras))
+        weights = pair_weights(persons, cameras)[order]
+        views = None if cameras is None else cameras[order]
+        sums = add_up(features, persons[order], views, weights)
         names = None if cameras is None else np.arange(int(cameras.max()) + 1)
         self.learn_from(sums.finish(names))
 
