@@ -74,7 +74,9 @@ class Appearance:
         self.upper_length = float(rng.choice([0.0, 0.04, 0.16], p=[0.45, 0.4, 0.15]))
         self.sleeves = float(rng.choice([0.45, 1.0], p=[0.3, 0.7]))
         self.open_front = _cloth(rng, "upper").colour if rng.random() < 0.28 else None
-        self.lower = _plainer(lower, rng)
+        # Trousers and skirts carry a pattern only now and then.
+        patterned = lower.pattern in ("checks", "pinstripes") and rng.random() < 0.5
+        self.lower = lower if patterned else Cloth(lower.colour)
         self.shoes = _cloth(rng, "lower").colour
         bags, shares = ["none", "backpack", "shoulder", "hand"], [0.45, 0.25, 0.2, 0.1]
         self.bag = str(rng.choice(bags, p=shares))
@@ -87,12 +89,6 @@ def _cloth(rng: np.random.Generator, worn: str) -> Cloth:
     pattern = _PATTERNS[rng.choice(len(_PATTERNS), p=[0.60, 0.09, 0.05, 0.07, 0.10, 0.09])]
     colour, second = (_cloth_colour(rng, worn) for _ in range(2))
     return Cloth(colour, second, pattern, float(rng.uniform(0.03, 0.09)), float(rng.random()))
-
-
-def _plainer(cloth: Cloth, rng: np.random.Generator) -> Cloth:
-    """Trousers and skirts carry a pattern only now and then."""
-    patterned = cloth.pattern in ("checks", "pinstripes") and rng.random() < 0.5
-    return cloth if patterned else Cloth(cloth.colour)
 
 
 def _cloth_colour(rng: np.random.Generator, worn: str) -> Colour:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,11 +45,7 @@ def confidence(
             f"protocol {protocol.name!r} ranks people by the {protocol.scoring} of several "
             "distances; probabilities are stated for single sightings, so use a single-shot one"
         )
-
-    def stated(split: Split) -> dict[str, list[Any]]:
-        told = _stated(sightings, protocol, space, plan, split)
-        return {name: values.tolist() for name, values in told.items()}
-
+    stated = partial(_stated, sightings, protocol, space, plan)
     found = over_splits(stated, protocol.splits, title=f"calibration, {plan.learner}", **how)
     return pooled([{name: np.array(values) for name, values in one.items()} for one in found])
 
@@ -111,7 +108,7 @@ def upper_bound(wrong: Bools, persons: NDArray[Any]) -> float:
 
 def _stated(
     sightings: Sightings, protocol: Protocol, space: GramSpace, plan: Plan, split: Split
-) -> Stated:
+) -> dict[str, list[Any]]:
     """Calibrate on a split's training people and state probabilities for its queries."""
     learner = plan.spec.make(**plan.params)
     persons, cameras = sightings.persons, sightings.cameras
@@ -132,7 +129,7 @@ def _stated(
         D = distances[np.ix_(np.searchsorted(test, query), np.searchsorted(test, gallery))]
         asked, held = scored_persons(sightings, query), scored_persons(sightings, gallery)
         parts.append(state(calibration, D, usable, asked, held))
-    return _joined(parts)
+    return {name: values.tolist() for name, values in _joined(parts).items()}
 
 
 def _joined(parts: Sequence[Stated]) -> Stated:
