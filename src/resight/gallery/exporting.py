@@ -15,6 +15,7 @@ from PIL import Image
 from resight._version import __version__
 from resight.errors import unknown_name
 from resight.gallery.crops import image_type
+from resight.gallery.engines.base import or_none
 from resight.gallery.gallery import Gallery
 from resight.gallery.view import View
 
@@ -47,10 +48,9 @@ def export(gallery: Gallery, form: Form, person: str = "", images: Path | None =
 def _labels(view: View, person: str) -> list[dict[str, Any]]:
     rows = np.flatnonzero(view.persons == person if person else view.persons != "")
     t = view.table
-    columns = (t.ids, view.persons, t.cameras, t.times, t.sequences, t.sources)
+    columns = (t.ids, view.persons, t.cameras, or_none(t.times), t.sequences, t.sources)
     values = zip(*(column[rows].tolist() for column in columns), strict=True)
-    found = [dict(zip(_LABELS, one, strict=True)) for one in values]
-    return [{**one, "time": None if np.isnan(one["time"]) else one["time"]} for one in found]
+    return [dict(zip(_LABELS, one, strict=True)) for one in values]
 
 
 def _answers(view: View, person: str) -> list[dict[str, Any]]:

@@ -79,9 +79,8 @@ class Evidence:
     def __init__(self, units: Units, calibration: Any | None) -> None:
         self.units, self._calibration = units, calibration
         self.prior = 0.0  # of a pair, as log-odds
-        self.scales = np.stack(  # (m, n_cameras)
-            [self._medians(camera) for camera in range(int(units.cameras.max()) + 1)], axis=1
-        )
+        medians = [self._medians(camera) for camera in range(int(units.cameras.max()) + 1)]
+        self.scales = np.stack(medians, axis=1)  # (m, n_cameras)
 
     def _medians(self, camera: int) -> Floats32:
         """Return the median distance of each unit to the units of a camera, or of all."""
@@ -199,11 +198,7 @@ def _parts(m: int, rows: Rows, columns: Rows, odds: Floats, least: float = 0.0) 
     for part in np.split(order, np.flatnonzero(np.diff(labels[order])) + 1):
         if len(part) > _LARGE and least < _MOST - 1.0:
             inside = kept & (labels[rows] == labels[part[0]])
-            yield from (
-                one
-                for one in _parts(m, rows[inside], columns[inside], odds[inside], least + 1.0)
-                if len(one) > 1
-            )
+            yield from _parts(m, rows[inside], columns[inside], odds[inside], least + 1.0)
         elif len(part) > 1:
             yield part[:_LARGE]
 

@@ -13,7 +13,7 @@ from resight.errors import InputError
 from resight.gallery import crops
 from resight.gallery.adding import Described
 from resight.gallery.confidence import Bools, Judgement, Presence, judge, not_judged
-from resight.gallery.engines.base import Engine, Floats32
+from resight.gallery.engines.base import Engine, Floats32, or_none
 from resight.gallery.filters import Filter
 from resight.gallery.index import ExactIndex, Rows, squared
 from resight.gallery.labels import Verdict, gone
@@ -294,11 +294,11 @@ class Search:
             "id": table.ids[rows],
             "person": view.persons[rows],
             "camera": table.cameras[rows],
-            "time": _or_none(table.times[rows]),
+            "time": or_none(table.times[rows]),
             "source": table.sources[rows],
             "distance": distances / (1.0 if judged is None else judged.scale),
             "raw_distance": distances,
-            "probability": _or_none(probabilities),
+            "probability": or_none(probabilities),
             "rank_before": np.full(len(rows), None) if found.before is None else found.before[:k],
             "track": table.sequences[rows],
             "unit": units[rows].astype(str),
@@ -311,10 +311,3 @@ class Search:
             values = dict(zip(of_each, row, strict=True))
             hits.append(Hit(rank=len(hits) + 1, verdict=said, **values))
         return hits
-
-
-def _or_none(values: NDArray[np.float64]) -> NDArray[Any]:
-    """Write what is not known as None instead of NaN."""
-    known = values.astype(object)
-    known[np.isnan(values)] = None
-    return known

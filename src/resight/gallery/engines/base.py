@@ -75,6 +75,13 @@ class Table:
         return Table(*(column[rows] if len(column) else column for column in vars(self).values()))
 
 
+def or_none(values: NDArray[np.float64]) -> NDArray[Any]:
+    """Write what is not known as None instead of NaN."""
+    known = values.astype(object)
+    known[np.isnan(values)] = None
+    return known
+
+
 @dataclass(frozen=True)
 class Rows:
     """New sightings, complete."""
@@ -265,11 +272,8 @@ class Engine(ABC):
     # Sightings.
     def add(self, rows: Rows, generation: int) -> None:
         """Add sightings with embeddings of `generation`; ids that exist stay as they are."""
-        t = rows.table
-        times = [None if np.isnan(time) else float(time) for time in t.times]
-        texts = [a.tolist() for a in (t.ids, t.persons, t.cameras, t.sequences, t.sources)]
-        columns = [*texts[:3], times, *texts[3:], t.added.tolist()]
-        ids = texts[0]
+        known = vars(rows.table) | {"times": or_none(rows.table.times)}
+        *columns, _ = (column.tolist() for column in known.values())
         with self._change():
             self.many(
                 f"INSERT INTO sightings ({META}) VALUES (?, ?, ?, ?, ?, ?, ?) "
@@ -282,9 +286,9 @@ class Engine(ABC):
                 blobs["features"] = [row.astype(little).tobytes() for row in rows.features]
             for name, contents in blobs.items():
                 statement = f"INSERT INTO {name} VALUES (?, ?) ON CONFLICT (id) DO NOTHING"
-                self.many(statement, zip(ids, contents, strict=True))
+                self.many(statement, zip(columns[0], contents, strict=True))
             if rows.embeddings is not None:
-                self.embed(generation, t.ids, rows.embeddings)
+                self.embed(generation, rows.table.ids, rows.embeddings)
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove sightings with all that belongs to them."""
