@@ -141,7 +141,7 @@ def test_entries_of_many_threads_and_processes_share_commits(gallery: Gallery) -
     ids, commits = gallery.view.table.ids.tolist(), []
     for one in (gallery, other):
         one.record(ANN, "begin")
-        engine = one._writer._engine  # type: ignore[union-attr]
+        engine = one._writer._engine
         whole = engine.many
         engine.many = lambda to, rows, whole=whole: (commits.append(len(rows)), whole(to, rows))[1]  # type: ignore[method-assign]
 
@@ -166,7 +166,7 @@ def test_entries_of_many_threads_and_processes_share_commits(gallery: Gallery) -
 
 def test_no_answer_without_its_entry(gallery: Gallery, monkeypatch: pytest.MonkeyPatch) -> None:
     gallery.record(ANN, "begin")
-    engine = gallery._writer._engine  # type: ignore[union-attr]
+    engine = gallery._writer._engine
 
     def full(statement: str, rows: Any) -> None:
         time.sleep(0.05)

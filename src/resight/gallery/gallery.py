@@ -66,7 +66,7 @@ class Gallery:
         self.memory_limit = memory_limit
         self._lock = threading.RLock()
         self._view: View | None = None
-        self._writer: Writer | None = None
+        self._writer = Writer(engine.uri)  # connects when there is something to write
 
     @classmethod
     def create(
@@ -120,8 +120,7 @@ class Gallery:
     def close(self) -> None:
         """Let go of connections and memory."""
         self._view = None
-        if self._writer is not None:
-            self._writer.close()
+        self._writer.close()
         self.engine.close()
 
     @property
@@ -468,17 +467,11 @@ class Gallery:
         `begin` the time; the rest are facts that name nobody. Whom the entry concerns is left out
         if anybody of them was erased meanwhile.
         """
-        self._log.write(self._entry(by, what, **said))
+        self._writer.write(self._entry(by, what, **said))
 
     def recording(self, by: Actor, what: str, **said: Any) -> Shared:
         """Return the step after which an entry is durable (see `sharing`)."""
-        return Shared(self._log.write_all, self._entry(by, what, **said))
-
-    @property
-    def _log(self) -> Writer:
-        with self._lock:
-            self._writer = self._writer or Writer(self.engine.uri)
-            return self._writer
+        return Shared(self._writer.write_all, self._entry(by, what, **said))
 
     def _entry(
         self,
