@@ -135,7 +135,7 @@ class KernelPencil:
 
 def _regularise(similar: Floats, K: Floats, reg: float, reg_form: str) -> None:
     """Add the regulariser in place; say so when it drowns in round-off."""
-    n, eps = len(K), np.finfo(np.float64).eps
+    n, eps = len(K), float(np.finfo(np.float64).eps)
     trace = float(similar.diagonal().sum())
     if reg_form == "kernel":
         similar += reg * K

@@ -101,10 +101,10 @@ def _discriminating_map(
     wanted = max(1, n_features // 3)
     directions = KernelPencil(K, pairs).solve(ridge, "kernel", n_components=wanted, roughly=True)[1]
     size = (len(K), n_features - directions.shape[1])
-    common, rounded = np.random.default_rng(0).normal(size=size), K.astype(np.float32)
+    rounded = K.astype(np.float32)
+    common = np.random.default_rng(0).normal(size=size).astype(np.float32)
     for _ in range(2):  # towards the directions along which all of them vary most
-        image = rounded @ common.astype(np.float32)
-        common = qr(image, mode="economic", overwrite_a=True, check_finite=False)[0]
+        common = qr(rounded @ common, mode="economic", overwrite_a=True, check_finite=False)[0]
     C = np.hstack([directions / np.linalg.norm(directions, axis=0), common])
     image = K @ C
     s, V = eigh(C.T @ image, check_finite=False, driver="evd")
