@@ -52,16 +52,10 @@ class ExactIndex:
 
         `allowed` has a value for each row, (n,); fewer than k come back where fewer are allowed.
         """
-        queries = np.ascontiguousarray(queries, np.float32)
-        if allowed is None or not self.sparse(allowed):
-            return self.search_each([(query, k, allowed) for query in queries])
-        rows = np.flatnonzero(allowed)
-        found, step = [], max(1, _CELLS // max(1, len(rows)))
-        for start in range(0, len(queries), step):
-            part = queries[start : start + step]
-            for query, near in zip(part, self._near(part, rows), strict=True):
-                found.append(self._best(query, k, near, rows))
-        return found
+        queries, rows = np.ascontiguousarray(queries, np.float32), None
+        if allowed is not None and (len(queries) > 1 or self.sparse(allowed)):
+            rows, allowed = np.flatnonzero(allowed), None
+        return self.search_each([(query, k, allowed) for query in queries], rows)
 
     def _slack(self, query: Floats32) -> float:
         """Bound how far a float32 value of ``|x|^2 - 2 x.q`` can be from the truth, twice.
@@ -78,16 +72,16 @@ class ExactIndex:
         """Whether so few rows are allowed that no product of all is worth it."""
         return allowed is not None and bool(allowed.sum() < _SPARSE * len(allowed))
 
-    def search_each(self, questions: Sequence[Question]) -> list[Nearest]:
-        """Answer the questions of several searches by products of all their queries."""
-        found, step = [], max(1, _CELLS // max(1, len(self)))
+    def search_each(self, questions: Sequence[Question], rows: Rows | None = None) -> list[Nearest]:
+        """Answer several searches, of all rows or some, by products of all their queries."""
+        found, step = [], max(1, _CELLS // max(1, len(self if rows is None else rows)))
         for start in range(0, len(questions), step):
             part = questions[start : start + step]
-            near = self._near(np.array([query for query, _, _ in part]))
+            near = self._near(np.array([query for query, _, _ in part]), rows)
             for row, (query, k, allowed) in zip(near, part, strict=True):
                 if allowed is not None:
                     row[~allowed] = np.inf
-                found.append(self._best(query, k, row))
+                found.append(self._best(query, k, row, rows))
         return found
 
     def _near(self, queries: Floats32, rows: Rows | None = None) -> Floats32:
