@@ -9,7 +9,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from resight.errors import StoreError
@@ -40,24 +40,17 @@ class Upload:
     digest: str
 
 
-@dataclass
 class Site:
     """Shared by all requests."""
 
-    gallery: Gallery
-    guard: Guard
-    spool: Path | None = None
-    jobs: Jobs = field(init=False)
-    batches: RequestBatches = field(init=False)
-    _uploads: OrderedDict[str, Upload] = field(default_factory=OrderedDict)
-    _seen: dict[str, set[str]] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _expired_at: float = 0.0
-    _explainer: tuple[str, Explainer] | None = None
-
-    def __post_init__(self) -> None:
-        self.jobs = Jobs(self.gallery, self.spool)
-        self.batches = RequestBatches(self.gallery)
+    def __init__(self, gallery: Gallery, guard: Guard, spool: Path | None = None) -> None:
+        self.gallery, self.guard = gallery, guard
+        self.jobs, self.batches = Jobs(gallery, spool), RequestBatches(gallery)
+        self._uploads: OrderedDict[str, Upload] = OrderedDict()
+        self._seen: dict[str, set[str]] = {}
+        self._lock = threading.Lock()
+        self._expired_at = 0.0
+        self._explainer: tuple[str, Explainer] | None = None
 
     def keep_upload(self, who: str, name: str, content: bytes) -> tuple[str, str]:
         """Check and describe an uploaded image; return its key for searches and its digest."""
