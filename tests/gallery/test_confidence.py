@@ -15,7 +15,7 @@ from resight.datasets.sightings import Sightings
 from resight.datasets.synthetic import draw_cameras
 from resight.errors import InputError
 from resight.gallery import Described, Gallery
-from resight.gallery.confidence import judge
+from resight.gallery.confidence import Asked, judge
 from resight.gallery.index import ExactIndex
 from resight.gallery.teaching import adopt, refit
 from resight.images import read
@@ -92,7 +92,7 @@ def test_cameras_of_any_size_are_judged_alike(drawn, monkeypatch):
     for most in (0, len(sightings)):  # distances of a camera in small products, and all at once
         monkeypatch.setattr("resight.gallery.confidence._TOGETHER", most)
         view = replace(gallery.view, index=ExactIndex(gallery.view.index.embeddings))
-        found.append(judge(view, query, np.ones(len(view.table), bool)))
+        found.append(judge(view, Asked(query), np.ones(len(view.table), bool)))
     one, other = found
     np.testing.assert_array_equal(one.units, other.units)
     np.testing.assert_allclose(one.probabilities, other.probabilities, rtol=1e-12)
@@ -177,8 +177,8 @@ def test_nobody_stands_out_because_several_pictures_differ(drawn):
     for pair in pairwise(E):
         several = np.array(pair)
         mean = several.mean(axis=0)
-        pooled.append(np.nanmax(judge(view, mean, searched, several=several).probabilities))
-        averaged.append(np.nanmax(judge(view, mean, searched).probabilities))
+        pooled.append(np.nanmax(judge(view, Asked(mean, several=several), searched).probabilities))
+        averaged.append(np.nanmax(judge(view, Asked(mean), searched).probabilities))
     assert np.mean(pooled) < np.mean(averaged)
 
 

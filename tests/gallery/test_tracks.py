@@ -14,7 +14,7 @@ from resight.datasets.synthetic import draw_cameras
 from resight.errors import InputError
 from resight.evaluation.calibration import Calibration
 from resight.gallery import Filter, Gallery
-from resight.gallery.confidence import judge
+from resight.gallery.confidence import Asked, judge
 from resight.gallery.engines.base import Rows, Table
 from resight.gallery.view import View
 from resight.images import read
@@ -155,7 +155,7 @@ def test_recordings_of_many_people_are_no_tracks(tracked: Gallery, walks: Sighti
 def test_a_track_is_one_candidate_for_the_probabilities(tracked: Gallery) -> None:
     view = tracked.view
     view.model.calibration = Calibration((0.0, 1.0), (3.0, 0.5, 1.0), 100)
-    judged = judge(view, view.index.embeddings[0], np.ones(len(view.table), bool))
+    judged = judge(view, Asked(view.index.embeddings[0]), np.ones(len(view.table), bool))
     for code in np.unique(view.tracks[view.table.sequences != ""]):
         rows = view.tracks == code
         assert len(set(judged.units[rows])) == 1

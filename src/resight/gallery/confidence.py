@@ -48,6 +48,20 @@ _WORDS = {
 
 
 @dataclass(frozen=True)
+class Asked:
+    """A query: its embedding (r,), and what else is known of it.
+
+    `thumbs` are its pictures, small, (n, h, w, 3); `outside` tells whether it looks like nothing
+    that the model learned from; `several` are the embeddings (n, r) that it is the mean of.
+    """
+
+    embedding: Floats32
+    thumbs: Floats32 | None = None
+    outside: bool = False
+    several: Floats32 | None = None
+
+
+@dataclass(frozen=True)
 class Presence:
     """Whether the query's person is among the sightings that were searched."""
 
@@ -75,28 +89,18 @@ class Judgement:
     presence: Presence
 
 
-def judge(
-    view: View,
-    query: Floats32,
-    searched: Bools,
-    outside: bool = False,
-    several: Floats32 | None = None,
-) -> Judgement | None:
-    """Judge all sightings that a search looked at; None without a calibrated model in memory.
-
-    `outside` says that the query (r,) looks like nothing that the model learned from; `several`
-    are the embeddings (n_pictures, r) of the pictures that the query is the mean of.
-    """
+def judge(view: View, asked: Asked, searched: Bools) -> Judgement | None:
+    """Judge all sightings that a search looked at; None without a calibrated model in memory."""
     calibration, index = view.calibration, view.index
     if calibration is None or index is None or not searched.any():
         return None
-    [distances] = index.distances(query[None])
+    [distances] = index.distances(asked.embedding[None])
     usable = searched & ~view.trained
     scale = float(np.median(distances[usable if usable.any() else searched]))
     scale *= calibration.relative_at(0.0)
-    if several is not None:
+    if asked.several is not None:
         # The distances to their mean are shorter by a constant, which would make gaps larger.
-        distances = np.exp(np.log(positive(index.distances(several))).mean(axis=0))
+        distances = np.exp(np.log(positive(index.distances(asked.several))).mean(axis=0))
     probabilities, units = np.full(len(distances), np.nan), np.where(searched, view.units, -1)
     rates, told = view.manifest.rates, []
     for camera in np.unique(view.table.cameras[usable]).tolist():
@@ -119,7 +123,7 @@ def judge(
     left_out = searched & ~usable
     near_trained = distances[left_out].min(initial=np.inf) < distances[usable].min(initial=np.inf)
     measured = calibration.measured(rates) if calibration.decides else {}
-    answer, why = _answer(calibration, rates, told, outside, bool(near_trained))
+    answer, why = _answer(calibration, rates, told, asked.outside, bool(near_trained))
     if answer == "unsure" and not why:
         why = "the best match does not stand out enough from other people"
         if "found" not in measured:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from resight.errors import InputError
 from resight.gallery import crops
 from resight.gallery.adding import Described
-from resight.gallery.confidence import Bools, Judgement, Presence, judge, not_judged
+from resight.gallery.confidence import Asked, Bools, Judgement, Presence, judge, not_judged
 from resight.gallery.engines.base import Engine, Floats32, or_none
 from resight.gallery.filters import Filter
 from resight.gallery.index import ExactIndex, Rows, squared
@@ -92,20 +92,6 @@ class Hits(list[Hit]):
     note: str = ""
     missing: str = ""
     same_pictures: Sequence[Hit] = ()
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A query: its embedding (r,), and what else is known of it.
-
-    `thumbs` are its pictures, small, (n, h, w, 3); `outside` tells whether it looks like nothing
-    that the model learned from; `several` are the embeddings (n, r) of a query's several pictures.
-    """
-
-    embedding: Floats32
-    thumbs: NDArray[np.float32] | None = None
-    outside: bool = False
-    several: Floats32 | None = None
 
 
 @dataclass(frozen=True)
@@ -272,7 +258,7 @@ class Search:
 
     def _judged(self, one: Asked, found: Found, searched: Bools, own: Rows) -> Hits:
         """Say what a query found and how sure that is; `own` are the rows of its own pictures."""
-        judged = judge(self.view, one.embedding, searched, one.outside, one.several)
+        judged = judge(self.view, one, searched)
         hits = Hits(self._hits(found, self.k, judged, own))
         hits.presence = None if judged is None else judged.presence
         hits.note = "" if judged is not None else not_judged(self.view)
