@@ -260,11 +260,10 @@ class Running:
 
 def _add(run: Running) -> dict[str, Any]:
     """Add what was uploaded; after a kill, what is stored already is passed over."""
-    how = {**run.job.settings}
-    draft, camera = run.jobs.upload(run.job), how.pop("camera", "")
-    how.pop("upload")
+    draft = run.jobs.upload(run.job)
+    how = {name: value for name, value in run.job.settings.items() if name != "upload"}
     run.step("reading the upload", 0.0)
-    parts = draft.sightings(camera, on_frame=lambda n: run.tell(words="cutting people out"), **how)
+    parts = draft.sightings(on_frame=lambda n: run.tell(words="cutting people out"), **how)
     total, done, new, failures = sum(map(len, parts)), 0, 0, []
 
     def on_batch(ids: list[str]) -> None:

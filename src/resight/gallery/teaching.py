@@ -17,9 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from resight.datasets.sightings import seen_by_two
+from resight._files import digest_of
+from resight.datasets.sightings import Sightings, seen_by_two
 from resight.errors import InputError
 from resight.evaluation.statistics import sign_test
+from resight.features.rows import Features
 from resight.gallery.engines.base import Engine, Floats32
 from resight.gallery.filters import Texts
 from resight.gallery.gallery import Gallery
@@ -27,6 +29,7 @@ from resight.gallery.index import Floats
 from resight.gallery.labels import Labels
 from resight.gallery.manifest import CANDIDATE, drop_candidate, model_documents, note, read_model
 from resight.gallery.view import View
+from resight.plans import LEARNER, budget_for, learner_for, plan_of
 from resight.validation import parse_json
 
 Progress = Callable[[str, float], None]
@@ -115,7 +118,6 @@ def refit(gallery: Gallery, say: Progress = lambda words, share: None) -> Candid
     the share that is done.
     """
     from resight.models.calibrating import add_calibration
-    from resight.plans import budget_for
 
     view = gallery.view
     reason = why_not(view)
@@ -230,12 +232,8 @@ def labelled(gallery: Gallery, before: float = np.inf) -> Examples:
 
 def fit_recipe(like: Any, examples: Examples, budget: float) -> tuple[Any, str | None]:
     """Fit the recipe's learner on the descriptors of another model; say what it chose, and why."""
-    from resight._files import digest_of
-    from resight.datasets.sightings import Sightings
-    from resight.features.store import Features
     from resight.models.fitting import fit_plan
     from resight.models.training import Training
-    from resight.plans import LEARNER, learner_for, plan_of
 
     names, X = like.descriptors, examples.features
     widths = [part.blocks for part in like.descriptor.parts] if names else [(X.shape[1],)]
