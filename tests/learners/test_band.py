@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 from resight.learners import _band, _solvers
 from resight.learners._band import leading_by_band
-from resight.learners._band_kernels import inverse_iteration
+from resight.learners._band_kernels import inverse_iteration, residuals
 
 
 def symmetric(values, seed=0):
@@ -17,6 +18,12 @@ def symmetric(values, seed=0):
     A = (Q * values) @ Q.T
     C = np.asfortranarray(np.tril(A) + np.triu(np.full((n, n), np.nan), 1), dtype=np.float32)
     return A, C
+
+
+def whole(band):
+    """The matrix of a band."""
+    B = sum(np.diag(band[: len(band) - c, c], -c) for c in range(band.shape[1]))
+    return B + np.tril(B, -1).T
 
 
 def assert_eigenpairs(A, mu, V):
@@ -45,8 +52,9 @@ def test_the_leading_pairs_are_those_of_the_whole_spectrum(n):
         np.repeat([3.0, 2.0, 1.0], 60),
         np.concatenate([np.full(100, 2.0), 2.0 - 1e-9 * np.arange(100), np.zeros(3)]),
         np.concatenate([[-50.0, 40.0], np.linspace(-1.0, 1.0, 90)]),
+        np.repeat([20.0, 0.0], [60, 540]),
     ],
-    ids=["nothing", "copies", "nearly copies", "negative"],
+    ids=["nothing", "copies", "nearly copies", "negative", "many copies"],
 )
 @pytest.mark.parametrize("turned", [True, False])
 def test_vectors_of_equal_eigenvalues_are_orthogonal(values, turned):
@@ -70,26 +78,61 @@ def test_a_band_is_reduced_no_further(monkeypatch):
         monkeypatch.setattr(_band, "_DELAYED", delayed)
         monkeypatch.setattr(_band, "_STRIP", strip)
         band, _ = _band._reduce(C.copy(order="F"))
-        B = sum(np.diag(band[: 150 - c, c], -c) for c in range(band.shape[1]))
-        B += np.tril(B, -1).T
-        np.testing.assert_allclose(np.linalg.eigvalsh(B), values, atol=1e-5 * values[-1])
+        np.testing.assert_allclose(np.linalg.eigvalsh(whole(band)), values, atol=1e-5 * values[-1])
         mu, V = leading_by_band(C.copy(order="F"), 150, 1.0)
         assert_eigenpairs(A, mu, V)
 
 
-def test_inverse_iteration_is_as_precise_as_float64_where_pivots_vanish():
-    """Entry (0, 0) is the first eigenvalue asked for, so the first pivot is 0."""
-    band = np.zeros((60, 3))
-    rng = np.random.default_rng(0)
-    band[:, 0], band[:59, 1], band[:58, 2] = rng.normal(size=60), 1.0, 0.5
-    B = sum(np.diag(band[: 60 - c, c], -c) for c in range(3))
-    B += np.tril(B, -1).T
-    band[0, 0] = B[0, 0] = np.linalg.eigvalsh(B[1:, 1:])[30]
-    values = np.linalg.eigvalsh(B)[::-1]
-    V = rng.normal(size=(60, 60))
-    inverse_iteration(band, np.ascontiguousarray(values), 1e-15, V)
-    np.testing.assert_allclose(B @ V, V * values, atol=1e-9)
-    np.testing.assert_allclose(V.T @ V, np.eye(60), atol=1e-9)
+def pivotless(width, seed):
+    """A band whose entry (0, 0) is one of its eigenvalues: the first pivot is 0 there."""
+    rng = np.random.default_rng(seed)
+    n = 80
+    band = np.zeros((n, width + 1))
+    for c in range(width + 1):
+        band[: n - c, c] = rng.normal(size=n - c)
+    B = whole(band)
+    values, U = np.linalg.eigh(B[1:, 1:])
+    squares = (U.T @ B[1:, 0]) ** 2  # B[0, 0] = l is an eigenvalue where a^T (M - l)^-1 a = 0
+    i = int(np.minimum(squares[:-1], squares[1:]).argmax())
+    root = brentq(lambda x: float((squares / (values - x)).sum()), *between(values[i : i + 2]))
+    band[0, 0] = B[0, 0] = root
+    return band, B
+
+
+def between(ends):
+    gap = 1e-9 * (ends[1] - ends[0])
+    return ends[0] + gap, ends[1] - gap
+
+
+@pytest.mark.parametrize("width", [4, 16])
+@pytest.mark.parametrize("seed", range(3))
+def test_vectors_are_found_where_pivots_vanish(width, seed):
+    band, B = pivotless(width, seed)
+    values, scale = np.linalg.eigvalsh(B)[::-1].copy(), np.abs(B).max()
+    lost = np.random.default_rng(1).uniform(-1, 1, (80, 80))
+    inverse_iteration(band, values, 1e-16 * scale, lost)
+    wrong = residuals(band, values, lost)
+    np.testing.assert_allclose(wrong, np.linalg.norm(B @ lost - lost * values, axis=0), atol=1e-12)
+    assert wrong.max() > 1e-6 * scale  # so that the next lines test something
+    V = _band._vectors_of_band(band, values)
+    np.testing.assert_allclose(B @ V, V * values, atol=1e-6 * scale)
+    np.testing.assert_allclose(V.T @ V, np.eye(80), atol=1e-6)
+
+
+def test_vectors_that_are_not_orthogonal_are_made_so(monkeypatch):
+    band, B = pivotless(4, 0)
+    values = np.linalg.eigvalsh(B)[::-1].copy()
+    iterated = _band._iterated
+
+    def mixed(band, mu, scale, rng, into):
+        V = iterated(band, mu, scale, rng, into)
+        if V.dtype == np.float32:
+            V[:, 30] += 1e-3 * V[:, 31]
+        return V
+
+    monkeypatch.setattr(_band, "_iterated", mixed)
+    V = _band._vectors_of_band(band, values)
+    np.testing.assert_allclose(V.T @ V, np.eye(80), atol=1e-6)
 
 
 def test_large_matrices_of_float32_take_it(monkeypatch):

@@ -142,6 +142,17 @@ def test_features_through_labels_are_products_of_a_projection():
 
 
 @pytest.mark.usefixtures("few_features_suffice")
+def test_features_through_labels_are_no_more_than_the_rank():
+    """Eigenvectors take the place of the Cholesky factor, and tell what is round-off."""
+    X, persons, cameras = drawn_people()
+    K = X[:, :15] @ X[:, :15].T
+    made, known = landmark_map(K, persons, cameras, 24)
+    assert made.lift.shape == (len(K), 15)
+    centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+    np.testing.assert_allclose(known @ known.T, centred, atol=1e-8)
+
+
+@pytest.mark.usefixtures("few_features_suffice")
 def test_labels_keep_what_tells_people_apart():
     X, persons, cameras = drawn_people()
     K = X @ X.T

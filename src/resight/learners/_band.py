@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigvals_banded, lapack
+from scipy.linalg import eigvals_banded, lapack, solve_banded
 
 from resight.learners._base import Floats
 
@@ -27,7 +27,9 @@ _WIDTH = 16  # of the band
 _DELAYED = 256  # reflections that are taken off the matrix together, by one product
 _STRIP = 256  # columns of the lower triangle that are multiplied at once
 _LANES = 16  # vectors of the band that are computed together
-_CLOSE = 1e-8  # of the largest eigenvalue: vectors of closer ones are made orthogonal
+_WRONG = 1e-8  # residual of a vector of the band, relative to its largest entry: usual are 1e-11
+_CLOSE = 1e-8  # the same of a gap between eigenvalues: vectors of closer ones are made orthogonal
+_ALIKE = 1e-5  # product of unit vectors that are made orthogonal as well
 
 
 def leading_by_band(C: Floats32, most: int, above: float) -> tuple[Floats, Floats32]:
@@ -40,22 +42,23 @@ def leading_by_band(C: Floats32, most: int, above: float) -> tuple[Floats, Float
     return mu, V
 
 
-def reflect(V: NDArray[Any], reflectors: NDArray[Any], tau: NDArray[Any], below: int) -> None:
+def reflect(V: NDArray[Any], reflectors: NDArray[Any], tau: NDArray[Any], offset: int) -> None:
     """Multiply V by the reflections I - tau v v^T, the last one first.
 
-    The v are columns of `reflectors`, each 1 in the row so many below the diagonal and 0 above.
+    The v are columns of `reflectors`, each 1 in the row `offset` below the diagonal and 0 above.
     """
     for start in reversed(range(0, len(tau), _DELAYED)):
-        own = tau[start : start + _DELAYED]
-        P = np.tril(reflectors[start + below :, start : start + len(own)])
+        some = tau[start : start + _DELAYED]
+        P = np.tril(reflectors[start + offset :, start : start + len(some)])
         np.fill_diagonal(P, 1.0)
-        V[start + below :] -= P @ (_joined(P, own) @ (P.T @ V[start + below :]))
+        T = _compact(P, some).astype(P.dtype)
+        V[start + offset :] -= P @ (T @ (P.T @ V[start + offset :]))
 
 
-def _joined(P: NDArray[Any], tau: NDArray[Any]) -> NDArray[Any]:
-    """Return T for which the product of the reflections is I - P T P^T."""
-    apart = np.eye(len(tau)) + tau[:, None] * np.triu(P.T @ P, 1)
-    return np.asarray(np.linalg.solve(apart, np.diag(tau)).astype(P.dtype))
+def _compact(P: NDArray[Any], tau: NDArray[Any]) -> Floats:
+    """Return T of the compact WY form: the product of the reflections is I - P T P^T."""
+    coupled = np.eye(len(tau)) + tau[:, None] * np.triu(P.T @ P, 1)
+    return np.asarray(np.linalg.solve(coupled, np.diag(tau.astype(np.float64))))
 
 
 def _reduce(A: Floats32) -> tuple[Floats, Floats32]:
@@ -80,9 +83,9 @@ def _reduce(A: Floats32) -> tuple[Floats, Floats32]:
             V = np.tril(factors[:, : len(own)], -1)
             np.fill_diagonal(V, 1.0)
             A[below:, start : start + len(own)], tau[start : start + len(own)] = V, own
-            T = _joined(V, own)
+            T, exact = _compact(V, own), V.astype(np.float64)
             W = (_product(A, V, below) - X[below:, :k] @ (Z[below:, :k].T @ V)) @ T
-            W -= V @ (0.5 * (T.T @ (V.T @ W)))
+            W -= exact @ (0.5 * (T.T @ (exact.T @ W)))
             new = slice(k, k + 2 * len(own))
             X[below:, new], Z[below:, new] = np.hstack([V, W]), np.hstack([W, V])
             k = new.stop
@@ -96,10 +99,10 @@ def _reduce(A: Floats32) -> tuple[Floats, Floats32]:
     return band, tau
 
 
-def _product(A: Floats32, V: Floats32, start: int) -> Floats32:
-    """Multiply what A has from row and column `start` on by V."""
+def _product(A: Floats32, V: Floats32, start: int) -> Floats:
+    """Multiply what A has from row and column `start` on by V; strips are added up in float64."""
     V = np.ascontiguousarray(V)
-    product = np.zeros_like(V)
+    product = np.zeros(V.shape)
     for first, end in _strips(start, len(A)):
         own, rest = slice(first - start, end - start), slice(end - start, None)
         product[own] += A[first:end, first:end] @ V[own]
@@ -115,22 +118,47 @@ def _strips(start: int, n: int) -> Iterator[tuple[int, int]]:
 
 
 def _vectors_of_band(band: Floats, mu: Floats) -> Floats32:
-    """Return eigenvectors for eigenvalues that fall: two steps of inverse iteration from chance.
+    """Return eigenvectors for eigenvalues that fall, by inverse iteration from chance.
 
-    For vectors as precise as float32, eigenvalues are far enough apart. Where they are not, the
-    vectors span what they should, but must be made orthogonal.
+    Where eigenvalues coincide or nearly do, the vectors span what they should, but must be made
+    orthogonal: in float64, since chance may let them lie close to each other.
     """
-    from resight.learners._band_kernels import inverse_iteration
+    scale, rng = float(np.abs(band).max()) or 1.0, np.random.default_rng(0)
+    V = _iterated(band, mu, scale, rng, np.empty((len(band), len(mu)), np.float32))
+    near = np.diff(mu) >= -_CLOSE * scale
+    near |= np.abs(np.einsum("ij,ij->j", V[:, 1:], V[:, :-1])) > _ALIKE
+    for group in np.split(np.arange(len(mu)), np.flatnonzero(~near) + 1):
+        if len(group) > 1:
+            again = _iterated(band, mu[group], scale, rng, np.empty((len(band), len(group))))
+            V[:, group] = np.linalg.qr(again)[0]
+    return V
 
-    n, rng = len(band), np.random.default_rng(0)
-    scale = float(np.abs(band).max()) or 1.0
-    V = np.empty((n, len(mu)), np.float32)
+
+def _iterated(
+    band: Floats, mu: Floats, scale: float, rng: np.random.Generator, into: NDArray[Any]
+) -> NDArray[Any]:
+    """Put vectors for the eigenvalues into the columns of an array."""
+    from resight.learners._band_kernels import inverse_iteration, residuals
+
     for start in range(0, len(mu), _LANES):
         shifts = mu[start : start + _LANES]
-        vectors = rng.uniform(-1.0, 1.0, (n, len(shifts)))
+        vectors = rng.uniform(-1.0, 1.0, (len(band), len(shifts)))
         inverse_iteration(band, shifts, np.finfo(np.float64).eps * scale, vectors)
-        V[:, start : start + _LANES] = vectors
-    for group in np.split(np.arange(len(mu)), np.flatnonzero(-np.diff(mu) > _CLOSE * scale) + 1):
-        if len(group) > 1:
-            V[:, group] = np.linalg.qr(V[:, group])[0]
-    return V
+        for lane in np.flatnonzero(~(residuals(band, shifts, vectors) <= _WRONG * scale)):
+            begin = rng.uniform(-1.0, 1.0, len(band))
+            vectors[:, lane] = _by_pivoting(band, shifts[lane], scale, begin)
+        into[:, start : start + _LANES] = vectors
+    return into
+
+
+def _by_pivoting(band: Floats, shift: float, scale: float, vector: Floats) -> Floats:
+    """Do inverse iteration with exchanges of rows, which no vanishing pivot harms; it is slow."""
+    n, width = band.shape[0], min(band.shape[1], band.shape[0]) - 1
+    whole = np.zeros((2 * width + 1, n))  # as LAPACK holds bands
+    for c in range(width + 1):
+        whole[width + c, : n - c] = whole[width - c, c:] = band[: n - c, c]
+    whole[width] -= shift + 4.0 * np.finfo(np.float64).eps * scale  # not quite singular
+    for _ in range(2):
+        vector = solve_banded((width, width), whole, vector, check_finite=False)
+        vector /= np.linalg.norm(vector)
+    return vector

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import eigh, qr
+from scipy.linalg import eigh, lapack, qr, solve_triangular
 
 from resight.errors import InputError
 from resight.learners._base import Codes, Floats
@@ -41,14 +41,14 @@ class NystromMap(SavableMixin):
 
     With K_mm = U diag(s) U^T between the m landmarks, phi(x) = diag(s)^(-1/2) U^T k_m(x), so that
     phi(x)^T phi(z) = k_m(x)^T K_mm^-1 k_m(z): exact for landmarks, and everywhere when every
-    training sighting is one. With q directions alone, phi is projected on them. Features are given
-    less the mean of the landmarks': what all of them share would cancel in differences and cost
-    digits there.
+    training sighting is one. With q directions alone, phi is projected on them, in any basis.
+    Features are given less the mean of the landmarks': what all of them share would cancel in
+    differences and cost digits there.
     """
 
     state_version: ClassVar[int] = 1
 
-    lift: Floats  # (m, q): U diag(s)^(-1/2) of eigenvalues above round-off
+    lift: Floats  # (m, q): U diag(s)^(-1/2) of eigenvalues above round-off, or C L^-T
     centre: Floats  # (q,): mean of the landmarks' features
 
     def features(self, kernel_rows: Floats) -> Floats:
@@ -107,7 +107,14 @@ def _discriminating_map(
         common = qr(rounded @ common, mode="economic", overwrite_a=True, check_finite=False)[0]
     C = np.hstack([directions / np.linalg.norm(directions, axis=0), common])
     image = K @ C
-    s, V = eigh(C.T @ image, check_finite=False, driver="evd")
+    products = C.T @ image
+    L, info = lapack.dpotrf(products, lower=1)
+    largest = float(np.abs(products).sum(axis=0).max())
+    if info == 0 and lapack.dpocon(L, largest, uplo="L")[0] > _NOISE[precision]:
+        # Nothing is round-off, so C L^-T will do, and needs no eigenvectors.
+        lift, features = (solve_triangular(L, M.T, lower=True).T for M in (C, image))
+        return _centred(lift, features)
+    s, V = eigh(products, check_finite=False, driver="evd")
     return _scaled(C @ V, image @ V, s, precision)
 
 
@@ -119,10 +126,13 @@ def _scaled(C: Floats, image: Floats, s: Floats, precision: str) -> tuple[Nystro
             "the kernel matrix of the landmarks has no positive eigenvalue, so it is not valid; "
             "use one of the named kernels, or a function that gives a positive matrix"
         )
-    # Contiguous, as a loaded one lies in memory.
-    lift, features = (np.ascontiguousarray(M[:, kept] / np.sqrt(s[kept])) for M in (C, image))
-    centre = features.mean(axis=0)
-    return NystromMap(lift, centre), features - centre
+    return _centred(*(M[:, kept] / np.sqrt(s[kept]) for M in (C, image)))
+
+
+def _centred(lift: Floats, features: Floats) -> tuple[NystromMap, Floats]:
+    lift, centre = np.ascontiguousarray(lift), features.mean(axis=0)  # as a loaded map lies
+    features -= centre
+    return NystromMap(lift, centre), features
 
 
 def default_landmarks(n: int) -> int | None:

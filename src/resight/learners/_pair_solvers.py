@@ -24,6 +24,7 @@ _CONVERGED = 1e-7  # of vectors that are few, or stand out
 _SPREAD = 100.0  # largest eigenvalue from which some stand out, and float32 proves many others
 _APART = 8.0  # times smaller eigenvalues may be decomposed in float32
 _PASSES = 3
+_LEADING = 20  # one direction of so many is made exact by Rayleigh-Ritz
 _STRIP = 256  # rows whose residuals are computed at once
 _BLOCK = 32  # vectors that block Lanczos multiplies at once
 _FIRST_STEPS = 8  # of block Lanczos, after which it is known how many directions to expect
@@ -235,9 +236,7 @@ def _decomposed(
     others = lift(leading_eigenpairs(A, max(0, most - len(taken.mu)), above=1.0)[1])
     del A
     k = len(taken.mu) + others.shape[1]
-    if (
-        n_components is not None or _REFINED * k <= n
-    ):  # few, or a cut between them: Rayleigh-Ritz with all
+    if n_components is not None or _REFINED * k <= n:  # Rayleigh-Ritz with all: they are few
         found = _Ritz.among(pencil, np.hstack([taken.Y, others]))
         for _ in range(_PASSES):
             wanted = _cut(found, n_components)
@@ -245,8 +244,14 @@ def _decomposed(
                 return wanted.mu, wanted.held
             found = _Ritz.among(pencil, found.image)
         return None
-    if not len(taken.mu):
-        taken, others = _Ritz.among(pencil, others[:, : n // 12]), others[:, n // 12 :]
+    more = n // _LEADING - len(taken.mu)
+    if more > 0:  # residuals are largest, and cheaply made smaller, where mu is
+        columns, others = np.hstack([taken.Y, others[:, :more]]), others[:, more:]
+        for _ in range(_PASSES):
+            taken = _Ritz.among(pencil, columns)
+            if taken.accepted():
+                break
+            columns = taken.image
         others -= taken.Y @ (taken.Y.T @ others)
     image, held = pencil.apply(others)
     within = np.einsum("ij,ij->j", others, image)
