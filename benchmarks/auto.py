@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.machine import best_cpu_seconds
 from resight.datasets.sightings import Sightings
 from resight.descriptors import descriptor
-from resight.experiments.in_gram_space import OnSplit
+from resight.experiments.in_gram_space import SplitRunner
 from resight.experiments.tables import markdown_table
 from resight.experiments.trials import Trial, rank_directions
 from resight.learners._base import squared_euclidean
@@ -123,7 +123,7 @@ def choose(case: Case) -> Trial:
     space = GramSpace([*case.plain, *case.mirrored], case.blocks * 2, trainable=case.split.train)
     plan = Plan("auto", "auto", {"mirrored": True})
     with threadpool_limits(1):
-        return OnSplit(case.sightings, case.protocol, space, case.split).measure([plan])[0]
+        return SplitRunner(case.sightings, case.protocol, space, case.split).measure([plan])[0]
 
 
 def plain_run(case: Case, learner: KXQDA) -> None:

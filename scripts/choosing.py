@@ -24,7 +24,7 @@ from resight import datasets
 from resight._files import digest_of, write_json
 from resight.datasets.sightings import Sightings, seen_by_two
 from resight.evaluation.statistics import compare_paired
-from resight.experiments.in_gram_space import OnSplit
+from resight.experiments.in_gram_space import SplitRunner
 from resight.experiments.tables import markdown_table
 from resight.features.store import FeatureStore
 from resight.plans import Plan
@@ -114,7 +114,9 @@ class Bench:
         for method, plan in PLANS.items():
             start = time.perf_counter()
             space = mirrored if method == RECIPE else None
-            trial = OnSplit(self.sightings, self.protocol, plain, split, space).measure([plan])[0]
+            trial = SplitRunner(self.sightings, self.protocol, plain, split, space).measure([plan])[
+                0
+            ]
             seconds = time.perf_counter() - start
             cell[method] = {"rank1": 100.0 * trial.rank(1), "seconds": seconds}
         write_json(self._file(number, people), {"test": len(split.query), "methods": cell})

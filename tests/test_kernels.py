@@ -137,7 +137,7 @@ def test_products_in_single_precision_lose_at_most_six_digits():
     assert 0 < np.abs(single - double).max() < 1e-6
 
 
-@pytest.mark.parametrize("n_features", [1, 2047, 2048, 2049, 6000])
+@pytest.mark.parametrize("n_features", [0, 1, 2047, 2048, 2049, 6000])
 def test_products_in_groups_of_columns_are_the_products(n_features):
     rng = np.random.default_rng(0)
     A, B = rng.normal(size=(4, n_features)), rng.normal(size=(3, n_features))

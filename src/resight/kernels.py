@@ -167,7 +167,7 @@ def inner_products(A: Rows, B: Rows, precision: str = "float64") -> Floats:
     Features are taken some columns at a time and the partial sums are float64; with
     ``precision="float32"`` the products of each group of columns are float32.
     """
-    total = np.empty((len(A), len(B)))
+    total = np.zeros((len(A), len(B)))
     if len(A) <= _FEW_ROWS and precision == "float64":  # what is converted stays in the cache
         few = A.astype(precision, copy=False)
         for start in range(0, len(B), _ROWS_AT_ONCE):

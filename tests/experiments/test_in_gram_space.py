@@ -10,7 +10,7 @@ from resight.datasets.sightings import Sightings
 from resight.evaluation import RankingResult, cmc
 from resight.evaluation.pairwise import EmbeddedPoints
 from resight.evaluation.supervised_reranking import adapt_locally, smoothed_manifold
-from resight.experiments.in_gram_space import OnSplit, measure
+from resight.experiments.in_gram_space import SplitRunner, measure
 from resight.experiments.results import Result, Run, document, ranking_rows
 from resight.experiments.tables import results_table
 from resight.learners._base import squared_euclidean
@@ -155,7 +155,7 @@ def test_trials_survive_json_even_where_lists_are_short(data):
     sightings, X, protocol = data
     split = protocol.splits[0]
     few = Protocol("few", (Split(split.train, split.query[:3], split.gallery[:3]),))
-    trial = OnSplit(sightings, few, GramSpace([X]), few.splits[0]).measure([Plan("kxqda")])[0]
+    trial = SplitRunner(sightings, few, GramSpace([X]), few.splits[0]).measure([Plan("kxqda")])[0]
     told = trial.to_dict(sightings)
     assert json.loads(json.dumps(told, allow_nan=False)) == told
     assert np.isnan(trial.rankings[0].result.top_distances[:, 3:]).all()

@@ -11,6 +11,9 @@ import pytest
 from resight import KXQDA, XQDA
 from resight.errors import InputError
 from resight.explanation import Explainer
+from resight.explanation.attribution import EXACT, INTEGRATED, LEFT_OUT
+from resight.explanation.explanation import _WORDS
+from resight.explanation.parts import OCCLUSION
 from resight.models.model import Model
 
 
@@ -34,6 +37,10 @@ def test_linear_models_are_exact_for_images_too(drawn: Any) -> None:
         )
         assert found.method == "exact"
         assert abs(found.remainder) < 1e-6 * found.distance
+
+
+def test_every_method_is_told_in_words() -> None:
+    assert set(_WORDS) == {EXACT, INTEGRATED, LEFT_OUT, OCCLUSION}
 
 
 def test_with_nothing_to_compare_there_is_no_verdict(drawn: Any) -> None:

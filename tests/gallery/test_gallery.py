@@ -197,6 +197,23 @@ def test_sightings_added_during_a_rebuild_are_found_afterwards(
     assert check(gallery.uri).clean
 
 
+def test_going_back_keeps_rules_that_another_process_changes_meanwhile(
+    gallery: Gallery, model: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gallery.rebuild(model(seed=1, width=5))
+    other, begin = Gallery.open(gallery.uri), gallery.engine.transaction
+
+    def late() -> Any:
+        monkeypatch.undo()
+        other.require(asks_purpose=True)
+        return begin()
+
+    monkeypatch.setattr(gallery.engine, "transaction", late)
+    gallery.undo_rebuild()
+    assert other.view.manifest.asks_purpose
+    assert len(other.view.manifest.history) == 1
+
+
 def test_only_the_last_models_are_kept(gallery: Gallery, model: Callable[..., Any]) -> None:
     for seed in range(1, 5):
         gallery.rebuild(model(seed=seed, width=4))

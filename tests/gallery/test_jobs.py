@@ -39,7 +39,6 @@ def queue(uri: str, tmp_path: Path) -> Iterator[Jobs]:
     """The jobs of an empty gallery."""
     made = Jobs(Gallery.create(uri, StripeModel()), tmp_path / "spool")
     yield made
-    made._engine.close()
     made.gallery.close()
 
 
@@ -295,7 +294,6 @@ def test_progress_does_not_make_everybody_read_the_gallery_again(
     queue.start("group", BY)
     work(queue)
     assert gallery.view is before
-    queue._engine.close()
 
 
 def test_the_worker_has_unknowns_grouped_when_there_is_news(
@@ -314,7 +312,6 @@ def test_the_worker_has_unknowns_grouped_when_there_is_news(
     assert not kept.stale(gallery.view)
     worker.end()
     worker.join()
-    queue._engine.close()
 
 
 def test_erasing_somebody_takes_their_traces_out_of_jobs(queue: Jobs, people: Sightings) -> None:

@@ -5,11 +5,9 @@ import pytest
 
 from resight import KXQDA, BlockNormalizer
 from resight.errors import InputError
-from resight.evaluation.metrics import average_precisions
 from resight.tuning.candidates import CV, CV_FOLDS, Candidate
 from resight.tuning.cross_validation import choose, held_out_map, person_folds
 from resight.tuning.gram import GramSpace
-from resight.tuning.mixing import Held
 
 
 @pytest.fixture(scope="module")
@@ -103,16 +101,3 @@ def test_held_out_score_is_the_mean_reciprocal_rank_of_both_directions():
     D[:2, 2:] = [[1, 2], [1, 2]]  # query 1 right at once, query 2 at the second place
     D[2:, :2] = [[1, 2], [2, 1]]
     assert held_out_map(D, persons, cameras) == pytest.approx((0.75 + 1.0) / 2)
-
-
-@pytest.mark.parametrize("shots", [1, 2])
-def test_precisions_of_people_are_those_of_the_ranking_even_with_ties(shots):
-    rng = np.random.default_rng(0)
-    persons, cameras = np.tile(np.arange(12), 2 * shots), np.repeat([0, 1], 12 * shots)
-    D = rng.integers(0, 6, (len(persons), len(persons))).astype(float)
-    expected = np.zeros(12)
-    for a, b in ((0, 1), (1, 0)):
-        query, gallery = np.flatnonzero(cameras == a), np.flatnonzero(cameras == b)
-        found = average_precisions(D[np.ix_(query, gallery)], persons[query], persons[gallery])
-        expected += np.bincount(persons[query], found) / (2 * shots)
-    np.testing.assert_allclose(Held(persons, cameras).precisions(D), expected, rtol=1e-15)

@@ -21,7 +21,8 @@ NEEDED = ("numpy", "scipy", "scikit-learn", "numba", "pillow", "opencv-contrib-p
 
 
 def doctor(
-    warm_up: bool = flag("--warm-up", "Compile every descriptor now"), json: Json = False
+    warm_up: bool = flag("--warm-up", "Compile everything now: descriptors, search, training"),
+    json: Json = False,
 ) -> None:
     """Check the installation; exit code 1 if a required package is missing."""
     versions: dict[str, str | None] = dict.fromkeys(NEEDED)
@@ -56,7 +57,7 @@ def doctor(
 
 
 def _compile_all() -> dict[str, float]:
-    """Use everything that is compiled; return the seconds of descriptors."""
+    """Compile everything; return the seconds that each descriptor took."""
     import numpy as np
 
     from resight.descriptors import DESCRIPTORS, descriptor

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 Colour = tuple[float, float, float]
 Floats = NDArray[np.float32] | NDArray[np.float64]
 
-# Hue in degrees, saturation and value of common cloth, and how often it is worn above and below.
+# Hue in degrees, saturation and value of common cloth; how often as upper and lower garment.
 # Neutral tones dominate, as in any street: they make different people alike.
 _CLOTH = json.loads(Path(__file__).with_name("cloth.json").read_text("utf-8"))
 _PATTERNS = ("plain", "bands", "pinstripes", "checks", "logo", "two-tone")
@@ -85,7 +85,7 @@ class Appearance:
 
 
 def _cloth(rng: np.random.Generator, worn: str) -> Cloth:
-    """Choose a pattern, and colours as common as they are where it is `worn`, upper or lower."""
+    """Choose a pattern, and colours by how common they are for `worn`, "upper" or "lower"."""
     pattern = _PATTERNS[rng.choice(len(_PATTERNS), p=[0.60, 0.09, 0.05, 0.07, 0.10, 0.09])]
     colour, second = (_cloth_colour(rng, worn) for _ in range(2))
     return Cloth(colour, second, pattern, float(rng.uniform(0.03, 0.09)), float(rng.random()))

@@ -39,14 +39,14 @@ def measure(
     """
 
     def trials(split: Split) -> list[dict[str, Any]]:
-        found = OnSplit(sightings, protocol, space, split, mirrored).measure(plans)
+        found = SplitRunner(sightings, protocol, space, split, mirrored).measure(plans)
         return [trial.to_dict(sightings) for trial in found]
 
     return list(zip(*over_splits(trials, protocol.splits, **how), strict=True))
 
 
 @dataclass
-class OnSplit:
+class SplitRunner:
     """One split, on which plans share inner products; `mirrored` is as in `measure`."""
 
     sightings: Sightings
@@ -62,7 +62,7 @@ class OnSplit:
         self._known: dict[tuple[bool, bool, bool], Products] = {}
 
     def measure(self, plans: Sequence[Plan]) -> list[Trial]:
-        """Measure plans."""
+        """Return a trial of each plan, in their order."""
         return [
             self._auto_trial(plan) if plan.learner == AUTO else self._trial(plan) for plan in plans
         ]

@@ -95,7 +95,7 @@ def judge(view: View, asked: Asked, searched: Bools) -> Judgement | None:
     if calibration is None or index is None or not searched.any():
         return None
     [distances] = index.distances(asked.embedding[None])
-    usable = searched & ~view.trained
+    usable = searched & ~view.learned_from
     scale = float(np.median(distances[usable if usable.any() else searched]))
     scale *= calibration.relative_at(0.0)
     if asked.several is not None:
@@ -170,7 +170,7 @@ def _fit(
     view: View, index: ExactIndex, calibration: Calibration, camera: str
 ) -> tuple[float, float]:
     """Search the camera for sightings of other cameras: how near its strangers come."""
-    rows = np.flatnonzero((view.table.cameras == camera) & ~view.trained)
+    rows = np.flatnonzero((view.table.cameras == camera) & ~view.learned_from)
     lists, longer = [], _once(index.kept, ("longer", camera), _lengthened, view, index, camera)
     names, others = np.unique(view.units[rows]), _others(view, camera, _OTHERS)
     if not len(others):
@@ -193,7 +193,7 @@ def _others(view: View, camera: str, most: int) -> Rows:
     """Return sightings to search a camera for, one of each unit: of other cameras, or its own."""
     first = np.zeros(len(view.table), bool)
     first[np.unique(view.units, return_index=True)[1]] = True
-    first &= ~view.trained
+    first &= ~view.learned_from
     here = view.table.cameras == camera
     elsewhere = np.flatnonzero(first & ~here)
     rows = elsewhere if len(elsewhere) >= _FEW else np.flatnonzero(first & here)

@@ -388,10 +388,10 @@ class Gallery:
 
     def undo_rebuild(self) -> None:
         """Go back to the model before the current one."""
-        manifest = Manifest.read(self.engine)
-        if len(manifest.history) < 2:
-            raise InputError("no earlier model to go back to")
         with self.engine.transaction():
+            manifest = Manifest.read(self.engine)
+            if len(manifest.history) < 2:
+                raise InputError("no earlier model to go back to")
             manifest.with_history(manifest.history[:-1]).store(self.engine)
             drop_model(self.engine, manifest.current.number)
 

@@ -114,7 +114,7 @@ class Search:
     by_track: bool = False
     same_pictures: bool = False
     parts: Parts | None = None
-    missing: set[int] = field(default_factory=set)  # parts that gave no answer
+    missing: set[int] = field(default_factory=set, init=False)  # parts that gave no answer
 
     def steps(self, described: Described, together: bool) -> Steps[list[Hits]]:
         """Return the k best hits of each query, or of all as one."""
@@ -289,7 +289,7 @@ class Search:
             "track": table.sequences[rows],
             "unit": units[rows].astype(str),
             "same_picture": same,
-            "trained": view.trained[rows],
+            "trained": view.learned_from[rows],
         }
         hits: list[Hit] = []
         for row in zip(*(column.tolist() for column in of_each.values()), strict=True):

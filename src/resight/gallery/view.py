@@ -85,7 +85,7 @@ class View:
         return getattr(self.model, "calibration", None)
 
     @cached_property
-    def trained(self) -> NDArray[np.bool_]:
+    def learned_from(self) -> NDArray[np.bool_]:
         """Which sightings the model learned from."""
         rows, known = np.isin(self.table.ids, list(self.trained_on)), self.calibration
         if known is not None and self.index is not None and len(known.trained):

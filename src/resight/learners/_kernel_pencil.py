@@ -92,7 +92,7 @@ class KernelPencil:
                     space.forget()
                     return None
             pencil = PairPencil(space, reg, power, keep=keep)
-            if roughly and n_components is not None and 6 * n_components <= len(self.K):
+            if roughly and n_components is not None:
                 return rough_directions(pencil, n_components)
             return directions(pencil, n_components, at_hand=few)
         except LinAlgError:

@@ -28,7 +28,7 @@ from resight.learners._laplacian import Multipartite
 from resight.learners._solvers import leading_pencil
 from resight.saving import SavableMixin
 
-CHUNK_ROWS = 4096  # seen at once: kernel rows of 100 MB for 1,024 features of 3,072 landmarks
+CHUNK_ROWS = 2048  # seen at once: kernel rows of 50 MB for 1,024 features of 3,072 landmarks
 NO_CAMERA = 0  # code that stands for all sightings when cameras are not given
 
 

@@ -121,12 +121,9 @@ def directions(
 
 
 def rough_directions(pencil: PairPencil, n_leading: int) -> tuple[Floats, Floats, str]:
-    """Return nearly the leading directions: the best of twice as many dimensions, unchecked."""
-    krylov = _Krylov(pencil)
-    while krylov.m < max(2 * n_leading, _FIRST_STEPS * krylov.size) and krylov.grow():
-        pass
-    mu, U, _ = krylov.leading(n_leading)
-    return mu, krylov.ritz(mu, U).theta(pencil), "krylov"
+    """Return nearly the leading directions, at most one for each dimension of E, unchecked."""
+    found = _Ritz.among(pencil, pencil.start()[:, -n_leading:])
+    return found.mu, found.theta(pencil), "pairs"
 
 
 class _Krylov:

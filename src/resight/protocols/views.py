@@ -65,8 +65,9 @@ def by_cameras(
     *,
     both_directions: bool = False,
 ) -> Split:
-    """Split by cameras: of two the second is searched for the first, of more all but one's own.
+    """Split by cameras: with two, queries come from the first and the gallery from the second.
 
+    With more, every test sighting is a query; scoring ignores matches from its own camera.
     `cameras` are by default those that saw labelled people. With `both_directions` the second of
     two also asks the first one. Besides the test people a gallery holds distractors and people whom
     no other camera has seen; nobody asks for them and they are never trained.

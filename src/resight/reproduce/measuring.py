@@ -13,7 +13,7 @@ from typing import Any
 from resight import datasets
 from resight._files import digest_of, write_json
 from resight.errors import unknown_name
-from resight.experiments.in_gram_space import OnSplit
+from resight.experiments.in_gram_space import SplitRunner
 from resight.experiments.learning_curve import some_people
 from resight.experiments.runner import over_splits
 from resight.features.store import Features, FeatureStore
@@ -110,7 +110,7 @@ class Bench:
             )
 
         def trial(split: Split) -> dict[str, Any]:
-            return OnSplit(sightings, protocol, space, split).measure([job.plan])[0].figures()
+            return SplitRunner(sightings, protocol, space, split).measure([job.plan])[0].figures()
 
         folder = self.out / "splits" / file.stem
         trials = over_splits(trial, splits, folder, n_jobs=self.n_jobs, title=title)

@@ -22,8 +22,8 @@ from resight.tuning.fold_metrics import codes_of
 from resight.tuning.gram import Rows
 
 
-class Held:
-    """The sightings held out by one fold, and which of them may be compared.
+class Comparisons:
+    """Some sightings, such as those that one fold holds out, and which may be compared.
 
     That is every sighting with those of all other cameras; without cameras, with all others.
     """
@@ -84,7 +84,7 @@ class Likelihood:
     For each fold `distances` are those of B metrics, of comparable spread, (B, n, n).
     """
 
-    def __init__(self, folds: list[Held], distances: Sequence[NDArray[Any]]) -> None:
+    def __init__(self, folds: list[Comparisons], distances: Sequence[NDArray[Any]]) -> None:
         self._folds = []
         counts = np.bincount(np.concatenate([one.persons[one.asked] for one in folds]))
         for held, of_fold in zip(folds, distances, strict=True):

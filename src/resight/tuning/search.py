@@ -19,7 +19,7 @@ from resight.tuning.candidates import KNFST_KERNEL, XQDA
 from resight.tuning.cross_validation import person_folds
 from resight.tuning.fold_metrics import Fold, codes_of, threads_for
 from resight.tuning.gram import Floats, GramSpace, Rows
-from resight.tuning.mixing import Held, Likelihood
+from resight.tuning.mixing import Comparisons, Likelihood
 from resight.tuning.settings import PLAIN, Part, Setting
 
 MIN_PEOPLE = 16  # from fewer nothing is chosen: they say too little
@@ -101,7 +101,9 @@ class Search:
         if self.people >= max(MIN_PEOPLE, 2 * self.n_folds):
             for repeat in range(repeats):
                 self.divisions += person_folds(persons, cameras, self.n_folds, seed + repeat)
-        self.held = [Held(self.persons[held], self._views(held)) for _, held in self.divisions]
+        self.held = [
+            Comparisons(self.persons[held], self._views(held)) for _, held in self.divisions
+        ]
         self.tried: list[Tried] = []
         self.stopped: str | None = None  # why less was tried than could be, if so
         self._end = None if budget is None else time.monotonic() + budget
@@ -171,7 +173,7 @@ class Search:
         everything = np.arange(len(self.persons))
         spaces, views = self.variants[self._variant], self._views(everything)
         whole = Fold(spaces, everything, everything, self.persons, views)
-        held = Held(self.persons, views)
+        held = Comparisons(self.persons, views)
         (e, euclidean), (c, cosine) = (self._weighed(whole, held, name, alone) for name in PLAIN)
         best = cosine if c < e - _CLEARLY else euclidean
         networks = [one for one, space in zip(alone, spaces, strict=True) if space.networks[0]]
@@ -184,7 +186,7 @@ class Search:
         return best
 
     def _weighed(
-        self, whole: Fold, held: Held, name: str, alone: Sequence[tuple[float, ...]]
+        self, whole: Fold, held: Comparisons, name: str, alone: Sequence[tuple[float, ...]]
     ) -> tuple[float, Part]:
         """Weigh descriptors, near equally, so that the negative log-likelihood is least."""
         parts = [Part(name, weights) for weights in alone]

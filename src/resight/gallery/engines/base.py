@@ -39,13 +39,14 @@ Near = tuple[list[str], Floats32]
 
 
 def script(name: str) -> str:
-    """Read SQL that lies beside; BLOB and SERIAL in it stand for what each engine calls them."""
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+    """Read an SQL file of this folder; each engine replaces BLOB and SERIAL by types of its own."""
+    lines = Path(__file__).with_name(name).read_text(encoding="utf-8").splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("--"))
 
 
 # Layout 5 of the tables; 1 is the one that resight 0.1 made in PostgreSQL, no release wrote others.
-SINCE_1 = script("tables_since_1.sql")
-TABLES = script("tables.sql") + SINCE_1
+ADDED = script("tables_added_after_1.sql")
+TABLES = script("tables.sql") + ADDED
 LAYOUT = 5
 META = "id, person, camera, time, sequence, source, added"
 

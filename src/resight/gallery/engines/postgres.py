@@ -16,14 +16,14 @@ import psycopg
 from pgvector.psycopg import register_vector
 
 from resight.errors import InputError, StoreError
-from resight.gallery.engines.base import LAYOUT, SINCE_1, TABLES, Engine, Floats32, Near, script
+from resight.gallery.engines.base import ADDED, LAYOUT, TABLES, Engine, Floats32, Near, script
 from resight.gallery.engines.scanning import Needles, Traces, scanned
 from resight.gallery.filters import Filter
 from resight.gallery.log import adopt
 
 _LAYOUT = f"CREATE TABLE layout (number int NOT NULL); INSERT INTO layout VALUES ({LAYOUT});"
 _PLAIN = script("postgres.sql") + _LAYOUT
-_FROM_1 = SINCE_1 + script("postgres_from_1.sql") + _PLAIN
+_FROM_1 = ADDED + script("postgres_from_1.sql") + _PLAIN
 _VECTOR = "SELECT to_regtype('vector')"
 _WIDEST = 16_000  # numbers of an embedding that pgvector can hold; wider ones are plain bytes
 

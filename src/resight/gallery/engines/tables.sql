@@ -1,4 +1,4 @@
--- What resight 0.1 had, too. Images and descriptors were columns of the sightings there.
+-- Tables that 0.1 already had; there `sightings` also held images and descriptors.
 CREATE TABLE documents (name text PRIMARY KEY, content BLOB NOT NULL);
 CREATE TABLE journal (
     number SERIAL, name text NOT NULL, key text NOT NULL, content text NOT NULL);

@@ -90,8 +90,8 @@ def undo(
 ) -> Any:
     """Undo an answer, with all that was said by the same click."""
     active = visit.site.gallery.view.labels.active
-    key = key or "".join(entry.key for entry in active[-1:])
-    visit.site.gallery.teach("undo", key, by=visit.by)  # which refuses where there is nothing
+    key = key or (active[-1].key if active else "")
+    visit.site.gallery.teach("undo", key, by=visit.by)  # refuses an empty key
     undone = next((entry for entry in active if entry.key == key), None)
     if visit.by_htmx and a and b:
         return _card(visit, a, b)

@@ -1,5 +1,5 @@
--- What 0.1 had not. Images and descriptors are in tables of their own, so that reading what is known
--- about the sightings does not turn their pages over.
+-- Tables added after 0.1. Images and descriptors are apart, so that reading metadata does not read
+-- them as well.
 CREATE TABLE images (
     id text PRIMARY KEY REFERENCES sightings (id) ON DELETE CASCADE, content BLOB NOT NULL);
 CREATE TABLE features (
