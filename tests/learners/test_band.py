@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from resight.learners import _band, _solvers
+from resight.learners import _band, _band_kernels, _solvers
 from resight.learners._band import leading_by_band
 from resight.learners._band_kernels import inverse_iteration, residuals
 
@@ -122,17 +122,25 @@ def test_vectors_are_found_where_pivots_vanish(width, seed):
 def test_vectors_that_are_not_orthogonal_are_made_so(monkeypatch):
     band, B = pivotless(4, 0)
     values = np.linalg.eigvalsh(B)[::-1].copy()
-    iterated = _band._iterated
 
-    def mixed(band, mu, scale, rng, into):
-        V = iterated(band, mu, scale, rng, into)
-        if V.dtype == np.float32:
-            V[:, 30] += 1e-3 * V[:, 31]
-        return V
+    def mixed(band, shifts, tiny, vectors):
+        inverse_iteration(band, shifts, tiny, vectors)
+        vectors[:, 2] += 1e-3 * vectors[:, 3]
 
-    monkeypatch.setattr(_band, "_iterated", mixed)
+    monkeypatch.setattr(_band_kernels, "inverse_iteration", mixed)
+    monkeypatch.setattr(_band_kernels, "residuals", lambda band, shifts, vectors: 0.0 * shifts)
     V = _band._vectors_of_band(band, values)
     np.testing.assert_allclose(V.T @ V, np.eye(80), atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_vectors_of_a_sparse_band_span_the_spaces_of_its_many_equal_eigenvalues(seed):
+    rng = np.random.default_rng(seed)
+    A = np.tril(rng.normal(size=(200, 200)) * (rng.random((200, 200)) < 0.05))
+    A = np.triu(A, -16).astype(np.float32).astype(float)
+    A += np.tril(A, -1).T
+    mu, V = leading_by_band(np.asfortranarray(A, np.float32), 200, -np.inf)
+    assert_eigenpairs(A, mu, V)
 
 
 def test_large_matrices_of_float32_take_it(monkeypatch):

@@ -196,8 +196,21 @@ def test_equal_images_in_both_cameras_are_learned_from(data):
     assert learner.score(X, data.persons, cameras=data.cameras) > 0.9
 
 
+@pytest.mark.parametrize("apart", [1e-9, 1e-6, 1e-3])
+def test_images_that_are_nearly_equal_need_no_lifted_kernel(apart):
+    """The ridge of round-off suffices for a Cholesky factor; what float32 needs would show."""
+    rng = np.random.default_rng(0)
+    persons, cameras = np.tile(np.arange(150), 2), np.repeat([0, 1], 150)
+    X = rng.normal(size=(150, 100))[persons] + apart * rng.normal(size=(300, 100))
+    kernel, linear = KXQDA(kernel="linear", reg=1e-2, reg_form="kernel"), XQDA(reg=1e-2)
+    D, expected = (
+        learner.fit(X, persons, cameras).distances(X[:40], X[40:80]) for learner in (kernel, linear)
+    )
+    np.testing.assert_allclose(D, expected, rtol=0, atol=1e-9 * expected.max())
+
+
 @pytest.mark.parametrize(("size", "warned"), [(1.0, False), (100.0, True)])
-def test_a_multiple_of_the_kernel_that_drowns_is_said(size, warned):
+def test_a_ridge_of_round_off_that_shows_under_lambda_k_is_said(size, warned):
     """The ridge of round-off under lambda K grows with the square of the kernel."""
     rng = np.random.default_rng(0)
     persons, cameras = np.tile(np.arange(60), 2), np.repeat([0, 1], 60)

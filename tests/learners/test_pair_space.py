@@ -307,10 +307,58 @@ def test_rough_leading_directions_are_nearly_those_of_the_pencil():
     _, _, K, persons, cameras = scene(n_persons=60)
     pencil = PairPencil(PairSpace(K, CrossCameraPairs(persons, cameras)), 1e-4, 1, keep=False)
     exact = np.linalg.eigvalsh(pencil.apply(np.eye(len(K)))[0])[::-1][:10]
-    mu, Theta = rough_directions(pencil, 10)[:2]
-    assert Theta.shape == (len(K), len(mu))
-    assert (mu <= exact[: len(mu)] * (1 + 1e-9)).all()  # Ritz values lie below
-    assert mu.sum() >= 0.9 * exact[: len(mu)].sum()
+    Theta = rough_directions(pencil, 10)
+    A = K @ pencil.space.pairs.mean_dissimilar(K)
+    B = K @ pencil.space.pairs.mean_similar(K) + 1e-4 * K
+    mu = eigh(*(Theta.T @ M @ Theta for M in (A, B)), eigvals_only=True)[::-1]
+    assert Theta.shape == (len(K), 10)
+    assert (mu <= exact * (1 + 1e-9)).all()  # Ritz values lie below
+    assert mu.sum() >= 0.9 * exact.sum()
+
+
+def test_fewer_rough_directions_are_found_than_asked_of_few_persons():
+    _, _, K, persons, cameras = scene(n_persons=12)
+    pencil = PairPencil(PairSpace(K, CrossCameraPairs(persons, cameras)), 1e-4, 1, keep=False)
+    Theta = rough_directions(pencil, 40)
+    assert np.isfinite(Theta).all()
+    assert 5 < Theta.shape[1] <= 12
+
+
+@pytest.mark.parametrize(
+    ("reg", "alike", "far"), [(1e-7, 20, 3.0), (1e-6, 20, 3.0), (1e-7, 40, 5.0)]
+)
+def test_one_person_far_from_all_others_hides_no_error(reg, alike, far):
+    """Blank crops, say: one eigenvalue is 1e5 times all others, but test sightings see these."""
+    rng = np.random.default_rng(1)
+    X, persons, cameras, T = sightings(rng, rng.integers(1, 4, (110, 2)), 20, 1.0, True)
+    blank = rng.normal(size=20)
+    X = np.vstack([X, np.tile(blank * far / np.linalg.norm(blank), (alike, 1))])
+    labels = np.append(persons, np.full(alike, 110)), np.append(cameras, np.arange(alike) % 2)
+    auto, dense = (KXQDA(reg=reg, solver=solver).fit(X, *labels) for solver in ("auto", "dense"))
+    assert dense.eigenvalues_[0] > 1e4 * dense.eigenvalues_[1]
+    assert relative_error(auto, dense, T) <= 1e-6
+
+
+def test_descriptors_of_zeros_are_no_trouble():
+    rng = np.random.default_rng(0)
+    X, persons, cameras, T = sightings(rng, rng.integers(1, 4, (40, 2)), 300, 0.5, True)
+    X[::25] = 0.0
+    setting = {"kernel": "linear", "reg": 1e-5}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        auto, dense = (
+            KXQDA(**setting, solver=solver).fit(X, persons, cameras) for solver in ("auto", "dense")
+        )
+    assert auto.solver_ == "pairs"
+    assert relative_error(auto, dense, T) <= 1e-6
+
+
+@pytest.mark.parametrize("solver", ["auto", "dense"])
+def test_a_matrix_that_is_no_kernel_is_refused(solver):
+    _, _, K, persons, cameras = scene()
+    learner = KXQDA(kernel="precomputed", reg=0.1, reg_form="kernel", solver=solver)
+    with pytest.raises(InputError, match="larger reg"):
+        learner.fit(K - 0.3 * np.eye(len(K)), persons, cameras)
 
 
 def test_all_copies_of_an_eigenvalue_are_found():

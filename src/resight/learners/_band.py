@@ -12,7 +12,7 @@ Mathematical Software 26 (2000).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import Any
 
 import numpy as np
@@ -121,34 +121,27 @@ def _vectors_of_band(band: Floats, mu: Floats) -> Floats32:
     """Return eigenvectors for eigenvalues that fall, by inverse iteration from chance.
 
     Where eigenvalues coincide or nearly do, the vectors span what they should, but must be made
-    orthogonal: in float64, since chance may let them lie close to each other.
+    orthogonal: in float64, and with exchanges, since others may lie close to each other.
     """
-    scale, rng = float(np.abs(band).max()) or 1.0, np.random.default_rng(0)
-    V = _iterated(band, mu, scale, rng, np.empty((len(band), len(mu)), np.float32))
+    from resight.learners._band_kernels import inverse_iteration, residuals
+
+    n, scale, rng = len(band), float(np.abs(band).max()) or 1.0, np.random.default_rng(0)
+    V = np.empty((n, len(mu)), np.float32)
+    for start in range(0, len(mu), _LANES):
+        shifts = mu[start : start + _LANES]
+        vectors = rng.uniform(-1.0, 1.0, (n, len(shifts)))
+        inverse_iteration(band, shifts, np.finfo(np.float64).eps * scale, vectors)
+        for lane in np.flatnonzero(~(residuals(band, shifts, vectors) <= _WRONG * scale)):
+            vectors[:, lane] = _by_pivoting(band, shifts[lane], scale, rng.uniform(-1.0, 1.0, n))
+        V[:, start : start + _LANES] = vectors
     near = np.diff(mu) >= -_CLOSE * scale
     near |= np.abs(np.einsum("ij,ij->j", V[:, 1:], V[:, :-1])) > _ALIKE
     for group in np.split(np.arange(len(mu)), np.flatnonzero(~near) + 1):
         if len(group) > 1:
-            again = _iterated(band, mu[group], scale, rng, np.empty((len(band), len(group))))
-            V[:, group] = np.linalg.qr(again)[0]
+            begin = rng.uniform(-1.0, 1.0, (len(group), n))
+            again = list(map(_by_pivoting, repeat(band), mu[group], repeat(scale), begin))
+            V[:, group] = np.linalg.qr(np.transpose(again))[0]
     return V
-
-
-def _iterated(
-    band: Floats, mu: Floats, scale: float, rng: np.random.Generator, into: NDArray[Any]
-) -> NDArray[Any]:
-    """Put vectors for the eigenvalues into the columns of an array."""
-    from resight.learners._band_kernels import inverse_iteration, residuals
-
-    for start in range(0, len(mu), _LANES):
-        shifts = mu[start : start + _LANES]
-        vectors = rng.uniform(-1.0, 1.0, (len(band), len(shifts)))
-        inverse_iteration(band, shifts, np.finfo(np.float64).eps * scale, vectors)
-        for lane in np.flatnonzero(~(residuals(band, shifts, vectors) <= _WRONG * scale)):
-            begin = rng.uniform(-1.0, 1.0, len(band))
-            vectors[:, lane] = _by_pivoting(band, shifts[lane], scale, begin)
-        into[:, start : start + _LANES] = vectors
-    return into
 
 
 def _by_pivoting(band: Floats, shift: float, scale: float, vector: Floats) -> Floats:

@@ -69,7 +69,11 @@ class MetricLearner(
         fresh = copy.copy(self)
         fresh.__dict__ = {k: v for k, v in vars(self).items() if not k.endswith("_")}
         rows, labels = validate_data(fresh, X, y, dtype=self._dtypes, ensure_min_samples=2)
-        _refuse_equal(rows)
+        if len(rows) > 1 and all(np.array_equal(row, rows[0]) for row in rows[1:]):
+            raise InputError(
+                f"all {len(rows)} training sightings have the same features; "
+                "a metric needs sightings that differ"
+            )
         fresh.persons_, codes = encode(labels, "persons")
         camera_codes = encode_cameras(cameras, len(codes))
         fresh.training_fingerprint_ = fingerprint_of(rows, codes, camera_codes)
@@ -261,14 +265,6 @@ def group_means(rows: Floats, codes: Codes) -> Floats:
     sums = np.zeros((len(counts), rows.shape[1]))
     np.add.at(sums, codes, rows)
     return sums / counts[:, None]
-
-
-def _refuse_equal(rows: Floats) -> None:
-    if len(rows) > 1 and all(np.array_equal(row, rows[0]) for row in rows[1:]):
-        raise InputError(
-            f"all {len(rows)} training sightings have the same features; "
-            "a metric needs sightings that differ"
-        )
 
 
 def fingerprint_of(X: Floats, persons: Codes, cameras: Codes | None) -> str:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import eigh, lapack, qr, solve_triangular
+from scipy.linalg import LinAlgError, eigh, lapack, qr, solve_triangular
 
 from resight.errors import InputError
 from resight.learners._base import Codes, Floats
-from resight.learners._kernel_pencil import KernelPencil
 from resight.learners._laplacian import CrossCameraPairs
+from resight.learners._pair_solvers import rough_directions
+from resight.learners._pair_space import PairPencil, PairSpace
 from resight.saving import SavableMixin
 
 EXACT_LIMIT = 20_000
@@ -76,7 +77,7 @@ def landmark_map(
         where = None if cameras is None else np.unique(cameras, return_inverse=True)[1]
         try:
             return _discriminating_map(K, CrossCameraPairs(who, where), n_features, precision)
-        except InputError:  # no pairs, or no valid kernel
+        except (InputError, LinAlgError):  # no pairs, or no valid kernel
             pass
     return nystrom_map(K, n_features, precision)
 
@@ -99,7 +100,7 @@ def _discriminating_map(
     """Take leading directions of k-XQDA between landmarks, a third of all, and common ones."""
     ridge = _RIDGE * float(np.abs(K.diagonal()).mean())
     wanted = max(1, n_features // 3)
-    directions = KernelPencil(K, pairs).solve(ridge, "kernel", n_components=wanted, roughly=True)[1]
+    directions = rough_directions(PairPencil(PairSpace(K, pairs), ridge, 1, keep=False), wanted)
     size = (len(K), n_features - directions.shape[1])
     rounded = K.astype(np.float32)
     common = np.random.default_rng(0).normal(size=size).astype(np.float32)

@@ -12,19 +12,19 @@ import numpy as np
 from scipy.linalg import LinAlgError, eigh
 
 from resight.learners._base import Codes, Floats
-from resight.learners._pair_space import PairPencil, below
+from resight.learners._pair_space import PairPencil, gaps_to
 from resight.learners._solvers import leading_eigenpairs
 
-# Residuals |A y - mu y|, relative to the largest mu - 1. The relative error of test distances was
-# at most the largest residual on 2,000 sightings, but 1.04e-6 in one random case of 28 sightings:
-# fewer sightings leave more of a test sighting unexplained.
+# Residuals |A y - mu y|, relative to `_norm` of the metric. The relative error of test distances
+# was at most the largest residual on 2,000 sightings, but 1.04e-6 in one random case of 28: fewer
+# sightings leave more of a test sighting unexplained.
 _ACCEPTED = 3e-7
 _TYPICAL = 1000  # sightings; with fewer, less is accepted
 _CONVERGED = 1e-7  # of vectors that are few, or stand out
 _SPREAD = 100.0  # largest eigenvalue from which some stand out, and float32 proves many others
 _APART = 8.0  # times smaller eigenvalues may be decomposed in float32
 _PASSES = 3
-_LEADING = 20  # one direction of so many is made exact by Rayleigh-Ritz
+_LARGEST = 20  # one direction of so many is made exact by Rayleigh-Ritz, and may be an outlier
 _STRIP = 256  # rows whose residuals are computed at once
 _BLOCK = 32  # vectors that block Lanczos multiplies at once
 _FIRST_STEPS = 8  # of block Lanczos, after which it is known how many directions to expect
@@ -60,26 +60,37 @@ class _Ritz(NamedTuple):
         """Return the directions, orthonormal under the regularised Lambda_S."""
         return pencil.theta(self.held / np.sqrt(self.mu))
 
-    def residuals(self, largest: float = 0.0) -> Floats:
-        """Return |A y - mu y| of each column, relative to the norm of the metric (A - I)_+.
-
-        `largest` is an eigenvalue of another subspace that may be larger than those here.
-        """
+    def residuals(self) -> Floats:
+        """Return |A y - mu y| of each column."""
         squares = np.zeros(len(self.mu))
         for start in range(0, len(self.Y), _STRIP):  # what is subtracted stays in the cache
             rows = slice(start, start + _STRIP)
             rest = self.image[rows] - self.Y[rows] * self.mu
             squares += np.einsum("ij,ij->j", rest, rest)
-        norm = max(largest - 1.0, self.mu.max() - 1.0, np.finfo(np.float64).tiny)
-        return np.asarray(np.sqrt(squares) / norm)
+        return np.sqrt(squares)
 
-    def accepted(self, beyond: float = 1.0, largest: float = 0.0) -> bool:
+    def accepted(self, beyond: float = 1.0, norm: float | None = None) -> bool:
         """Whether residuals show that distances are right to 1e-6.
 
         `beyond` is the next eigenvalue, if directions are cut off there: a residual mixes with it.
+        `norm` is that of the metric, if these are not all of its directions.
         """
         limit = _ACCEPTED * min(1.0, (len(self.Y) / _TYPICAL) ** 0.5)
-        return bool((self.residuals(largest) * _mixing(self.mu, beyond)).max() <= limit)
+        limit *= _norm(self.mu) if norm is None else norm
+        return bool((self.residuals() * _mixing(self.mu, beyond)).max() <= limit)
+
+
+def _norm(mu: Floats) -> float:
+    """Return what residuals are compared with: the largest eigenvalue of the metric (A - I)_+.
+
+    A few may be far above all others, as those of one person whose images are nearly the same and
+    unlike all others. Sightings that resemble none of them have no part in these, so it is at most
+    the Frobenius norm of the metric without the largest twentieth.
+    """
+    above = np.sort(mu[mu > 1.0])[::-1] - 1.0
+    if len(above) < 2:
+        return float(max(mu.max() - 1.0, np.finfo(np.float64).tiny))
+    return float(min(above[0], np.linalg.norm(above[1 + len(above) // _LARGEST :])))
 
 
 def _mixing(mu: Floats, beyond: float) -> Floats:
@@ -120,10 +131,10 @@ def directions(
     return mu[order], pencil.theta(held[:, order] / np.sqrt(mu[order])), "pairs"
 
 
-def rough_directions(pencil: PairPencil, n_leading: int) -> tuple[Floats, Floats, str]:
-    """Return nearly the leading directions, at most one for each dimension of E, unchecked."""
+def rough_directions(pencil: PairPencil, n_leading: int) -> Floats:
+    """Return Theta of nearly the leading directions, at most as many as E has, unchecked."""
     found = _Ritz.among(pencil, pencil.start()[:, -n_leading:])
-    return found.mu, found.theta(pencil), "pairs"
+    return found.columns(slice(max(1, int((found.mu > 1.0).sum())))).theta(pencil)
 
 
 class _Krylov:
@@ -200,7 +211,7 @@ def _few(pencil: PairPencil, n_components: int | None) -> _Ritz | None:
         mu, U, left = krylov.leading(most + 1)
         beyond = mu[most] if len(mu) > most else 1.0
         mu, U, left = mu[:most], U[:, :most], left[:most]
-        limit, next_look = _CONVERGED * (mu[0] - 1.0), krylov.m + krylov.m // 8
+        limit, next_look = _CONVERGED * _norm(mu), krylov.m + krylov.m // 8
         if (left * _mixing(mu, beyond) <= limit).all():
             same = len(mu) == len(before) and np.abs(mu - before).max() <= limit
             if same or len(mu) == bound:  # more are not possible
@@ -241,7 +252,7 @@ def _decomposed(
                 return wanted.mu, wanted.held
             found = _Ritz.among(pencil, found.image)
         return None
-    more = n // _LEADING - len(taken.mu)
+    more = n // _LARGEST - len(taken.mu)
     if more > 0:  # residuals are largest, and cheaply made smaller, where mu is
         columns, others = np.hstack([taken.Y, others[:, :more]]), others[:, more:]
         for _ in range(_PASSES):
@@ -249,14 +260,16 @@ def _decomposed(
             if taken.accepted():
                 break
             columns = taken.image
+        else:
+            return None
         others -= taken.Y @ (taken.Y.T @ others)
     image, held = pencil.apply(others)
     within = np.einsum("ij,ij->j", others, image)
     mu = np.einsum("ij,ij->j", image, image) / within
     held *= np.sqrt(mu / within)  # so that y^T A y = mu
-    largest = float(max(mu.max(initial=1.0), taken.mu.max(initial=1.0)))
+    norm = _norm(np.append(taken.mu, mu))
     for found in (taken, _Ritz(mu, others, image, held)):
-        if len(found.mu) and not found.accepted(largest=largest):
+        if len(found.mu) and not found.accepted(norm=norm):
             return None
     return np.append(taken.mu, mu), np.hstack([taken.held, held])
 
@@ -277,10 +290,12 @@ def _standing_out(pencil: PairPencil) -> _Ritz:
         found = _Ritz.among(pencil, columns)
         if found.mu[0] < _SPREAD:
             return found.columns(slice(0))
-        converged = int(np.argmin(np.append(found.residuals()[:wanted] <= _CONVERGED, False)))
+        converged = int(
+            np.argmin(np.append(found.residuals()[:wanted] <= _CONVERGED * _norm(found.mu), False))
+        )
         if converged == wanted or (decomposed and found.mu[0] > _APART * found.mu[converged]):
             break
         # A step of Jacobi's method, where the diagonal is known: A in F is nearly diagonal.
         rest = found.image - found.Y * found.mu
-        columns = found.Y + rest / below(found.mu, pencil.diagonal)
+        columns = found.Y + rest / gaps_to(pencil.diagonal, found.mu)
     return found.columns(slice(converged))

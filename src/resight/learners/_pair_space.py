@@ -36,7 +36,8 @@ from resight.learners._solvers import gram
 
 _STRIP = 256  # columns made at once in float64 before they are rounded
 _SINGULAR = 1e-8
-_FAR = 0.7  # of an eigenvalue: a diagonal below has no part in it
+_INDEFINITE = 1e-5  # of a kernel's diagonal: eigenvalues as far below 0 are no round-off
+_FAR = 0.7  # of an eigenvalue: a diagonal entry below it is far enough for a step of Jacobi's
 _PERSONS = 64  # seen at once: bounds the copies of their rows
 
 
@@ -160,7 +161,11 @@ class PairPencil:
 
     @cached_property
     def _EE(self) -> Floats:  # noqa: N802
-        return (self._Q_EE - self._Q_FE.T @ self._pulled) / self.reg  # W^-1_EE
+        schur = self._Q_EE - self._Q_FE.T @ self._pulled
+        lift = _INDEFINITE * float(np.abs(self._Q_EE.diagonal()).max(initial=0.0))
+        if lapack.dpotrf(schur + lift * np.eye(len(schur)))[1] != 0:
+            raise LinAlgError("the kernel is not positive")
+        return schur / self.reg  # W^-1_EE
 
     def _times_inverse(self, M: Floats) -> Floats:
         if self._R is None:
@@ -193,7 +198,7 @@ class PairPencil:
         """
         scale = 1.0 / self.space.pairs.n_dissimilar
         mu, U = np.linalg.eigh(self._EE * scale)
-        F = (self.stretch * scale * self._pulled) @ U / below(mu, self.diagonal[len(mu) :])
+        F = (self.stretch * scale * self._pulled) @ U / gaps_to(self.diagonal[len(mu) :], mu)
         return self.space.times_h(np.concatenate([U, F]))
 
     def apply(self, Y: Floats) -> tuple[Floats, Floats]:
@@ -210,6 +215,7 @@ class PairPencil:
     def invert(self) -> Floats:
         """Make R, which takes the place of its factor; `apply` is twice as fast with it."""
         if self._R is None:
+            _ = self._EE  # from the factor: errors of R here would be in A, and so in no residual
             R = np.asarray(lapack.dpotri(self._factor, lower=1, overwrite_c=1)[0])
             for start in range(0, len(R), _STRIP):  # whole: BLAS multiplies by a half slower
                 strip, corner = R[start : start + _STRIP], slice(start, start + _STRIP)
@@ -268,9 +274,10 @@ class PairPencil:
             into[start:, strip] = part
 
 
-def below(mu: Floats, diagonal: Floats) -> Floats:
-    """Return how far below each mu the diagonal is (rows); where it is not, to 0."""
-    d = diagonal[:, None]
+def gaps_to(diagonal: Floats, mu: Floats) -> Floats:
+    """Return mu less the diagonal (rows), or mu itself where they are close: no gap is near 0."""
+    smallest = max(np.finfo(np.float64).eps * mu.max(), np.finfo(np.float64).tiny)
+    d, mu = diagonal[:, None], np.maximum(mu, smallest)
     return np.asarray(mu - np.where(d < _FAR * mu, d, 0.0))
 
 

@@ -41,7 +41,7 @@ class KXQDA(GrowingLearner):
         "auto" takes a fast path where a check of residuals shows that its distances are within
         1e-6 of "dense", and "dense" everywhere else.
     precision : {"float64", "float32"}, default "float64"
-        Arithmetic of the inner products of descriptors; everything after them is float64.
+        Arithmetic of the inner products of descriptors.
     landmarks : int, optional
         See sightings through this many features, made of kernel values against three times as
         many training sightings, spread over people and cameras, to tell these apart: time grows

@@ -74,7 +74,8 @@ def by_cameras(
     """
     first, second, *others = require_cameras(sightings) if cameras is None else cameras
     trained, tested = _require_people(sightings, train, test)
-    searched = tested | (_nobody_asks(sightings) & ~trained)
+    alone = labelled(sightings) & ~np.isin(sightings.persons, people_seen_twice(sightings))
+    searched = tested | ((alone | (sightings.roles == "distractor")) & ~trained)
     rows = np.flatnonzero
     if others:
         askable = tested & np.isin(sightings.persons, people_seen_twice(sightings))
@@ -135,11 +136,6 @@ def half_half(sightings: Sightings, n_splits: int = 10, seed: int = 0) -> Protoc
         cross_camera_only=not two,
         description=f"{n_splits} random 50/50 splits of {len(people)} people (seed {seed}); {asks}",
     )
-
-
-def _nobody_asks(sightings: Sightings) -> NDArray[np.bool_]:
-    alone = labelled(sightings) & ~np.isin(sightings.persons, people_seen_twice(sightings))
-    return (sightings.roles == "distractor") | alone
 
 
 def _require_people(sightings: Sightings, train: People, test: People) -> list[NDArray[np.bool_]]:

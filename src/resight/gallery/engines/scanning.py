@@ -43,7 +43,9 @@ class Scanner:
         self._by_key: dict[bytes, list[tuple[int, bytes]]] = {}  # key -> its offset, the needle
         for needle in needles:
             if len(needle) >= _KEY:
-                start = max(range(len(needle) - _KEY + 1), key=lambda i: _telling(needle, i))
+                # The key with most different bytes, without those that are everywhere.
+                keys = [{*needle[i : i + _KEY]} - {0, 255} for i in range(len(needle) - _KEY + 1)]
+                start = max(range(len(keys)), key=lambda i: len(keys[i]))
                 self._by_key.setdefault(needle[start : start + _KEY], []).append((start, needle))
         self._wanted = np.zeros(1 << (8 * _KEY), bool)
         for key in self._by_key:
@@ -72,11 +74,6 @@ class Scanner:
                 if place >= start and content.startswith(needle, place - start):
                     found.add(needle)
         return found
-
-
-def _telling(needle: bytes, start: int) -> int:
-    """Count the different bytes of a key, without those that are everywhere."""
-    return len(set(needle[start : start + _KEY]) - {0, 255})
 
 
 def file_blocks(path: str, size: int = _BLOCK) -> Iterable[bytes]:
