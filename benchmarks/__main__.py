@@ -15,6 +15,7 @@ from resight.errors import ResightError, unknown_name
 SECTIONS = (
     "kxqda",
     "claims",
+    "guard",
     "large",
     "landmarks",
     "market",

@@ -25,6 +25,7 @@ _SPREAD = 100.0  # largest eigenvalue from which some stand out, and float32 pro
 _APART = 8.0  # times smaller eigenvalues may be decomposed in float32
 _PASSES = 3
 _LARGEST = 20  # one direction of so many is made exact by Rayleigh-Ritz, and may be an outlier
+_ALONE = 1e3  # at most the norm of a metric of one direction
 _STRIP = 256  # rows whose residuals are computed at once
 _BLOCK = 32  # vectors that block Lanczos multiplies at once
 _FIRST_STEPS = 8  # of block Lanczos, after which it is known how many directions to expect
@@ -85,11 +86,11 @@ def _norm(mu: Floats) -> float:
 
     A few may be far above all others, as those of one person whose images are nearly the same and
     unlike all others. Sightings that resemble none of them have no part in these, so it is at most
-    the Frobenius norm of the metric without the largest twentieth.
+    the Frobenius norm of the metric without the largest twentieth; a single one may be an outlier.
     """
     above = np.sort(mu[mu > 1.0])[::-1] - 1.0
     if len(above) < 2:
-        return float(max(mu.max() - 1.0, np.finfo(np.float64).tiny))
+        return float(np.clip(mu.max() - 1.0, np.finfo(np.float64).tiny, _ALONE))
     return float(min(above[0], np.linalg.norm(above[1 + len(above) // _LARGEST :])))
 
 
