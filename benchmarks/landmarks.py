@@ -39,6 +39,7 @@ FEWER = 512  # with the same lambda: does rank 1 still grow with the number of f
 POINTS, TIMES = 0.5, 20  # aimed at: rank 1 that near to exact, a fit that much faster
 CHOICE_PEOPLE = 240  # of the training people, on whom the exact model chooses its lambda
 DESCRIPTOR = "whos-star"
+PRECISION = "float32"  # of inner products of descriptors, as `evaluate` takes it at this size
 
 
 class Data(NamedTuple):
@@ -105,7 +106,7 @@ def _town(data: Data, dense: bool) -> Town:
 def _measured(data: Data, decision: Decision, choosing: float, **setting: Any) -> Measured:
     reg, form = (decision.chosen[name] for name in ("reg", "reg_form"))
     setting |= {"reg": reg, "reg_form": form}
-    learner = KXQDA(**setting)
+    learner = KXQDA(precision=PRECISION, **setting)
     _, fitting = _timed(lambda: learner.fit(data.X, data.persons, data.cameras))
     people = np.arange(len(data.queries))
     D = learner.distances(data.queries, data.gallery)
@@ -117,7 +118,7 @@ def _choose_exact(data: Data) -> Decision:
     """Choose on some people: folds of all of them would take an hour."""
     rows = np.flatnonzero(data.persons < min(CHOICE_PEOPLE, PEOPLE))
     candidates = tuple(c for c in CV if (c.kernel, c.width) == ("rbf", 1.0))
-    space = GramSpace([data.X[rows]], precision="float64")
+    space = GramSpace([data.X[rows]], precision=PRECISION)
     return choose(
         space, np.arange(len(rows)), data.persons[rows], data.cameras[rows], candidates, CV_FOLDS
     )
@@ -125,7 +126,7 @@ def _choose_exact(data: Data) -> Decision:
 
 def _choose_landmarks(data: Data) -> Decision:
     """Choose on all people, from sums over landmark features, as `resight fit --landmarks` does."""
-    learner = KXQDA(landmarks=LANDMARKS)
+    learner = KXQDA(landmarks=LANDMARKS, precision=PRECISION)
     job = LandmarkJob(
         FeatureRows([data.X], (data.X.shape[1],)),
         data.persons,
@@ -149,11 +150,11 @@ def _choose_landmarks(data: Data) -> Decision:
 
 def _additions(data: Data) -> dict[str, float]:
     """Largest relative differences: four chunks against one, people added later against at once."""
-    learner = KXQDA(landmarks=LANDMARKS, reg=1e-3, reg_form="relative")
+    learner = KXQDA(landmarks=LANDMARKS, precision=PRECISION, reg=1e-3, reg_form="relative")
     early = data.persons < PEOPLE // 2
     rows = landmark_rows(data.persons[early], data.cameras[early], LANDMARKS, 0)
     learner.fit(data.X[early], data.persons[early], data.cameras[early])
-    whole = KXQDA(landmarks=LANDMARKS, reg=1e-3, reg_form="relative")
+    whole = KXQDA(landmarks=LANDMARKS, precision=PRECISION, reg=1e-3, reg_form="relative")
     labels = data.persons[early][rows], data.cameras[early][rows]
     whole.place_landmarks(data.X[early][rows], rows, LANDMARKS, *labels)
     F = whole.landmark_features(data.X)
@@ -223,8 +224,9 @@ def _page(data: Data, towns: list[Town], adding: dict[str, float]) -> str:
             f"Three towns on which nothing was chosen (seeds {', '.join(map(str, TOWNS))}); in "
             f"each {len(data.X):,} drawn sightings of {PEOPLE} people by {CAMERAS} cameras, "
             f"{DESCRIPTOR} ({data.X.shape[1]:,} features), RBF kernel; rank 1 of {TESTED} other "
-            "people between two cameras each, mean of both ways. Lambda is chosen as `kxqda:cv` "
-            f"does, by {CV_FOLDS} folds of training people: the exact model's on {CHOICE_PEOPLE} "
+            "people between two cameras each, mean of both ways. Inner products of descriptors are "
+            f"{PRECISION} in all models, as `evaluate` takes them at this size. Lambda is chosen as "
+            f"`kxqda:cv` does, by {CV_FOLDS} folds of training people: the exact model's on {CHOICE_PEOPLE} "
             f"of them, that of landmarks on all, from sums; {FEWER:,} features take the lambda of "
             f"{LANDMARKS:,}. Processor seconds of one thread, kernel included.",
             "",

@@ -179,6 +179,8 @@ def fit_plan(
     landmarks = None
     if isinstance(learner, KXQDA):
         learner.landmarks = landmarks = learner.wanted_landmarks(len(rows))
+        if landmarks is not None and "precision" not in plan.params:
+            learner.precision = "float32"  # as `evaluate` measures it
     if plan.candidates and landmarks is None:
         decision = choose_candidate(plan, rows, *training.labels)
         learner.set_params(**decision.chosen)
