@@ -225,9 +225,9 @@ def _page(data: Data, towns: list[Town], adding: dict[str, float]) -> str:
             f"each {len(data.X):,} drawn sightings of {PEOPLE} people by {CAMERAS} cameras, "
             f"{DESCRIPTOR} ({data.X.shape[1]:,} features), RBF kernel; rank 1 of {TESTED} other "
             "people between two cameras each, mean of both ways. Inner products of descriptors are "
-            f"{PRECISION} in all models, as `evaluate` takes them at this size. Lambda is chosen as "
-            f"`kxqda:cv` does, by {CV_FOLDS} folds of training people: the exact model's on {CHOICE_PEOPLE} "
-            f"of them, that of landmarks on all, from sums; {FEWER:,} features take the lambda of "
+            f"{PRECISION} in all models, as `evaluate` takes them at this size. Lambda is chosen "
+            f"as `kxqda:cv` does, by {CV_FOLDS} folds of training people: the exact model's on "
+            f"{CHOICE_PEOPLE} of them, that of landmarks on all, from sums; {FEWER:,} features take the lambda of "
             f"{LANDMARKS:,}. Processor seconds of one thread, kernel included.",
             "",
             "| town | k-XQDA | path | lambda | choosing it | fit | rank 1, % |",

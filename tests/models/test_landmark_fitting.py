@@ -213,11 +213,13 @@ def test_the_verb_fits_chooses_and_saves(tmp_path, capsys):
     assert main([*words, "--landmarks", "24"]) == 0
     told = json.loads(capsys.readouterr().out)
     learner = resight.load(tmp_path / "model").learner
-    assert learner.solver_ == "landmarks"
+    assert (learner.solver_, learner.precision) == ("landmarks", "float32")
     assert told["chosen"]["reg"] == learner.reg
     assert len(told["candidates"]) == 6
-    assert main([*words, "--landmarks", "24", "--param", "reg=1e-3"]) == 0
+    given = ["--param", "reg=1e-3", "--param", "precision=float64"]
+    assert main([*words, "--landmarks", "24", *given]) == 0
     assert "chosen" not in json.loads(capsys.readouterr().out)
+    assert resight.load(tmp_path / "model").learner.precision == "float64"
     assert main([*words, "--landmarks", "1000"]) == 1
     assert "only 48 training sightings" in capsys.readouterr().err
     assert main([*words, "--landmarks", "24", "--learner", "xqda"]) == 1
