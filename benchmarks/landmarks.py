@@ -227,8 +227,8 @@ def _page(data: Data, towns: list[Town], adding: dict[str, float]) -> str:
             "people between two cameras each, mean of both ways. Inner products of descriptors are "
             f"{PRECISION} in all models, as `evaluate` takes them at this size. Lambda is chosen "
             f"as `kxqda:cv` does, by {CV_FOLDS} folds of training people: the exact model's on "
-            f"{CHOICE_PEOPLE} of them, that of landmarks on all, from sums; {FEWER:,} features take "
-            f"the lambda of {LANDMARKS:,}. Processor seconds of one thread, kernel included.",
+            f"{CHOICE_PEOPLE} of them, that of landmarks on all, from sums; {FEWER:,} features "
+            f"take the lambda of {LANDMARKS:,}. Processor seconds of one thread, kernel included.",
             "",
             "| town | k-XQDA | path | lambda | choosing it | fit | rank 1, % |",
             "|---|---|---|---|---|---|---|",
