@@ -116,7 +116,7 @@ class KernelPencil:
             f"reg={reg:g} with reg_form={reg_form!r} is too small for the scale of this kernel "
             f"(largest value {np.abs(self.K).max():.3g}): the matrix of similar pairs is "
             "numerically singular. Use reg_form='relative' with reg between 1e-6 and 1e-1, or a "
-            "larger reg"
+            "larger reg; a kernel of your own must have no negative eigenvalues"
         )
 
     def _lifts(self) -> tuple[float, float]:

@@ -24,7 +24,8 @@ _CONVERGED = 1e-7  # of vectors that are few, or stand out
 _SPREAD = 100.0  # largest eigenvalue from which some stand out, and float32 proves many others
 _APART = 8.0  # times smaller eigenvalues may be decomposed in float32
 _PASSES = 3
-_LARGEST = 20  # one direction of so many is made exact by Rayleigh-Ritz, and may be an outlier
+_LEADING = 20  # one direction of so many is made exact by Rayleigh-Ritz
+_OUTLIERS = 20  # one eigenvalue of so many may be an outlier: `_norm` does without them
 _ALONE = 1e3  # at most the norm of a metric of one direction
 _STRIP = 256  # rows whose residuals are computed at once
 _BLOCK = 32  # vectors that block Lanczos multiplies at once
@@ -91,7 +92,7 @@ def _norm(mu: Floats) -> float:
     above = np.sort(mu[mu > 1.0])[::-1] - 1.0
     if len(above) < 2:
         return float(np.clip(mu.max() - 1.0, np.finfo(np.float64).tiny, _ALONE))
-    return float(min(above[0], np.linalg.norm(above[1 + len(above) // _LARGEST :])))
+    return float(min(above[0], np.linalg.norm(above[1 + len(above) // _OUTLIERS :])))
 
 
 def _mixing(mu: Floats, beyond: float) -> Floats:
@@ -253,7 +254,7 @@ def _decomposed(
                 return wanted.mu, wanted.held
             found = _Ritz.among(pencil, found.image)
         return None
-    more = n // _LARGEST - len(taken.mu)
+    more = n // _LEADING - len(taken.mu)
     if more > 0:  # residuals are largest, and cheaply made smaller, where mu is
         columns, others = np.hstack([taken.Y, others[:, :more]]), others[:, more:]
         for _ in range(_PASSES):

@@ -182,7 +182,7 @@ class PairPencil:
         psi[e:] = self.stretch * (g[e:] - held[e:])
         return psi, held
 
-    @cached_property
+    @property
     def diagonal(self) -> Floats:
         """That of A in F where R is known, the few dimensions of H - I apart; 0 elsewhere."""
         diagonal = np.zeros(len(self.space.K))
